@@ -61,10 +61,10 @@ def main() -> None:
             PEER_ALL,
         ]
         ratios = compare(f"1 M mixed messages, {compression}", path, COPY, jobs, rounds=3)
-        _told(ratios)
+        print_ratios(ratios)
     for kind in ("joints", "transforms", "clouds"):
         path = str(bigbag.make(kind, "none", scale))
-        _told(compare(kind, path, COPY, [OPEN, ALL, PEER_OPEN, PEER_ALL], rounds=3))
+        print_ratios(compare(kind, path, COPY, [OPEN, ALL, PEER_OPEN, PEER_ALL], rounds=3))
     path = str(bigbag.make("mixed", "none", scale))
     messages = 1_000_000 * scale
     peak = run(OPEN, path, memory=True)[2]
@@ -73,7 +73,7 @@ def main() -> None:
     )
 
 
-def _told(ratios: dict[str, float]) -> None:
+def print_ratios(ratios: dict[str, float]) -> None:
     print(f"  open is {ratios[PEER_OPEN.name] / ratios[OPEN.name]:.0f} x faster than rosbags,")
     print(
         f"  all columns {ratios[PEER_ALL.name] / ratios[ALL.name]:.0f} x faster than its deserialized messages"

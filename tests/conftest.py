@@ -1,4 +1,4 @@
-"""Where the samples of real logs lie, which are not part of the repository, and how Hypothesis runs."""
+"""Fixtures, the folder of real logs (not part of the repository), and settings of Hypothesis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARED = Path(os.environ.get("LOGREEL_SHARED") or Path(__file__).resolve().paren
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of real samples; skips the test where there is none."""
+    """Return the folder of real logs; skip the test if there is none."""
     if not SHARED.is_dir():
         pytest.skip(f"no samples of real logs at {SHARED}; set LOGREEL_SHARED")
     return SHARED

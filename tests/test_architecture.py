@@ -1,4 +1,4 @@
-"""The floors hold: imports point down, formats do not know each other, src keeps the rules of the house."""
+"""Rules of the source: imports point down, formats do not import each other, no circles."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Import(NamedTuple):
 
 
 def module_of(path: Path, root: Path) -> tuple[str, ...]:
-    """Dotted name of a file as a tuple without the leading ``logreel``: () for the package itself."""
+    """Return the dotted name of a file as a tuple without the leading ``logreel``: () for the package itself."""
     parts = path.relative_to(root).with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
 
@@ -66,7 +66,7 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def imports(tree: ast.AST, package: tuple[str, ...], lazy: bool = False) -> Iterator[Import]:
-    """Every logreel module that *tree* names, in import statements or as a string of its own."""
+    """Yield every logreel module that *tree* names, in import statements or as a string."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (Import(node.lineno, alias.name, lazy) for alias in node.names)
@@ -84,7 +84,7 @@ def imports(tree: ast.AST, package: tuple[str, ...], lazy: bool = False) -> Iter
 
 
 def wrong_import(module: tuple[str, ...], item: Import, root: Path) -> str | None:
-    """Why a file must not import this, or None."""
+    """Return why a file must not import this, or None."""
     first, *rest = item.target.split(".")
     if first != "logreel":
         return None
@@ -116,7 +116,7 @@ def wrong_import(module: tuple[str, ...], item: Import, root: Path) -> str | Non
 
 
 def wrong_words(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and reason of everything that has no place in a library reading untrusted bytes."""
+    """Yield line and reason of all constructs that a library reading untrusted bytes must not use."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
             yield node.lineno, "assert vanishes under -O: raise, or record a Problem"
@@ -136,14 +136,14 @@ def wrong_words(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def sources(root: Path) -> Iterator[tuple[tuple[str, ...], bool, ast.Module]]:
-    """Each module below *root*: its name, whether it is the face of a package, and what it says."""
+    """Yield each module below *root*: its name, whether it is a package's ``__init__``, and its syntax tree."""
     for path in sorted(root.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
         yield module_of(path, root), path.stem == "__init__", tree
 
 
 def graph(root: Path) -> dict[str, set[str]]:
-    """The modules that each module imports, now or later; faces of packages are left out."""
+    """Return the modules that each module imports, lazily or not; ``__init__`` modules are left out."""
     found = {".".join(module): (module, tree) for module, face, tree in sources(root) if not face}
 
     def module(target: str) -> str | None:
@@ -155,7 +155,7 @@ def graph(root: Path) -> dict[str, set[str]]:
         name: {
             there
             for i in imports(tree, own[:-1])
-            # Whoever looks modules up in a table by their names does not know them.
+            # Modules named only in a table are not dependencies.
             if not i.text and (there := module(i.target)) is not None and there != name
         }
         for name, (own, tree) in found.items()
@@ -163,7 +163,7 @@ def graph(root: Path) -> dict[str, set[str]]:
 
 
 def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Sets of several modules each of which reaches all others of its set (Tarjan)."""
+    """Return sets of modules each of which reaches all others of its set (Tarjan)."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack, found = list[str](), set[frozenset[str]]()
@@ -188,8 +188,8 @@ def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
     return found
 
 
-def handed_on(root: Path) -> set[tuple[str, str]]:
-    """Each module that is no face of a package and that names in ``__all__`` what it imports, and from where."""
+def exported_names_of_others(root: Path) -> set[tuple[str, str]]:
+    """Return each module that names in ``__all__`` what it imports, and from where; without the known API modules."""
     found = set()
     for module, face, tree in sources(root):
         face = face or ".".join(module) in FACES | APIS
@@ -204,7 +204,7 @@ def handed_on(root: Path) -> set[tuple[str, str]]:
 
 
 def public(tree: ast.Module) -> list[str]:
-    """What ``__all__`` names."""
+    """Return the names in ``__all__``."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [str(name) for name in ast.literal_eval(node.value)]
@@ -212,7 +212,7 @@ def public(tree: ast.Module) -> list[str]:
 
 
 def private(root: Path) -> list[str]:
-    """Imports of names, or of modules of other packages, that begin with an underscore; such names in ``__all__``."""
+    """Return imports of private names and of private modules of other packages, and private names in ``__all__``."""
     found = []
     for module, _, tree in sources(root):
         name = ".".join(module)
@@ -234,7 +234,7 @@ def is_private(name: str) -> bool:
 
 
 def findings(root: Path) -> list[str]:
-    """All breaches below *root*, each as ``file:line: reason``."""
+    """Return all violations below *root*, each as ``file:line: reason``."""
     found = []
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi"), *root.rglob("*.pxd")]):
         name = path.relative_to(root.parent).as_posix()
@@ -255,7 +255,7 @@ def findings(root: Path) -> list[str]:
     return found
 
 
-def test_source_keeps_the_rules_of_the_house() -> None:
+def test_source_follows_the_rules() -> None:
     found = findings(SRC)
     assert not found, "\n" + "\n".join(found)
 
@@ -265,17 +265,17 @@ def test_modules_do_not_import_each_other_in_circles() -> None:
     assert not found, f"modules that import each other in a circle: {found}"
 
 
-def test_modules_hand_on_no_names_of_others_but_those_that_are_known() -> None:
-    found = handed_on(SRC)
+def test_only_known_modules_export_names_of_others() -> None:
+    found = exported_names_of_others(SRC)
     assert not found - HANDED_ON, "import names from where they are defined"
     assert not HANDED_ON - found, "hands on nothing any more, take it off the list"
 
 
-def test_modules_that_may_hand_names_on_are_apis_of_formats() -> None:
+def test_modules_that_may_export_names_of_others_are_apis_of_formats() -> None:
     assert {f"logreel.{name}" for name in APIS} <= {one.api for one in formats().values()}
 
 
-def test_nobody_imports_what_is_private_to_another_module() -> None:
+def test_modules_do_not_import_private_names_of_others() -> None:
     found = private(SRC)
     assert not found, "\n" + "\n".join(found)
 
@@ -315,13 +315,13 @@ def test_a_circle_is_found_however_it_is_imported(tmp_path: Path) -> None:
     assert found == {frozenset({"log.a", "log.b", "log.c"}), frozenset({"log.e", "log.f"})}
 
 
-def test_names_that_are_handed_on_are_found(tmp_path: Path) -> None:
+def test_exported_names_of_others_are_found(tmp_path: Path) -> None:
     files = {
         "log/__init__.py": "from logreel.log.b import y\n__all__ = ['y']",
         "log/a.py": "from logreel.log.b import y\nfrom re import match\n__all__ = ['x', 'y', 'match']\nx = 1",
         "log/b.py": "__all__ = ['y']\ny = 1",
     }
-    assert handed_on(tree_of(tmp_path, files)) == {("log.a", "log.b")}
+    assert exported_names_of_others(tree_of(tmp_path, files)) == {("log.a", "log.b")}
 
 
 def test_what_is_private_is_found(tmp_path: Path) -> None:

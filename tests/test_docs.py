@@ -1,4 +1,4 @@
-"""Every example of README.md and docs/ runs, and prints what the page says.
+"""Every example of README.md and docs/ runs, and prints the output that the page shows.
 
 ``python`` blocks share one namespace per page. ``console`` blocks run their ``$ logreel …`` lines; output
 shown below a command is compared with doctest's ``...`` wildcards. ``sh`` blocks run the lines that begin
@@ -36,7 +36,7 @@ ENVIRONMENT = {
 
 
 class Block(NamedTuple):
-    """One fenced block, or the code of a setup comment; *line* is that of its first code line."""
+    """A fenced block, or the code of a setup comment; *line*: number of its first code line."""
 
     line: int
     language: str
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The blocks of a page that are to be run, in order."""
+    """Yield the blocks of a page that are to be run, in order."""
     lines = page.splitlines()
     skip, at = False, 0
     while at < len(lines):
@@ -70,7 +70,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def commands(block: Block) -> Iterator[tuple[int, str, str]]:
-    """Line, shell command and expected output ("" = not compared) of every logreel call in a block."""
+    """Yield line, shell command and expected output ("" = not compared) of every logreel call in a block."""
     prompt = r"\$ " if block.language == "console" else r"(?:\$ )?"
     head = re.compile(rf"^{prompt}((?:\./)?logreel (?:\\\n|.)*)\n", re.MULTILINE)
     for call in head.finditer(block.code):
@@ -82,7 +82,7 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
 
 
 def run_command(page: str, line: int, command: str, expected: str) -> None:
-    """Run one shell line with ``logreel`` standing for this interpreter's logreel, pipes and all."""
+    """Run a shell line in which ``logreel`` is that of this interpreter, pipes included."""
     plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
     script = f'logreel() {{ "{sys.executable}" -m logreel "$@"; }}\n{plain}\n'
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
@@ -105,7 +105,7 @@ def run_command(page: str, line: int, command: str, expected: str) -> None:
 
 
 def run_python(page: str, block: Block, names: dict[str, Any]) -> None:
-    """Run a block as it stands, or as doctest when it shows prompts; tracebacks point into the page."""
+    """Run a block, as a doctest if it shows prompts; tracebacks point into the page."""
     if block.code.lstrip().startswith(">>>"):
         test = doctest.DocTestParser().get_doctest(block.code, names, page, page, block.line - 1)
         report: list[str] = []

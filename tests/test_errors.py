@@ -1,4 +1,4 @@
-"""Errors: one sentence in two wordings, and nothing lost on the way between processes."""
+"""Errors: one sentence in two wordings, which survives pickling."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def oracles() -> Iterator[ModuleType]:
 
 
 def part(shared: Path, folder: Path, *samples: str) -> Path:
-    """A folder of some samples."""
+    """Return a folder with some samples."""
     for sample in samples:
         link = folder / "data" / sample
         link.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``logreel.plugin`` suffices for a format: that of docs/howto/write-a-format.md is built from the page alone."""
+"""``logreel.plugin`` suffices for a format: the one in docs/howto/write-a-format.md is built from the page alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "write-a-format.
 
 
 def block(language: str, begins: str) -> str:
-    """The code block of the page that begins with this text."""
+    """Return the code block of the page that begins with this text."""
     found = re.search(
         rf"```{language}\n({re.escape(begins)}.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL
     )
@@ -26,7 +26,7 @@ def block(language: str, begins: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder with the package of the page as pip would install it, and its tests."""
+    """Return a folder with the package of the page, as installed by pip, and its tests."""
     (tmp_path / "thermo.py").write_text(block("python", '"""Thermometer'))
     (tmp_path / "test_thermo.py").write_text(block("python", "import numpy as np\nimport thermo\n"))
     project = tomllib.loads(block("toml", "[project]"))["project"]

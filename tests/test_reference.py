@@ -1,4 +1,4 @@
-"""The reference pages name everything public: docs/api.md the Python names, docs/cli.md the verbs and options.
+"""Reference pages name everything public: docs/api.md the Python names, docs/cli.md the commands and options.
 
 Links between pages lead somewhere.
 """
@@ -33,19 +33,19 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def sections(page: str) -> dict[str, str]:
-    """Text by heading of the second level, the heading itself included."""
+    """Return text by heading of the second level, including the heading."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return {part.partition("\n")[0]: part for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]}
 
 
 def words(text: str) -> set[str]:
-    """Every identifier that stands in inline code."""
+    """Return every identifier in inline code."""
     plain = FENCED.sub("", text)
     return {word for code in CODE.findall(plain) for word in WORD.findall(code)}
 
 
 def members(thing: Any) -> set[str]:
-    """Public methods, properties and instance attributes; those of Python's own tuples are known."""
+    """Return public methods, properties and instance attributes, without those of Python's own tuples."""
     names = {*dir(type(thing)), *getattr(thing, "__dict__", ())} - {*dir(tuple)}
     return {name for name in names if name[:1] != "_"}
 
@@ -103,14 +103,14 @@ def test_the_api_page_has_every_error() -> None:
 
 
 def verbs() -> list[str]:
-    """All verbs; those of one format only as ``carla info``."""
+    """Return all commands; those of one format as ``carla info``."""
     own = [verb for verbs in VERBS.values() for verb in verbs]
     groups = [name for name in group.list_commands(click.Context(group)) if name not in own]
     return [*own, *(f"{name} {verb}" for name in groups for verb in command_of(name).commands)]  # type: ignore[attr-defined]
 
 
 def command_of(verb: str) -> click.Command:
-    """The command that a verb, or a verb of a format, stands for."""
+    """Return the Click command of a name from ``verbs``."""
     found: click.Command = group
     for name in verb.split():
         inner = found.get_command(click.Context(found), name)  # type: ignore[attr-defined]
@@ -140,11 +140,11 @@ def test_the_table_of_options_names_the_verbs_that_have_them() -> None:
     assert len(table.splitlines()) >= 7
     for line in table.splitlines():
         options, named = (CODE.findall(cell) for cell in line.strip("| ").split(" | "))
-        told = own - set(named) if " all but " in line else set(named)
+        accepted = own - set(named) if " all but " in line else set(named)
         for option in (option.split()[0] for option in options):
-            assert told == {verb for verb in own if any(option in p.opts for p in command_of(verb).params)}, (
-                option
-            )
+            assert accepted == {
+                verb for verb in own if any(option in p.opts for p in command_of(verb).params)
+            }, option
 
 
 def test_the_command_line_page_has_no_verb_that_does_not_exist() -> None:
@@ -185,7 +185,7 @@ FREE = {"data", "metadata", "defaults", "parameters", "rows"}
 
 
 def keys(value: Any) -> Iterator[str]:
-    """All keys of a JSON value, at any depth, except those that come from the log."""
+    """Yield all keys of a JSON value at any depth, except those that come from the log."""
     if isinstance(value, dict):
         yield from value
         value = [item for key, item in value.items() if key not in FREE]
@@ -223,7 +223,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def anchors(path: Path) -> set[str]:
-    """What the headings of a page are called in links."""
+    """Return the link anchors of the headings of a page."""
     heads = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 

@@ -1,4 +1,4 @@
-"""The suite that formats inherit finds what is wrong with them, and needs no pytest."""
+"""The test suite for formats finds faults of formats, and does not need pytest."""
 
 from __future__ import annotations
 

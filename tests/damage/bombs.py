@@ -27,7 +27,7 @@ def _many(record: bytes, megabytes: int) -> bytes:
 
 
 def nested_arrays(n: int) -> bytes:
-    """Two formats that would be four thousand million bytes."""
+    """Return a log with formats whose size would be 4 GB."""
     out = Builder().flags().format("a:uint64_t timestamp;b[65535] x;").format("b:c[65535] y;")
     return out.format("c:uint8_t z;").subscribe("a", 0).data(0, bytes(n)).bytes()
 
@@ -38,7 +38,7 @@ def arrays_of_arrays(n: int) -> bytes:
 
 
 def circle(n: int) -> bytes:
-    """*n* formats in a circle."""
+    """Return a log with *n* formats that contain each other in a circle."""
     out = Builder().flags()
     for i in range(n):
         out.format(f"f{i}:uint64_t timestamp;f{(i + 1) % n} x;")
@@ -46,7 +46,7 @@ def circle(n: int) -> bytes:
 
 
 def deep(n: int) -> bytes:
-    """*n* formats, each inside the one before."""
+    """Return a log with *n* formats, each nested in the one before."""
     out = Builder().flags()
     for i in range(n):
         out.format(f"f{i}:uint64_t timestamp;" + (f"f{i + 1} x;" if i < n - 1 else ""))
@@ -56,7 +56,7 @@ def deep(n: int) -> bytes:
 
 
 def doubling(n: int) -> bytes:
-    """*n* formats that hold the next one twice: 2**n leaves."""
+    """Return a log with *n* formats that contain the next one twice: 2**n leaves."""
     out = Builder().flags()
     for i in range(n):
         out.format(f"f{i}:uint64_t timestamp;f{i + 1} x;f{i + 1} y;")
@@ -64,7 +64,7 @@ def doubling(n: int) -> bytes:
 
 
 def empty_doubling(n: int) -> bytes:
-    """As ``doubling``, with leaves that take no bytes: no size gives it away."""
+    """Return the same as ``doubling`` with leaves of 0 bytes, so that the size does not show the number."""
     out = Builder().flags()
     for i in range(n):
         out.format(f"f{i}:f{i + 1}[9] x;f{i + 1}[9] y;")
@@ -73,7 +73,7 @@ def empty_doubling(n: int) -> bytes:
 
 
 def many_fields(n: int) -> bytes:
-    """A format text of *n* thousand fields, subscribed to many times."""
+    """Return a log with a format of *n* thousand fields and many subscriptions."""
     fields = "".join(f"uint8_t {i:x};" for i in range(n * 1000))
     out = Builder().flags().format("wide:uint64_t timestamp;" + fields)
     for i in range(20):
@@ -82,7 +82,7 @@ def many_fields(n: int) -> bytes:
 
 
 def subscriptions(n: int) -> bytes:
-    """*n* ids of one topic; instances repeat, as there are only 256."""
+    """Return a log with *n* ids of one topic; instances repeat, since there are only 256."""
     out = _started()
     for i in range(n):
         out.subscribe("tick", i, multi_id=i % 256)
@@ -92,7 +92,7 @@ def subscriptions(n: int) -> bytes:
 
 
 def subscribed_topics(n: int) -> bytes:
-    """*n* topics, each with a format and a message of its own."""
+    """Return a log with *n* topics, each with a format and one message."""
     out = Builder().flags()
     for i in range(n):
         out.format(f"t{i}:uint64_t timestamp;")
@@ -104,7 +104,7 @@ def subscribed_topics(n: int) -> bytes:
 
 
 def strange_clocks(n: int) -> bytes:
-    """*n* topics without a clock and as many with one of eight bits."""
+    """Return a log with *n* topics without a timestamp, and as many with one of 8 bits."""
     out = Builder().flags().format("none:uint8_t x;").format("short:uint8_t timestamp;")
     for i in range(2 * n):
         out.subscribe(("none", "short")[i % 2], i, multi_id=i % 256)
@@ -117,7 +117,7 @@ def strange_clocks(n: int) -> bytes:
 
 
 def changing_ids(n: int) -> bytes:
-    """Two topics take one id from each other again and again."""
+    """Return a log with two topics to which one id is assigned alternately."""
     out = _started().format("tock:uint64_t timestamp;uint32_t n;")
     for i in range(n):
         out.data(0, _tick(i)).subscribe("tock" if i % 2 == 0 else "tick", 0)
@@ -125,7 +125,7 @@ def changing_ids(n: int) -> bytes:
 
 
 def xz_events(n: int) -> bytes:
-    """Event definitions that unpack to *n* MiB of JSON."""
+    """Return a log with event definitions that decompress to *n* MiB of JSON."""
     packed = lzma.compress(b'{"version": 1, "components": {' + b" " * (n << 20) + b"}}")
     out = (
         Builder()
@@ -138,7 +138,7 @@ def xz_events(n: int) -> bytes:
 
 
 def huge_text(n: int) -> bytes:
-    """A key that states *n* letters, and texts as long as a record allows."""
+    """Return a log with a key that states *n* characters, and texts as long as a record allows."""
     out = Builder().flags().raw("I", bytes([len(f"char[{n}] sys")]) + f"char[{n}] sys".encode() + b"x")
     out.format(f"t:uint64_t timestamp;char[{n}] text;").format("u:uint64_t timestamp;char[60000] text;")
     out.subscribe("t", 0).subscribe("u", 1)
@@ -148,30 +148,30 @@ def huge_text(n: int) -> bytes:
 
 
 def resyncs(n: int) -> bytes:
-    """*n* times a stretch of sound records and a byte of damage."""
+    """Return a log with *n* times some valid records and a byte of damage."""
     good = b"".join(Builder().data(0, _tick(i)).bytes()[16:] for i in range(6))
     return _started().bytes() + (good + b"\xff") * n
 
 
 def near_chains(n: int) -> bytes:
-    """*n* times five sound records and damage: the search follows every chain nearly to the end, for nothing."""
+    """Return a log with *n* times five valid records and damage: the search follows each chain, and rejects it."""
     good = b"".join(Builder().data(0, _tick(i)).bytes()[16:] for i in range(5))
     return _started().bytes() + (good + b"\xff") * n
 
 
 def lying_sizes(n: int) -> bytes:
-    """Headers of *n* messages whose size reaches over all others, so that each one must be convicted."""
+    """Return a log with *n* headers whose sizes include later records, so that each one must be rejected."""
     good = b"".join(Builder().data(0, _tick(i)).bytes()[16:] for i in range(6))
     return _started().bytes() + (good + b"\xff\xff\x49\x05int8_t x") * n
 
 
 def tolerated_chains(n: int) -> bytes:
-    """*n* kilobytes of records that may be stepped over but prove nothing."""
+    """Return a log with *n* kB of records that may be skipped, but are no evidence."""
     return _many(b"\x00\x00z" * 5 + b"\x00\x00\xff", 1)[: 1024 * n]
 
 
 def undeclared_ids(n: int) -> bytes:
-    """*n* messages, each of another id that nothing declares, the greatest first."""
+    """Return a log with *n* messages of different undeclared ids in descending order."""
     out = _started()
     for i in range(n):
         out.data(65_535 - i % 65_535, _tick(i)).data(0, _tick(i))
@@ -183,7 +183,7 @@ def only_sync(n: int) -> bytes:
 
 
 def only_unknown(n: int) -> bytes:
-    """*n* MiB of empty records of kinds that do not exist."""
+    """Return a log with *n* MiB of empty records of unknown kinds."""
     return _many(b"".join(b"\x00\x00" + bytes([c]) for c in b"abcdefghijklmnop"), n)
 
 
@@ -192,13 +192,13 @@ def dropouts(n: int) -> bytes:
 
 
 def short_clock(n: int) -> bytes:
-    """*n* thousand rows of an 8-bit clock among dropouts."""
+    """Return a log with *n* thousand messages with an 8-bit timestamp, and dropouts between them."""
     out = Builder(start_us=0).flags().format("n:uint8_t timestamp;").subscribe("n", 0)
     return out.bytes() + (b"\x03\x00D\x00\x00\x07" + b"\x02\x00O\xff\xff") * (n * 1000)
 
 
 def glued_headers(n: int) -> bytes:
-    """*n* file headers, one behind the other, each with definitions."""
+    """Return *n* concatenated small logs, each with file header and definitions."""
     one = Builder().flags().format(TICK).info("sys_name", "x").subscribe("tick", 0).data(0, _tick(1)).bytes()
     return one * n
 
@@ -208,7 +208,7 @@ def random_bytes(n: int) -> bytes:
 
 
 def keys(n: int) -> bytes:
-    """*n* thousand parameters, all of one name."""
+    """Return a log with *n* thousand values of one parameter."""
     out = _started()
     for i in range(n * 1000):
         out.parameter("SAME", i)
@@ -216,7 +216,7 @@ def keys(n: int) -> bytes:
 
 
 def sparse_zeros(n: int) -> str:
-    """The path of a flight followed by *n* MiB of zeros that take no room on disk."""
+    """Return the path of a log followed by *n* MiB of zeros that take no space on disk."""
     with tempfile.NamedTemporaryFile(suffix=".ulg", delete=False) as out:
         sound = _started()
         for i in range(100):

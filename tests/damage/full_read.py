@@ -20,9 +20,9 @@ FEW = 4
 
 
 def full_read(data: Readable) -> Log | None:
-    """The log after reading all of it; None where it cannot be opened.
+    """Return the log after reading all of it; None if it cannot be opened.
 
-    Exceptions of logreel and of the system are the only ones that are caught: each is an answer.
+    Only errors of logreel and of the system are caught.
     """
     try:
         log = logreel.open(data)
@@ -74,7 +74,7 @@ def _channel(ch: logreel.Channel) -> None:
 
 
 def log_offsets(ch: logreel.Channel) -> np.ndarray:
-    """int64[n]: payload positions, checked against the buffer they lie in."""
+    """Return the payload offsets, int64[n], after checking that the payloads are inside their buffer."""
     index = ch.log.index
     offset, size = index.offsets(ch.number), index.sizes(ch.number)
     if len(offset):

@@ -27,7 +27,7 @@ SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended: ``clean``, ``problems``, ``refused``, ``hang``, ``crash`` or the name of an exception."""
+    """Result of a case: ``clean``, ``problems``, ``refused``, ``hang``, ``crash`` or the name of an exception."""
 
     outcome: str
     text: str
@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def bad(self) -> str:
-        """What is wrong about it, or nothing."""
+        """Return a description of the failure; empty if there is none."""
         if self.outcome not in GOOD:
             return f"{self.outcome}: {self.text}"
         if not SANITIZED and self.grown > GROWTH + GROWTH_FACTOR * self.size:
@@ -46,7 +46,7 @@ class Outcome:
 
 
 class Worker:
-    """One worker process, started anew when a case killed it."""
+    """One worker process, which is started again after a case killed it."""
 
     def __init__(self, room_mib: int = ROOM_MIB, seconds: float = SECONDS) -> None:
         self._room, self._seconds = (0, 10 * seconds) if SANITIZED else (room_mib, seconds)
@@ -82,7 +82,7 @@ class Worker:
         return self._process.stdin, self._process.stdout
 
     def run(self, kind: str, name: str, seed: int) -> Outcome:
-        """The outcome of one case."""
+        """Return the outcome of one case."""
         stdin, stdout = self._start()
         stdin.write(json.dumps([kind, name, seed]).encode() + b"\n")
         stdin.flush()

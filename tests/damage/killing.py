@@ -1,8 +1,8 @@
 """Kill recorders at random moments, and check the files that remain. Run as ``python killing.py FORMAT RUNS SEED``.
 
-The recorders are forks of this process, which has imported everything once; each tells, after every flush, how many
-messages it has written and how large its file is. What it told must be there afterwards: in the file as it is left, cut
-somewhere behind what was flushed, and with zeros there, which is what a power cut leaves. Prints what is wrong.
+The recorders are forks of this process, which has imported everything once. After every flush, each announces the
+number of messages that it has written and the size of its file. These messages must be in the file: as it was left,
+cut after the flushed bytes, and with zeros there, as after a power failure. Prints the failures.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from logreel.ops.rewrite.recover import recover
 from logreel.registry.registry import formats
 
 START = 1_700_000_000 * 10**9
-TOLD = struct.Struct("<QQQ")
+ANNOUNCED = struct.Struct("<QQQ")
 #: Seconds after which a recorder is killed at the latest, and messages after which it closes its file.
 LATEST, MOST = 0.03, 5000
-#: What a message is known by.
+#: Topic and content of a message.
 Key = tuple[str, bytes]
 
 
@@ -52,10 +52,10 @@ class Simple:
         return Counter(("simple", b"%d" % n) for n in range(count))
 
     def found(self, log: logreel.Log) -> Counter[Key]:
-        # Where zeros begin inside of a message, its head may tell of one without a payload.
+        # If zeros begin inside a message, its header may state a message without a payload …
         found = Counter[Key]()
         for m in log.messages():
-            # Nor can it be read where it is text.
+            # … which cannot be decoded in formats with text payloads.
             with contextlib.suppress(DamagedError):
                 if len(m.data):
                     found[m.channel.topic, b"%d" % m.decode()["n"]] += 1
@@ -63,11 +63,11 @@ class Simple:
 
 
 class Replay:
-    """The messages of the sample as they lie there, for formats whose types are their own."""
+    """The messages of the sample, unchanged, for formats that cannot define types."""
 
     def __init__(self, sample: bytes) -> None:
         self._log = logreel.open(sample)
-        # What the reader makes of other channels comes back with those.
+        # Synthetic channels are not written: the reader builds them again.
         rules = self._log.index.rules
         found = [ch.topic for ch in self._log.match(None) if rules[ch.number].synthetic is None]
         some = itertools.islice(self._log.messages(found, order="file"), MOST)
@@ -91,7 +91,7 @@ class Replay:
 
 
 def content_of(name: str, folder: Path) -> Simple | Replay:
-    """What can be written in a format."""
+    """Return content that a format can hold."""
     w = logreel.create(folder / "try", format=name)
     try:
         Simple().begin(w)
@@ -104,7 +104,7 @@ def content_of(name: str, folder: Path) -> Simple | Replay:
     return Simple()
 
 
-def recorder(path: Path, name: str, content: Simple | Replay, seed: int, told: int) -> None:
+def recorder(path: Path, name: str, content: Simple | Replay, seed: int, announced: int) -> None:
     """Record until killed, or close after MOST messages."""
     rng, active = random.Random(seed), Path(f"{path}.active")
     with logreel.create(path, format=name, flush_every=rng.choice((None, 0.0, 0.001))) as w:
@@ -116,11 +116,11 @@ def recorder(path: Path, name: str, content: Simple | Replay, seed: int, told: i
                 n += 1
             w.flush(sync=rng.random() < 0.02)
             now = active.stat()
-            os.write(told, TOLD.pack(n, now.st_size, now.st_ino))
+            os.write(announced, ANNOUNCED.pack(n, now.st_size, now.st_ino))
 
 
 def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[int, int, int]:
-    """Messages that a killed recorder told, and the size of its file then, and which one that was."""
+    """Return the last announcement of a killed recorder: number of messages, size and inode of its file."""
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
@@ -131,23 +131,23 @@ def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[
             code = 0
         os._exit(code)
     os.close(write)
-    # Most are killed only after they have told something, however slowly they start; the others whenever it comes.
-    told = os.read(read, TOLD.size) if seed % 4 else b""
+    # Most recorders are killed after their first announcement, the others at any time.
+    announced = os.read(read, ANNOUNCED.size) if seed % 4 else b""
     time.sleep(random.Random(~seed).random() * LATEST)
     os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"
     with open(read, "rb") as pipe:
-        told += pipe.read()
-    whole = len(told) // TOLD.size * TOLD.size
-    count, size, file = TOLD.unpack_from(told, whole - TOLD.size) if whole else (0, 0, 0)
+        announced += pipe.read()
+    whole = len(announced) // ANNOUNCED.size * ANNOUNCED.size
+    count, size, file = ANNOUNCED.unpack_from(announced, whole - ANNOUNCED.size) if whole else (0, 0, 0)
     return count, size, file
 
 
 def left(path: Path, size: int, file: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    """The file as it is, and as a power cut may leave it.
+    """Yield the file as it is, and as a power failure may leave it.
 
-    One that took the place of the file flushed, with an index in front, was on the disk before it did.
+    A file that replaced the flushed one (formats with an index in front) was on the disk before.
     """
     data = path.read_bytes()
     yield "as it is", data
@@ -158,7 +158,7 @@ def left(path: Path, size: int, file: int, rng: random.Random) -> Iterator[tuple
 
 
 def wrong(data: bytes, due: Counter[Key], content: Simple | Replay, saved: Path) -> str:
-    """What is wrong with a file in which these messages have to be, or nothing."""
+    """Return a description if messages are missing in a file, else an empty text."""
     if not due:
         return ""
     log = logreel.open(data)
@@ -172,17 +172,17 @@ def wrong(data: bytes, due: Counter[Key], content: Simple | Replay, saved: Path)
 
 
 def main() -> None:
-    """Try one format."""
+    """Kill recorders of one format."""
     name, runs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     bad: list[Any] = []
-    told = 0
+    announced = 0
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         content = content_of(name, folder)
         for run in range(seed, seed + runs):
             path = folder / f"{run}{formats()[name].suffixes[0]}"
             count, size, file = killed(path, name, content, run)
-            told += count > 0
+            announced += count > 0
             kept = path if path.exists() else Path(f"{path}.active")
             if not kept.exists():
                 bad += [(run, "there is no file")] * (count > 0)
@@ -193,8 +193,8 @@ def main() -> None:
             kept.unlink()
     if bad:
         sys.exit(f"{len(bad)} of {runs} runs: {bad[:5]}")
-    if told < runs // 3:
-        sys.exit(f"only {told} of {runs} recorders came to write anything")
+    if announced < runs // 3:
+        sys.exit(f"only {announced} of {runs} recorders came to write anything")
 
 
 if __name__ == "__main__":

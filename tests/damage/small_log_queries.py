@@ -18,14 +18,14 @@ FIELDS, MESSAGES = 3, 40
 
 @contextmanager
 def in_time(case: object = "") -> Iterator[None]:
-    """What is done in this block takes no longer than anything this small may."""
+    """Fail if the block takes longer than any query of a small log may."""
     begin = time.process_time()
     yield
     assert time.process_time() - begin < SECONDS, case
 
 
 def read_all(data: bytes, case: object = "") -> logreel.Log | None:
-    """The log after it was asked everything, in time; None where it cannot be opened.
+    """Return the log after all queries, each in time; None if it cannot be opened.
 
     Errors of logreel are the only ones that are caught, where one is an answer.
     """

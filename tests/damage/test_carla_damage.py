@@ -39,7 +39,7 @@ def test_every_cut_keeps_all_whole_packets_and_invents_none(release: str) -> Non
 
 
 def judged(base: bytes, seed: int) -> None:
-    """Read one broken recording in full, and compare what was found."""
+    """Read a damaged recording completely, and compare it with the plain reader."""
     data = mutate(base, seed)
     log = read_all(data, seed)
     if log is None:

@@ -62,9 +62,9 @@ def look(data: bytes, sound: bytes) -> None:
             assert one.count >= 1
             assert one.offset is None or 0 <= one.offset <= len(data), one
         assert found.as_dict()["findings"] == [one.as_dict() for one in found.findings]
-        told = logreel.diff(data, sound, fields=True, messages=True)
-        assert told.as_dict()["same"] == told.same
-        for ch in told.channels:
+        differences = logreel.diff(data, sound, fields=True, messages=True)
+        assert differences.as_dict()["same"] == differences.same
+        for ch in differences.channels:
             if ch.compared is not None:
                 c = ch.compared
                 assert (c.equal + c.changed + c.only_a) <= ch.messages[0]
@@ -90,7 +90,7 @@ def test_check_and_diff_of_cut_logs(name: str) -> None:
 
 
 def test_check_and_diff_of_damaged_samples(shared: Path) -> None:
-    """No error in a sound log; what else is found fits a screen."""
+    """Valid logs have no errors; other findings are few."""
     seen = 0
     for path in sorted((shared / "data").rglob("*")):
         if path.suffix not in (".ulg", ".bag", ".bddf", ".log") or path.stat().st_size > 2_000_000:

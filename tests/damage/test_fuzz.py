@@ -18,7 +18,7 @@ REAL = sorted(str(p) for p in (SHARED / "data" / "ulog").glob("*.ulg") if p.stat
 
 
 def failures(kind: str, name: str, seeds: range) -> list[str]:
-    """What went wrong, one line or traceback per case."""
+    """Return a line or traceback for each failed case."""
     with Worker() as worker:
         outcomes = ((seed, worker.run(kind, name, seed)) for seed in seeds)
         return [f"{kind} {name} {seed}: {outcome.bad}" for seed, outcome in outcomes if outcome.bad]
@@ -29,7 +29,7 @@ def failures(kind: str, name: str, seeds: range) -> list[str]:
     ("kind", "name", "share"), [("mutation", "tiny", 2), ("blocks", "tiny", 4), ("mutation", "flight", 4)]
 )
 def test_damaged_logs_are_readable(kind: str, name: str, share: int, lane: int) -> None:
-    """``blocks``: with blocks of a few records, so that their edges meet every kind of damage."""
+    """``blocks``: with blocks of a few records, so that every kind of damage is at their edges."""
     bad = failures(kind, name, range(lane, CASES // share, LANES))
     assert not bad, "\n".join(bad[:5])
 
@@ -46,7 +46,7 @@ def test_damaged_flights_are_readable() -> None:
 
 @pytest.mark.skipif(SANITIZED, reason="sanitizers end the process where a fault is expected")
 def test_harness_detects_crashes_and_hangs() -> None:
-    """A worker that hangs or dies is reported as such, and the next case gets a new one."""
+    """A worker that hangs or dies is reported, and the next case gets a new worker."""
     with Worker(seconds=0.2) as worker:
         assert worker.run("fault", "hang", 1).outcome == "hang"
         assert worker.run("fault", "die", 0).outcome == "crash"

@@ -36,7 +36,7 @@ def packet(first: int, flags: tuple[int, ...] = (0xEEFF,)) -> bytes:
 
 
 def small(counted: int = 17) -> Builder:
-    """Every type, an unknown one, a later version, two scanners and two cameras."""
+    """Return a log with every type, an unknown one, a later version, two scanners and two cameras."""
     out = Builder(counted)
     for i in range(4):
         ms = 1.5 + 400 * i
@@ -51,7 +51,7 @@ def small(counted: int = 17) -> Builder:
 
 
 def unknown(counted: int = 17, mark: int = 0x49) -> Builder:
-    """Types that nothing describes, and versions far from the described ones."""
+    """Return a log with undescribed types, and versions far from the described ones."""
     out = Builder(counted)
     for i in range(12):
         out.add("MyDataM" if i % 3 else "ArmStateM", 250.0 * i, bytes([i, mark, 0, 1]) * (i % 5), mark=mark)
@@ -80,7 +80,7 @@ BASES = {
 
 
 def places(log: logreel.Log) -> list[Range]:
-    """Begin and end of every message, in file order."""
+    """Return start and end of every message, in file order."""
     index = log.index
     return sorted(
         (at - 21, at + size)
@@ -94,7 +94,7 @@ def lost(log: logreel.Log) -> list[Range]:
 
 
 def agrees(data: bytes, case: object = "") -> logreel.Log:
-    """The log, after comparing it with what the plain reader finds, and every byte accounted for."""
+    """Return the log after comparing it with the plain reader, and checking that every byte is accounted for."""
     log, want = logreel.open(data), oracle.walk(data)
     assert log.metadata["size_reading"] == want.reading, case
     assert places(log) == [(row.at, row.end) for row in want.rows], case
@@ -139,7 +139,7 @@ def test_every_cut_inside_header_and_index() -> None:
 
 
 def judged(base: bytes, seed: int) -> None:
-    """Read one broken log in full, and compare what was found."""
+    """Read a damaged log completely, and compare it with the plain reader."""
     data = mutate(base, seed)
     log = read_all(data, seed)
     if log is None or len(data) < 12:

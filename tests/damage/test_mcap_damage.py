@@ -95,7 +95,7 @@ def test_damage_never_raises_hangs_or_loses_silently(base: str) -> None:
 
 @pytest.mark.parametrize("base", PLAIN)
 def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
-    """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
+    """Of undamaged messages, at most those of one damaged place are missing, and the loss is reported."""
     data = BASES[base]
     sound = Counter(row[1:] for row in mcap_oracle.read(data).rows())
     for seed in range(CASES):
@@ -134,7 +134,7 @@ def test_damage_in_middle_loses_one_chunk() -> None:
 
 @pytest.mark.parametrize("grow", [0, 1, 1000])
 def test_wrong_index_is_corrected(grow: int) -> None:
-    """Places in the index records, which no checksum covers when nobody verifies the data section."""
+    """Changes bytes of index records: only the checksum of the data section, which is optional, covers them."""
     data = bytearray(tiny(Builder("zstd", sums=False)))
     at = data.index(b"\x07", 300)
     while struct.unpack_from("<Q", data, at + 1)[0] != 6 + 16 * 3:
@@ -168,7 +168,7 @@ def test_huge_chunk_size_is_refused(size: int) -> None:
 
 
 def test_many_channels_in_many_chunks() -> None:
-    """A table of chunks and channels that the file does not justify is refused."""
+    """A table of chunks and channels that is too large for the file is refused."""
     channels = b"".join(
         record(4, struct.pack("<HH", n, 0) + string(f"{n}") + string("") + string(b"")) for n in range(40_000)
     )

@@ -1,4 +1,4 @@
-"""Whatever ``messages()`` delivers of a damaged MCAP is in what recover, slice, sort and convert write of it."""
+"""Messages that ``messages()`` delivers of a damaged MCAP are written by recover, slice, sort and convert."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(log: logreel.Log) -> Rows:
 
 
 def survives(data: bytes, folder: Path, what: object) -> None:
-    """All messages of a damaged file are in what is recovered, which is sound, and in what other verbs write."""
+    """Check that recover and other commands write all messages of a damaged file; recovery gives a valid file."""
     try:
         log = logreel.open(data)
     except LogError:

@@ -1,4 +1,4 @@
-"""``recover`` writes every message that ``messages()`` delivers, whatever happened to the file."""
+"""``recover`` writes every message that ``messages()`` delivers, for every kind of damage."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ SMALL = {".vel": koblenz, ".bddf": bddf, ".rec": carla}
 
 
 def delivered(log: logreel.Log) -> Counter[tuple[object, ...]]:
-    """What messages there are, by what stays the same when a log is written anew."""
+    """Return the number of messages by the properties that rewriting keeps."""
     found = Counter[tuple[object, ...]]()
     for m in log.messages(order="file"):
-        told = m.channel.metadata
+        metadata = m.channel.metadata
         if log.format == "koblenz":
-            found[told["type_id"], told["version"], m.time, bytes(m.data)] += 1
+            found[metadata["type_id"], metadata["version"], m.time, bytes(m.data)] += 1
         elif log.format == "bddf":
-            # A struct is made of its members.
+            # Structs are joined from their members.
             if m.channel.schema.name != "struct":
-                found[str(told["spec"]), m.time, bytes(m.data)] += 1
+                found[str(metadata["spec"]), m.time, bytes(m.data)] += 1
         elif m.channel.topic != "frames":
-            found[told["packet"], bytes(m.data)] += 1
+            found[metadata["packet"], bytes(m.data)] += 1
     return found
 
 

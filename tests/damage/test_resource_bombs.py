@@ -66,7 +66,7 @@ def test_bomb_is_read_in_bounded_time_and_memory(worker: Worker, name: str, size
 @pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
 @pytest.mark.parametrize(("name", "size"), LINEAR)
 def test_reading_time_is_linear_in_size(worker: Worker, name: str, size: int) -> None:
-    """Twice the file takes at most 3 times as long; the best of several runs counts, as the machine is shared."""
+    """A file of twice the size takes at most 3 times as long; the best of several runs counts."""
     ratios = []
     for _ in range(5):
         one, two = (worker.run("bomb", name, n) for n in (size, 2 * size))
@@ -96,7 +96,7 @@ def test_zero_tail_is_one_problem() -> None:
 
 @pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
 def test_lost_bytes_need_constant_memory(worker: Worker) -> None:
-    """The mapped file itself counts as resident memory; copies of it would count twice."""
+    """The mapped file counts as resident memory; copies of it would count twice."""
     small, large = (worker.run("bomb", "sparse_zeros", n) for n in (1, 100))
     assert not large.bad
     assert large.grown - small.grown < (100 << 20) + (16 << 20)

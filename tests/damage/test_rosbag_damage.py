@@ -32,7 +32,7 @@ PLAIN = ("0", "1.0", "1.1", "1.2", "1.2 indexed", "2.0")
 
 
 def _open(data: bytes) -> logreel.Log | None:
-    """The log; None where the reader says that it is none."""
+    """Return the log; None if the reader refuses it."""
     try:
         return logreel.open(data)
     except LogError:
@@ -111,7 +111,7 @@ def _check_places(log: logreel.Log, data: bytes, seed: int) -> None:
 
 @pytest.mark.parametrize("base", BASES)
 def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
-    """Of the messages that damage did not touch, at most those of one damaged place are missing, and that is told."""
+    """Of undamaged messages, at most those of one damaged place are missing, and the loss is reported."""
     data = BASES[base]
     # Names stand in two places, of which one counts; they are compared elsewhere.
     sound = Counter(row[3:] for row in plain_rows(bag_oracle.read(data)))
@@ -134,7 +134,7 @@ def test_reader_finds_all_that_plain_reader_finds(base: str) -> None:
 
 @pytest.mark.parametrize("base", ["1.2", "1.2 indexed", "2.0"])
 def test_all_messages_read_are_in_the_file(base: str) -> None:
-    """A payload is bytes of the file, behind a record header that says so."""
+    """A payload is bytes of the file after the record header of a message."""
     data = BASES[base]
     for seed in range(CASES):
         broken = mutate(data, seed)

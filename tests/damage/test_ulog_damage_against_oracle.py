@@ -26,7 +26,7 @@ def scan(data: bytes) -> Scan:
 
 
 def rows(found: Scan) -> dict[str, list[int]]:
-    """Topic to payload positions, of topics with messages."""
+    """Return payload offsets by topic, for topics with messages."""
     index = found.index
     return {
         info.topic: index.offsets(i).tolist()
@@ -72,8 +72,8 @@ def flat(topics: dict[str, list[int]]) -> set[int]:
 
 @pytest.mark.parametrize("lane", range(8))
 def test_mutants_lose_no_more_than_plain_reader(lane: int) -> None:
-    """The plain reader believes a message that damage shortened or stretched; the fast one convicts it, so it may
-    return one message less per damaged stretch, and never an exception of its own.
+    """The plain reader accepts a message whose size is damaged; the fast reader rejects it, so it may return one
+    message less per damaged interval. Only errors of logreel may occur.
     """
     base = tiny()
     for seed in range(lane, CASES, 8):

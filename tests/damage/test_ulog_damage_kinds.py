@@ -40,7 +40,7 @@ def ticks(out: Builder, numbers: range) -> Builder:
 
 
 def opened(data: bytes) -> Log:
-    """The log, read in full and accounted for to the byte."""
+    """Return the log after reading it completely, with every byte accounted for."""
     log = full_read(data)
     assert log is not None
     assert_accounted(log)
@@ -90,7 +90,7 @@ def test_cut_in_any_record_loses_only_that_record(letter: str) -> None:
     "header", [b"", b"\x0e", b"\x0e\x00D", b"\x0e\x00D\x00\x00", b"\x1e\x00D", b"\xff\xffI"]
 )
 def test_zero_tail_gives_no_rows(tail: int, header: bytes) -> None:
-    """Also where the header before the zeros makes them a record of the right size, of nothing but zeros."""
+    """Also if the header before the zeros makes them a record of the right size."""
     out = ticks(started(), range(10))
     begin = len(out)
     log = opened(out.junk(header + bytes(tail)).bytes())
@@ -145,7 +145,7 @@ def test_bit_flip_in_size_loses_only_that_record(letter: str, bit: int) -> None:
 
 
 def test_bit_flips_in_all_sizes_of_flight() -> None:
-    """One record of 50 gets a wrong size: at least 97 of 100 others are read."""
+    """One of 50 records gets a wrong size: at least 97 % of the others are read."""
     data = bytearray(builder.flight(2))
     whole = opened(bytes(data))
     rng = Random(1)
@@ -172,7 +172,7 @@ def test_lost_definition_loses_only_its_topic(destroyed: bytes, byte: int) -> No
 
 
 def test_records_inside_wrong_size_may_precede_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once their places in the block were negative, and grouping them wrote out of bounds."""
+    """Regression: offsets relative to the block were negative, and grouping them wrote out of bounds."""
     monkeypatch.setattr(block_builder, "BLOCK", 64)
     inner = ticks(Builder(), range(20, 30)).bytes()[16:]
     for more in range(0, 6000, 400):
@@ -198,7 +198,7 @@ def flight_of(seconds: range, step: int = 1000) -> Builder:
 
 
 def test_tail_of_older_log_has_separate_channels() -> None:
-    """A finished log, then the end of a longer one that lay in the same place: same ids, older times."""
+    """A complete log, then the end of an older and longer one in the same file: same ids, earlier times."""
     new, old = flight_of(range(100, 130)).bytes(), flight_of(range(20, 90)).bytes()
     begin = len(new)
     for cut in (1, 3, 510):
@@ -287,7 +287,7 @@ def test_strict_raises_first_problem() -> None:
 
 
 def test_every_byte_of_mutants_is_accounted_for() -> None:
-    """The same as the fuzz run, in this process, where a debugger can look."""
+    """The same as the fuzz run, in this process, for use in a debugger."""
     for seed in range(150):
         log = full_read(mutate(builder.tiny(), seed))
         if log is not None:

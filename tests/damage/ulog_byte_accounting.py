@@ -17,7 +17,7 @@ def _size(data: np.ndarray, at: int) -> int:
 
 
 def accepted(log: Log) -> list[Range]:
-    """The file ranges of everything that was taken as a record or a file header, unsorted."""
+    """Return the file intervals of all accepted records and file headers, unsorted."""
     saved, data = log._scan.saved, log._source.data
     assert saved is not None
     ranges = [(0, FILE_HEADER)]
@@ -36,12 +36,12 @@ def accepted(log: Log) -> list[Range]:
 
 
 def lost(log: Log) -> list[Range]:
-    """The file ranges reported as lost, but for messages that nothing declares: they are many, and told as one sum."""
+    """Return the file intervals reported as lost, without undeclared messages, which are reported as a sum."""
     return [(p.offset, p.offset + p.size) for p in log.problems if p.lost and p.code != "undeclared"]
 
 
 def assert_accounted(log: Log) -> None:
-    """Ranges read and lost tile the file; what remains are whole messages reported as undeclared."""
+    """Check that intervals read and lost cover the file, except for complete messages reported as undeclared."""
     tiles = sorted(accepted(log) + lost(log))
     for (a, b), (c, d) in pairwise(tiles):
         assert b <= c, f"bytes {a} to {b} and {c} to {d} overlap"

@@ -32,7 +32,7 @@ BLOCK = block_builder.BLOCK
 
 @cache
 def base(name: str) -> bytes:
-    """A sound log by name: made by the package, or a file."""
+    """Return a valid log by name: a sample of the package, or a file."""
     made = {"tiny": builder.tiny, "flight": lambda: builder.flight(2)}
     return made[name]() if name in made else Path(name).read_bytes()
 
@@ -67,7 +67,7 @@ def _case(kind: str, name: str, seed: int) -> dict[str, object]:
 
 
 def _fault(name: str, amount: int) -> None:
-    """Misbehaves on purpose: what the harness must notice."""
+    """Crash, hang or use memory deliberately, to test the harness."""
     match name:
         case "hang":
             end = time.process_time() + amount

@@ -84,8 +84,8 @@ def test_records_with_one_number_become_pods(tmp_path: Path) -> None:
 def test_schema_without_fields_shows_messages_as_text(schema: str, tmp_path: Path) -> None:
     path = tmp_path / "a.bddf"
     with logreel.create(path) as w:
-        told = {"annotations": {"logreel:json_schema": schema}}
-        w.write(w.add_channel("t", logreel.Schema("", "application/json"), told), 0, b'{"x":1}')
+        metadata = {"annotations": {"logreel:json_schema": schema}}
+        w.write(w.add_channel("t", logreel.Schema("", "application/json"), metadata), 0, b'{"x":1}')
     log = logreel.open(path)
     assert log["t"].to_arrow()["text"].to_pylist() == ['{"x":1}']
     assert [p.code for p in log.problems] == (["definition"] if schema == "{" else [])

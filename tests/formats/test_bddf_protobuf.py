@@ -152,7 +152,7 @@ def test_command_line_accepts_descriptors(run: Run, descriptors: Path, tmp_path:
 def test_message_classes_of_a_named_module_are_used(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like the classes of an installed package; names must be unique, since the library keeps all types."""
+    """Names must be unique, since the protobuf library keeps all types."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path / "lib"))
     out = descriptor_pb2.FileDescriptorProto(name="installed.proto", package="installed", syntax="proto3")

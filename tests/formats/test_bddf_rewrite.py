@@ -14,7 +14,7 @@ from conftest import SHARED
 from damage.mutations import mutate
 from logreel.formats.bddf import block_copier, index_reader
 from logreel.formats.bddf.sample.builder import T0, Builder, block, data_block, walk
-from support.builders.contents import content, patrol, told
+from support.builders.contents import content, other_content, patrol
 from support.harness.rewriting import rewrite
 from support.oracles import bddf as oracle
 
@@ -73,7 +73,7 @@ def test_copied_samples_keep_their_content(path: Path, tmp_path: Path) -> None:
             ]
             assert mine == (sorted(blocks, key=lambda b: b[0]) if copied == by_time else blocks)
         assert content(copied) == content(path)
-        assert told(copied) == told(path)
+        assert other_content(copied) == other_content(path)
         assert [(c.topic, dict(c.metadata)) for c in logreel.open(copied).channels.values()] == [
             (c.topic, dict(c.metadata)) for c in logreel.open(path).channels.values()
         ]

@@ -78,9 +78,9 @@ def same_series(found: Found, wanted: list[dict[str, Any]]) -> None:
         assert series.description == want["description"]
         kind = series.type
         if isinstance(kind, MessageType):
-            told = want["message_type"]
+            message_type = want["message_type"]
             assert (kind.content_type, kind.name, kind.is_metadata) == tuple(
-                told[k] for k in ("content_type", "type_name", "is_metadata")
+                message_type[k] for k in ("content_type", "type_name", "is_metadata")
             )
         elif isinstance(kind, PodType):
             assert kind.type.upper() == want["pod_type"]["pod_type"]

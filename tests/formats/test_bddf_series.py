@@ -64,8 +64,8 @@ def test_series_with_same_name_and_different_types_get_suffixes() -> None:
 
 
 def test_different_identifiers_can_share_a_hash() -> None:
-    told = Identifier("bosdyn:message-channel", {"bosdyn:channel": "a"})
-    assert told.hash == hash_of(told.type, told.spec) == 0x727781938A7FE37F
+    identifier = Identifier("bosdyn:message-channel", {"bosdyn:channel": "a"})
+    assert identifier.hash == hash_of(identifier.type, identifier.spec) == 0x727781938A7FE37F
     assert Identifier("t", {"ab": "c"}).hash == Identifier("t", {"a": "bc"}).hash
     out = Builder()
     a = out.pods({"ab": "c"}, "int8")

@@ -69,9 +69,9 @@ def test_trajectory_equals_the_formulas_of_the_sample(log: logreel.Log) -> None:
 def sources(table: pa.Table) -> dict[str, tuple[str, str]]:
     found = {}
     for field in table.schema:
-        told = {k.decode(): v.decode() for k, v in (field.metadata or {}).items()}
-        if told:
-            found[field.name] = told["unit"], told["source"]
+        field_metadata = {k.decode(): v.decode() for k, v in (field.metadata or {}).items()}
+        if field_metadata:
+            found[field.name] = field_metadata["unit"], field_metadata["source"]
     return found
 
 

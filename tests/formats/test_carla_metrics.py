@@ -35,10 +35,10 @@ def record(plain: Recording, kind: str, actor: int, frame: int) -> Any:
 def test_frame_times_and_counts(metrics: Any, plain: Recording) -> None:
     assert metrics.get_total_frame_count() == len(plain.frames)
     for frame in (1, 300, len(plain.frames)):
-        told = plain.frames[frame - 1]
-        assert metrics.get_elapsed_time(frame) == told.elapsed
-        assert metrics.get_delta_time(frame) == told.duration
-        assert metrics.get_platform_time(frame) == told.records("PlatformTime")[0]["seconds"]
+        recorded = plain.frames[frame - 1]
+        assert metrics.get_elapsed_time(frame) == recorded.elapsed
+        assert metrics.get_delta_time(frame) == recorded.duration
+        assert metrics.get_platform_time(frame) == recorded.records("PlatformTime")[0]["seconds"]
     for frame in (0, -1, len(plain.frames) + 1, 1 << 70):
         assert metrics.get_elapsed_time(frame) is None
         assert metrics.get_platform_time(frame) is None
@@ -72,10 +72,10 @@ def test_boxes_and_collisions_equal_the_recording(metrics: Any) -> None:
 
 @pytest.mark.parametrize("frame", [1, 200, 595])
 def test_motion_of_a_frame_equals_the_plain_reader(metrics: Any, plain: Recording, frame: int) -> None:
-    told, moved = record(plain, "Position", HERO, frame), record(plain, "Kinematics", HERO, frame)
+    recorded, moved = record(plain, "Position", HERO, frame), record(plain, "Kinematics", HERO, frame)
     pose = metrics.get_actor_transform(HERO, frame)
-    assert pose.location == pytest.approx([x / 100 for x in told["location"].values()])
-    assert pose.rotation._asdict() == told["rotation"]
+    assert pose.location == pytest.approx([x / 100 for x in recorded["location"].values()])
+    assert pose.rotation._asdict() == recorded["rotation"]
     assert metrics.get_actor_velocity(HERO, frame) == tuple(moved["linear"].values())
     assert metrics.get_actor_angular_velocity(HERO, frame) == tuple(moved["angular"].values())
     both = metrics.get_actors_transforms([HERO, LIGHTS[0]], frame)
@@ -112,9 +112,9 @@ def test_distances_of_two_actors(metrics: Any) -> None:
 
 @pytest.mark.parametrize("frame", [1, 250, 420])
 def test_controls_and_lights_equal_the_plain_reader(metrics: Any, plain: Recording, frame: int) -> None:
-    told = record(plain, "AnimVehicle", HERO, frame)
+    recorded = record(plain, "AnimVehicle", HERO, frame)
     control = metrics.get_vehicle_control(HERO, frame)
-    assert control._asdict() == {k: v for k, v in told.items() if k != "id"}
+    assert control._asdict() == {k: v for k, v in recorded.items() if k != "id"}
     assert not control.reverse
     assert (
         metrics.get_walker_speed(WALKER, frame) == record(plain, "AnimWalker", WALKER, frame)["speed"] / 100
@@ -133,9 +133,9 @@ def test_controls_and_lights_equal_the_plain_reader(metrics: Any, plain: Recordi
 
 
 def test_physics_equals_the_plain_reader(metrics: Any, plain: Recording) -> None:
-    told = record(plain, "PhysicsControl", HERO, 1)
-    del told["id"]
-    assert metrics.get_vehicle_physics_control(HERO) == told
+    recorded = record(plain, "PhysicsControl", HERO, 1)
+    del recorded["id"]
+    assert metrics.get_vehicle_physics_control(HERO) == recorded
     assert metrics.get_vehicle_physics_control(WALKER) is None
     assert carla.MetricsLog(eventful("0.10.0").bytes()).get_vehicle_physics_control(10) is None
 
@@ -149,9 +149,9 @@ def test_physics_after_an_undecodable_record() -> None:
     assert log["physics"].to_arrow()["id"].to_pylist() == [None, 10]
     metrics = carla.MetricsLog(log)
     assert metrics.get_vehicle_physics_control(10, 1) is None
-    told = metrics.get_vehicle_physics_control(10, 2)
-    assert told is not None
-    assert told["max_rpm"] == 5800.0
+    recorded = metrics.get_vehicle_physics_control(10, 2)
+    assert recorded is not None
+    assert recorded["max_rpm"] == 5800.0
 
 
 def test_missing_values_are_none() -> None:

@@ -91,7 +91,7 @@ def test_blocked_of_random_scenes_equals_the_oracle(seed: int) -> None:
 
 
 def generations() -> Builder:
-    """Lines of every kind that differ between releases."""
+    """Build a recording with events of every kind whose text differs between releases."""
     out = Builder("2026", date=0)
     frame = out.frame(0.0).add(10, 1, "vehicle.a", (1.0, 2.0, 3.0)).parent(10, 20)
     frame.position(10, (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)).vehicle(10, 0.5).walker(20, 7.0)

@@ -14,7 +14,7 @@ from logreel.formats.carla.sample.records import RELEASES, counted
 from support.builders.carla_rows import assert_accounted, assert_equal, walked
 from support.oracles import carla as oracle
 
-TOLD = {
+INFERRED = {
     "0.9.4": "0.9.4 to 0.9.5",
     "0.9.6": "0.9.6 to 0.9.9",
     "0.9.10": "0.9.10",
@@ -43,11 +43,11 @@ def test_every_release_is_read_as_built(release: str) -> None:
     assert log.metadata.get("fork") == ("DReyeVR" if release.startswith("dreyevr") else None)
 
 
-@pytest.mark.parametrize(("release", "told"), TOLD.items())
-def test_release_is_inferred_from_content(release: str, told: str) -> None:
+@pytest.mark.parametrize(("release", "inferred"), INFERRED.items())
+def test_release_is_inferred_from_content(release: str, inferred: str) -> None:
     log = logreel.open(eventful(release).bytes())
     # Positions of a prop distinguish 0.9.11 from 0.9.10.
-    assert log.version == told
+    assert log.version == inferred
 
 
 def test_positions_of_props_show_a_later_release() -> None:

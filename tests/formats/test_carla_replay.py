@@ -21,7 +21,7 @@ carla: Any = logreel.carla
 
 
 def straight() -> Any:
-    """A car that moves 100 cm a frame, half a second each, and turns through 180 degrees; a lamp; a hero; a sensor."""
+    """Return a recording: a car moves 100 cm per frame of 0.5 s and turns by 180 degrees; a lamp; a hero; a sensor."""
     out = Builder()
     for i in range(5):
         frame = out.frame(i * 0.5)

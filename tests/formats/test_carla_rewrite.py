@@ -13,7 +13,7 @@ from logreel.formats.carla import packet_copier
 from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.sample.records import RELEASES
-from support.builders.contents import content, told
+from support.builders.contents import content, other_content
 from support.oracles import carla as oracle
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
@@ -219,7 +219,7 @@ def test_split_by_topic_and_merge_gives_the_same_recording(tmp_path: Path) -> No
     assert all(part.path.endswith(".log") for part in parts)
     logreel.merge([part.path for part in parts], tmp_path / "m.rec")
     assert content(tmp_path / "m.rec") == content(source)
-    assert told(tmp_path / "m.rec") == told(source)
+    assert other_content(tmp_path / "m.rec") == other_content(source)
 
 
 # ------------------------------------------------------------------------------------------------------- damage

@@ -30,12 +30,12 @@ def kind(name: str) -> logreel.Schema:
 
 def like(log: logreel.Log) -> dict[str, object]:
     """Return the options that write a recording like *log*."""
-    told = log.metadata
+    metadata = log.metadata
     return {
-        "version": told["format_version"],
-        "map": told["map"],
-        "date": told["date_unix"],
-        "engine": told["engine"],
+        "version": metadata["format_version"],
+        "map": metadata["map"],
+        "date": metadata["date_unix"],
+        "engine": metadata["engine"],
     }
 
 
@@ -185,7 +185,7 @@ def test_invalid_packets_and_channels_are_refused(tmp_path: Path) -> None:
             logreel.create(path, **wrong)
     assert os.listdir(tmp_path) == []
     with logreel.create(path, flush_every=None) as w:
-        for topic, told, why in (
+        for topic, metadata, why in (
             ("car", {}, "has no channel 'car'"),
             ("packet_12", {}, "kind 12 is 'velocity'"),
             ("packet_1", {}, "has no channel 'packet_1'"),
@@ -194,7 +194,7 @@ def test_invalid_packets_and_channels_are_refused(tmp_path: Path) -> None:
             ("packet_256", {}, "has no channel"),
         ):
             with pytest.raises(logreel.UsageError, match=why):
-                w.add_channel(topic, kind(topic), told)
+                w.add_channel(topic, kind(topic), metadata)
         with pytest.raises(logreel.DefinitionError, match="encoding 'carla'"):
             w.add_channel("position", logreel.Schema("position", "ros1msg"))
         numbers = {

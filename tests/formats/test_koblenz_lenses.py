@@ -35,7 +35,7 @@ def clouds(ch: logreel.Channel, **options: object) -> list[Points]:
 
 
 def hdl64e(count: int, sends: np.ndarray | None = None) -> list[bytes]:
-    """Packets of a turning HDL-64E whose lasers all see something 10 m away."""
+    """Return packets of a turning HDL-64E whose lasers all measure 10 m."""
     out = []
     for i in range(count):
         blocks = b"".join(
@@ -144,7 +144,7 @@ def test_calibration_from_user(tmp_path: Path) -> None:
 
 
 def bag_of(packets: list[bytes], each: int, stamped: bool = True) -> logreel.Channel:
-    """velodyne_msgs/VelodyneScan messages, one a second."""
+    """Return a bag of velodyne_msgs/VelodyneScan messages, one per second."""
     messages = []
     for i in range(0, len(packets), each):
         items = [

@@ -23,7 +23,7 @@ POINT = Layout(Struct((Field("x", Scalar("float32")), Field("y", Scalar("float32
 
 @pytest.fixture
 def own_types() -> Iterator[None]:
-    """Types registered in a test are forgotten behind it."""
+    """Remove the types registered in a test after it."""
     before = dict(definitions._registered)
     yield
     definitions._registered.clear()
@@ -35,7 +35,7 @@ def codes(log: logreel.Log) -> list[tuple[str, int, int, bool]]:
 
 
 def three(out: Builder | None = None) -> Builder:
-    """Three messages at 0, 1 and 2 ms: 49 bytes each under the usual reading."""
+    """Return a log with three messages at 0, 1 and 2 ms, of 49 bytes each under the usual size reading."""
     out = out or Builder()
     for i in range(3):
         out.obd(i, i, 1000 + i, 10.0)
@@ -312,14 +312,14 @@ def test_utc_offset_is_median_of_valid_fixes() -> None:
 
 
 def test_pose_order_and_unit_are_guessed() -> None:
-    def told(*args: tuple[float, ...]) -> tuple[str, str]:
+    def guessed(*args: tuple[float, ...]) -> tuple[str, str]:
         meta = logreel.open(Builder().pose(0, *args).bytes())["RobotPoseM"].metadata
         return meta["quaternion_order"], meta["acceleration_unit"]
 
-    assert told((1, 0, 0, 0)) == ("w x y z", "m/s2")
-    assert told((0, 0, 0, -0.99), (0, 0, 1.0)) == ("x y z w", "g")
-    assert told((0, 0, 0, 1), (0, 0, 0)) == ("x y z w", "unknown")
-    assert told((float("nan"),) * 4, (float("nan"),) * 3)[1] == "unknown"
+    assert guessed((1, 0, 0, 0)) == ("w x y z", "m/s2")
+    assert guessed((0, 0, 0, -0.99), (0, 0, 1.0)) == ("x y z w", "g")
+    assert guessed((0, 0, 0, 1), (0, 0, 0)) == ("x y z w", "unknown")
+    assert guessed((float("nan"),) * 4, (float("nan"),) * 3)[1] == "unknown"
     loud = Builder().add("RobotPoseM", 0, bytes.fromhex("0100807f") * 7)  # signalling NaN
     assert logreel.open(loud.bytes())["RobotPoseM"].metadata["acceleration_unit"] == "unknown"
 

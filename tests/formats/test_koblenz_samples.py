@@ -37,8 +37,8 @@ def sample(name: str) -> bytes:
     return (SAMPLES / f"{name}.log").read_bytes()
 
 
-def told(message: logreel.Message) -> dict[str, Any]:
-    """The content of a message in the words of the expected files."""
+def content_of(message: logreel.Message) -> dict[str, Any]:
+    """Return the content of a message in the notation of the expected files."""
     kind, got = message.channel.schema.name, message.decode()
     if kind in ("OBDDataM", "GPSDataM"):
         renamed = {"speed": "speed_kmh"}
@@ -91,7 +91,7 @@ def test_messages_equal_expected(name: str) -> None:
         assert message.channel.metadata["version"] == row["version"]
         assert message.channel.schema.name == (row["name"] or row["type"])
         if "data" in row:
-            assert told(message) == row["data"]
+            assert content_of(message) == row["data"]
         if "extra_payload_bytes" in row:
             assert len(message.decode()["rest"]) == row["extra_payload_bytes"]
 

@@ -23,7 +23,7 @@ def payloads(log: logreel.Log) -> list[tuple[str, int, bytes]]:
 
 
 def unknown(counted: int = 17, count: int = 12) -> Builder:
-    """Two types that nothing describes, payloads of several sizes."""
+    """Return a log with two undescribed types and payloads of several sizes."""
     out = Builder(counted)
     for i in range(count):
         out.add("MyDataM" if i % 3 else "ArmStateM", 250.0 * i, bytes([i % 256, 0x49, 0, 1]) * (i % 5))

@@ -32,7 +32,7 @@ def kind(name: str) -> logreel.Schema:
 
 
 def seconds_of(data: bytes) -> list[int]:
-    """The index that a file must have, by its messages."""
+    """Return the time index that a file must have, from its messages."""
     rows = oracle.walk(data).rows
     last = max((row.ms for row in rows), default=0.0)
     found: list[int] = []
@@ -47,7 +47,7 @@ def entries(data: bytes) -> list[int]:
 
 
 def rows(data: bytes) -> list[tuple[int, int, float, bytes]]:
-    """Type, version, time and payload of each message, by the plain reader."""
+    """Return type, version, time and payload of each message, read by the plain reader."""
     found = oracle.walk(data)
     assert not found.lost
     return [(r.type, r.version, r.ms, data[r.at + 21 : r.end]) for r in found.rows]
@@ -173,7 +173,7 @@ def test_undescribed_types_are_written_as_bytes(tmp_path: Path) -> None:
 
 
 def test_two_sensors_with_same_name(tmp_path: Path) -> None:
-    """Reading numbers the second one; without the first it has the name for itself."""
+    """The reader numbers the second one; without the first, its name has no number."""
     made = Builder()
     for i in range(40):
         model = "Hokuyo_URG-04LX" if i < 20 else "Hokuyo_UTM-30LX"
@@ -229,7 +229,7 @@ def test_invalid_input_is_refused(tmp_path: Path) -> None:
                 call()
         car, picture = w.add_channel("OBDDataM", kind("OBDDataM")), w.add_channel("ImageM/0", kind("ImageM"))
         w.write(car, 0, {"speed": 1})
-        # What does not fit is told when what was collected is written; nothing else is lost.
+        # Messages that do not fit are reported when the batch is written; no others are lost.
         for channel, payload in (
             (car, bytes(27)),
             (car, bytes(29)),
@@ -307,7 +307,7 @@ def test_killed_recorder_keeps_flushed_messages(tmp_path: Path, acknowledged: in
 
 
 def _recording(path: Path, count: int = 9) -> list[int]:
-    """An unfinished recording; gives its size after each flush."""
+    """Return an unfinished recording, and its size after each flush."""
     w, sizes = logreel.create(path, flush_every=None), []
     car, picture = w.add_channel("OBDDataM", kind("OBDDataM")), w.add_channel("ImageM/3", kind("ImageM"))
     for i in range(count):

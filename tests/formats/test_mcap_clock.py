@@ -17,8 +17,8 @@ from logreel.io.append_file import Appender
 SECOND = 10**9
 
 
-def with_record(told: dict[str, str], times: tuple[int, ...] = (5 * SECOND, 9 * SECOND)) -> logreel.Log:
-    out = Builder().metadata("logreel", told).channel(1, 0, "/a", "json")
+def with_record(record: dict[str, str], times: tuple[int, ...] = (5 * SECOND, 9 * SECOND)) -> logreel.Log:
+    out = Builder().metadata("logreel", record).channel(1, 0, "/a", "json")
     for time in times:
         out.message(1, time, b"{}")
     return logreel.open(out.bytes())
@@ -32,8 +32,8 @@ def test_the_utc_offset_of_the_metadata_holds_to_the_nanosecond() -> None:
 
 
 def test_times_on_the_utc_clock_are_unix_times() -> None:
-    told = {"epoch": "boot", "utc_offset": str(START), "clock": "utc"}
-    log = with_record(told, (START + 1, START + 2))
+    record = {"epoch": "boot", "utc_offset": str(START), "clock": "utc"}
+    log = with_record(record, (START + 1, START + 2))
     assert (log.epoch, log.utc_offset, log.start, log.end) == ("unix", 0, START + 1, START + 2)
 
 
@@ -66,7 +66,7 @@ def test_raw_mode_keeps_the_clock_of_a_ulog(tmp_path: Path) -> None:
 
 
 def test_an_mcap_for_other_tools_begins_and_ends_with_its_source(tmp_path: Path) -> None:
-    """The flight has a message from before it began, which a ULog's bounds leave out, and channels are added."""
+    """The flight has a message before its start, which the bounds of a ULog leave out; channels are added."""
     (tmp_path / "x.ulg").write_bytes(flight())
     source = logreel.open(tmp_path / "x.ulg")
     assert source.start is not None
@@ -103,8 +103,8 @@ def test_utc_clock_shifts_imported_times(tmp_path: Path) -> None:
 
 
 def test_metadata_of_the_converted_log_has_its_clock() -> None:
-    told = {"format": "ulog", "version": "1", "epoch": "boot", "utc_offset": "17", "clock": "log"}
-    assert with_record(told).metadata["mcap"]["converted_from"] == told
+    record = {"format": "ulog", "version": "1", "epoch": "boot", "utc_offset": "17", "clock": "log"}
+    assert with_record(record).metadata["mcap"]["converted_from"] == record
     former = {"format": "ulog", "epoch": "boot", "clock": json.dumps({"utc_offset": 17})}
     due = {"format": "ulog", "epoch": "boot", "utc_offset": "17", "clock": "log"}
     assert with_record(former).metadata["mcap"]["converted_from"] == due
@@ -126,8 +126,8 @@ def test_copy_on_the_utc_clock_shifts_the_record(tmp_path: Path) -> None:
     log, offset = logreel.open(tmp_path / "x.mcap"), source.utc_offset
     assert offset is not None
     assert (log.epoch, log.utc_offset) == ("unix", 0)
-    told = log.metadata["mcap"]["converted_from"]
-    assert (told["epoch"], told["utc_offset"], told["clock"]) == ("boot", str(offset), "utc")
+    record = log.metadata["mcap"]["converted_from"]
+    assert (record["epoch"], record["utc_offset"], record["clock"]) == ("boot", str(offset), "utc")
     assert log.metadata["sys_name"] == source.metadata["sys_name"]
     for name, one in source.parameters.items():
         assert [(c.time - offset, c.value) for c in log.parameters[name].changes] == [

@@ -40,7 +40,7 @@ def pairs(values: dict[str, str]) -> bytes:
 
 
 class Maker:
-    """One sample: the records of an input, written as the flags say."""
+    """Builds a sample: the records of an input, written according to its flags."""
 
     def __init__(self, name: str, flags: frozenset[str]) -> None:
         self.flags, self.out = flags, bytearray(MAGIC)
@@ -112,10 +112,12 @@ class Maker:
         groups += self.groups
         if "st" in self.flags:
             schemas, channels = (sum(d[0] == kind for d in self.definitions) for kind in (3, 4))
-            attached, told = name == "OneAttachment", name == "OneMetadata"
+            attached, has_metadata = name == "OneAttachment", name == "OneMetadata"
             chunks = int(bool(count) and "ch" in self.flags)
             bounds = (self.times[0], self.times[-1]) if count else (0, 0)
-            content = struct.pack("<QHIIIIQQ", count, schemas, channels, attached, told, chunks, *bounds)
+            content = struct.pack(
+                "<QHIIIIQQ", count, schemas, channels, attached, has_metadata, chunks, *bounds
+            )
             counts = struct.pack("<HQ", 1, count) if count else b""
             groups.append((11, self.record(11, content + text(counts))))
         start, begin, offsets = len(self.out), 0, bytearray()
@@ -145,7 +147,7 @@ VARIANTS = list(variants())
 
 
 def judge(name: str, flags: frozenset[str]) -> None:
-    """Compare what we read with the description of the sample, and with what the library reads."""
+    """Compare the content read with the description of the sample, and with the mcap library."""
     data = bytes(Maker(name, flags).out)
     log = logreel.open(data)
     assert log.problems == ()
@@ -167,8 +169,8 @@ def judge(name: str, flags: frozenset[str]) -> None:
         assert (attached.read(), attached.media_type) == (b"\1\2\3", "application/octet-stream")
         assert (attached.time, attached.created) == (2, 1)
     assert log.metadata.get("myMetadata") == (MAP if name == "OneMetadata" else None)
-    told = log.metadata["mcap"].get("statistics")
-    assert (told["messages"] if told else None) == (count if "st" in flags else None)
+    statistics = log.metadata["mcap"].get("statistics")
+    assert (statistics["messages"] if statistics else None) == (count if "st" in flags else None)
     assert log.verify() == ()
     # The library wants the summary to repeat channels if it has an index of chunks, and no padding inside of chunks.
     repeated = {"rch"} | ({"rsh"} if name != "OneSchemalessMessage" else set())

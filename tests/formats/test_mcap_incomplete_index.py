@@ -31,7 +31,7 @@ def _same(entries: Entries) -> Entries:
 
 @dataclass
 class SyntheticMessages:
-    """An MCAP built byte for byte.
+    """An MCAP built byte by byte.
 
     index       what the index of each chunk names, from what it should; None: it has no index records
     chunks      the numbers of the chunks that the summary describes
@@ -102,7 +102,7 @@ class SyntheticMessages:
         return record(8, info + struct.pack("<QQ", len(stored), len(body)))
 
     def extras(self) -> bytes:
-        """An attachment and a metadata record; gives their indexes."""
+        """Write an attachment and a metadata record; return their indexes."""
         at = len(self.out)
         content = struct.pack("<QQ", START, START) + string("notes.txt") + string("text/plain")
         content += struct.pack("<Q", 4) + b"milk"
@@ -169,7 +169,7 @@ def rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
 
 @pytest.fixture(params=["small", "large"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether files pass for so small that they are looked into anyway."""
+    """Whether files count as small, so that their chunks are read on opening."""
     if request.param == "large":
         monkeypatch.setattr(index_check, "SMALL", 0)
         monkeypatch.setattr(index_check, "UNCOUNTED", 0)
@@ -222,10 +222,10 @@ def test_every_command_has_the_messages_of_a_file_with_an_empty_index(
 ) -> None:
     path = tmp_path / "x.mcap"
     path.write_bytes(lying(index, "as the index"))
-    told = logreel.info(path)
-    assert told.messages == 10
-    assert {p.code for p in told.problems} == {"index", "statistics"}
-    assert not any(p.lost for p in told.problems)
+    summary = logreel.info(path)
+    assert summary.messages == 10
+    assert {p.code for p in summary.problems} == {"index", "statistics"}
+    assert not any(p.lost for p in summary.problems)
     code, out, _ = run("cat", str(path), "--format", "ndjson")
     assert (code, len(out.splitlines())) == (0, 10)
     for verb in ("slice", "recover"):
@@ -348,7 +348,7 @@ def test_messages_after_the_last_index_are_read(what: str, hidden: bytes, tmp_pa
 
 
 def test_builder_makes_valid_files() -> None:
-    """The mcap library is the judge of what the other tests take for sound."""
+    """The mcap library accepts the files that the other tests treat as valid."""
     from mcap.reader import make_reader
 
     for data in (SyntheticMessages().bytes(), SyntheticMessages(compression="").bytes()):

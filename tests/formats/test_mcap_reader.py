@@ -56,10 +56,10 @@ def test_a_walk_is_read_as_the_library_reads_it() -> None:
     data = walk(3.0, Builder(chunk_bytes=1 << 13))
     log = logreel.open(data)
     assert fast_rows(log) == library_rows(data)
-    told = library_summary(data).statistics
-    assert log.metadata["mcap"]["statistics"]["messages"] == told.message_count == log.message_count
+    statistics = library_summary(data).statistics
+    assert log.metadata["mcap"]["statistics"]["messages"] == statistics.message_count == log.message_count
     assert {ch.topic: len(ch) for ch in log.channels.values()} == {
-        c.topic: told.channel_message_counts[c.id] for c in library_summary(data).channels.values()
+        c.topic: statistics.channel_message_counts[c.id] for c in library_summary(data).channels.values()
     }
 
 
@@ -238,8 +238,8 @@ def test_metadata_and_attachments_of_the_same_name_are_all_kept() -> None:
 def test_wrong_statistics_are_not_used() -> None:
     data = bytearray(tiny(Builder(chunk_bytes=120, sums=False)))
     log = logreel.open(bytes(data))
-    told = log.metadata["mcap"]["statistics"]
-    at = data.rindex(struct.pack("<Q", told["messages"]) + struct.pack("<H", told["schemas"]))
+    statistics = log.metadata["mcap"]["statistics"]
+    at = data.rindex(struct.pack("<Q", statistics["messages"]) + struct.pack("<H", statistics["schemas"]))
     data[at] = 7
     log = logreel.open(bytes(data))
     assert fast_rows(log) == mcap_oracle.read(tiny()).rows()

@@ -53,10 +53,10 @@ def test_mcap_library_reads_written_messages(tmp_path: Path, options: dict[str, 
     data = path.read_bytes()
     assert library_rows(data) == fast_rows(logreel.open(data)) == mcap_oracle.read(data).rows() == due
     summary = library_summary(data)
-    told = summary.statistics
-    assert (told.message_count, told.channel_count, told.schema_count) == (600, 3, 2)
-    assert (told.message_start_time, told.message_end_time) == (START, START + 299)
-    assert (told.attachment_count, told.metadata_count) == (1, 1)
+    statistics = summary.statistics
+    assert (statistics.message_count, statistics.channel_count, statistics.schema_count) == (600, 3, 2)
+    assert (statistics.message_start_time, statistics.message_end_time) == (START, START + 299)
+    assert (statistics.attachment_count, statistics.metadata_count) == (1, 1)
     assert {c.topic for c in summary.channels.values()} == {"/words", "/raw", "/silent"}
     assert summary.metadata_indexes[0].name == "build"
     log = logreel.open(path)
@@ -75,7 +75,7 @@ def test_mcap_library_reads_written_messages(tmp_path: Path, options: dict[str, 
 
 
 def test_publish_time_and_sequence_are_kept(tmp_path: Path) -> None:
-    """Sequence numbers and publish times, through slice, merge and a change of compression."""
+    """By slice, merge, and a change of compression."""
     source = tmp_path / "a.mcap"
     source.write_bytes(walk(3.0, Builder(chunk_bytes=1 << 12)))
     due = fast_rows(logreel.open(source))

@@ -86,7 +86,7 @@ def test_old_messages_of_4_gib_take_no_memory(make: Callable[[], bytes]) -> None
 
 @functools.cache
 def _bomb(compression: str, size: int, stated: int | None) -> bytes:
-    """A chunk with one message and *size* zeros after it."""
+    """Return a chunk with one message and *size* zeros after it."""
     out = Builder(compression)
     out.message(out.connection(CHATTER), START, string("boom"))
     content = bytes(out.chunks[0].content)
@@ -119,7 +119,7 @@ def test_decompression_bombs_are_bounded(compression: str, stated: int | None) -
 
 
 def test_a_megabyte_of_false_records_takes_no_time() -> None:
-    """Every eighth byte looks like the beginning of the field that says what a record is."""
+    """Every eighth byte looks like the beginning of the field ``op``."""
     junk = (b"\x04\0\0\0op=\x02" * 131_072)[: 1 << 20]
     nested = struct.pack("<I", 1000) * 4 + b"\x04\0\0\0op=\x02"
     for content in (junk, (nested * 50_000)[: 1 << 20], (b"\x0c\0\0\0" + b"\x04\0\0\0op=\x02") * 80_000):
@@ -160,7 +160,7 @@ def test_fields_without_a_name_are_reported() -> None:
 
 
 def test_the_temporary_file_of_unpacked_chunks_is_closed() -> None:
-    """Python warns of files that nobody closed, and the tests make errors of its warnings."""
+    """Python warns of files that are not closed, and tests turn its warnings into errors."""
     out = Builder("lz4", chunk_bytes=100)
     conn = out.connection(CHATTER)
     for k in range(3):

@@ -40,8 +40,8 @@ def bag(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_every_command_accepts_every_bag(bag: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = logreel.open(bag)
     assert main(["info", str(bag), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["format"], told["messages"]) == ("rosbag", log.message_count)
+    info = json.loads(capsys.readouterr().out)
+    assert (info["format"], info["messages"]) == ("rosbag", log.message_count)
     assert main(["cat", str(bag), "--format", "ndjson"]) in (0, 3)
     assert len(capsys.readouterr().out.splitlines()) <= log.message_count
     assert main(["stats", str(bag), "--json"]) == 0
@@ -87,12 +87,12 @@ def test_leftover_and_missing_bytes_are_reported_with_topic_and_row() -> None:
     log = logreel.open(out.bytes())
     assert log["/count"]["data"].tolist() == [1, 2, None, 4]
     assert log["/chatter"].to_arrow()["data"].to_pylist() == [None]
-    told = {p.code + p.text.partition(":")[0]: p for p in log.problems}
-    assert sorted(told) == ["leftover/count", "payload/chatter", "payload/count"]
-    assert "number 1" in told["leftover/count"].text
-    assert "number 2" in told["payload/count"].text
-    assert told["payload/count"].lost
-    assert not told["leftover/count"].lost
+    problems = {p.code + p.text.partition(":")[0]: p for p in log.problems}
+    assert sorted(problems) == ["leftover/count", "payload/chatter", "payload/count"]
+    assert "number 1" in problems["leftover/count"].text
+    assert "number 2" in problems["payload/count"].text
+    assert problems["payload/count"].lost
+    assert not problems["leftover/count"].lost
 
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])

@@ -19,7 +19,7 @@ Row = tuple[int, bytes, bytes, bytes]
 
 
 def bag(callers: str, start: int = START, **options: Any) -> bytes:
-    """Publishers of one topic by turns, of which those with a capital letter latch."""
+    """Return a bag with alternating publishers of one topic; those with a capital letter latch."""
     out = Builder(chunk_bytes=300, **options)
     numbers = [
         out.connection(
@@ -41,7 +41,7 @@ def bag(callers: str, start: int = START, **options: Any) -> bytes:
 
 
 def rows(data: bytes) -> list[Row]:
-    """Every message of a bag whose chunks are plain, by time, read record by record."""
+    """Return every message of a bag with uncompressed chunks by time, read record by record."""
     said: dict[bytes, tuple[bytes, bytes]] = {}
     found = []
     for r in bag_oracle.records(data, 13, len(data), bag_oracle.MESSAGE_2_0, [], chunks=True):
@@ -55,7 +55,7 @@ def rows(data: bytes) -> list[Row]:
 
 
 def read(log: logreel.Log) -> list[Row]:
-    """The same as the index tells it."""
+    """Return the same, read by the index."""
     found = []
     for ch in log.channels.values():
         turn = log.index.side_column(ch.number, "connection")
@@ -111,13 +111,18 @@ def test_merge_renumbers_connections_of_messages(source: Path, tmp_path: Path) -
     logreel.merge([source, other], out)
     assert rows(out.read_bytes()) == sorted(rows(source.read_bytes()) + rows(other.read_bytes()))
     assert read(logreel.open(out)) == rows(out.read_bytes())
-    told = logreel.open(out)["/chatter"].metadata
-    assert sorted(h["callerid"] + h.get("latching", "") for h in told["headers"]) == ["a1", "b", "c", "x1"]
+    metadata = logreel.open(out)["/chatter"].metadata
+    assert sorted(h["callerid"] + h.get("latching", "") for h in metadata["headers"]) == [
+        "a1",
+        "b",
+        "c",
+        "x1",
+    ]
 
 
 @pytest.mark.parametrize("callers", ["x", "A", "xA"])
 def test_merge_with_a_bag_of_one_connection(callers: str, tmp_path: Path) -> None:
-    """Its index tells no connections, but in the new bag there are several."""
+    """The messages of the other bag have no connection column, but the merged bag has several connections."""
     paths = [tmp_path / "1.bag", tmp_path / "2.bag", tmp_path / "3.bag"]
     for n, (path, who) in enumerate(zip(paths, ("a", callers, "b"), strict=True)):
         path.write_bytes(bag(who, START + 3 * n))
@@ -127,7 +132,7 @@ def test_merge_with_a_bag_of_one_connection(callers: str, tmp_path: Path) -> Non
 
 
 def test_writer_takes_several_connections_of_a_channel(source: Path, tmp_path: Path) -> None:
-    """Written again in the order of the file, with what the index tells, the bytes are those of the C++ recorder."""
+    """Messages written again with the connections of the index keep their connections."""
     log, path = logreel.open(source), tmp_path / "again.bag"
     ch = log["/chatter"]
     turn = log.index.side_column(ch.number, "connection")

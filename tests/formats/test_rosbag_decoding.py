@@ -17,7 +17,7 @@ from logreel.cli import main
 
 
 def same(theirs: Any, ours: Any) -> bool:
-    """Equal to the bit, whatever either side calls its types."""
+    """Return whether values are equal bit by bit, whatever their Python types."""
     if type(theirs).__name__.endswith(("builtin_interfaces__msg__Time", "builtin_interfaces__msg__Duration")):
         return bool(theirs.sec * 10**9 + theirs.nanosec == ours)
     if dataclasses.is_dataclass(theirs):
@@ -33,7 +33,7 @@ def same(theirs: Any, ours: Any) -> bool:
 
 
 def compared(path: Path) -> int:
-    """How many messages of a bag rosbags could decode, each equal to ours."""
+    """Return the number of messages of a bag that rosbags decodes; each must equal ours."""
     store, count = get_typestore(Stores.ROS1_NOETIC), 0
     # rosbags sorts by time; of messages of one moment the order is its own.
     ours = {(m.channel.topic.split("[")[0], m.time, bytes(m.data)): m for m in logreel.open(path).messages()}
@@ -75,7 +75,7 @@ def test_all_messages_of_the_oldest_bag_are_decoded(shared: Path) -> None:
 
 
 def test_definitions_of_the_user_decode_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A bag of version 1.1 carries no definitions; a folder of a package gives one."""
+    """A bag of version 1.1 has no definitions; those in the folder of a package are used."""
     path, package = tmp_path / "old.bag", tmp_path / "my_msgs" / "msg"
     payload = struct.pack("<Ii", 5, -3)
     record = b"/dial\n*\nmy_msgs/Dial\n" + struct.pack("<III", 1_230_000_000, 0, len(payload)) + payload

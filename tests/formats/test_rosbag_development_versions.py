@@ -20,7 +20,7 @@ def record(data: bytes = b"", **values: bytes) -> bytes:
 
 
 def bag(line: bytes, compression: str) -> bytes:
-    """Two topics, three messages, one chunk, and an index and summary keyed by topic."""
+    """Return a bag with two topics, three messages, one chunk, and index and summary by topic."""
     stamp = struct.pack("<II", 1271700000, 5)
     define = record(op=b"\x01", topic=b"/a", type=b"std_msgs/Int32", md5=b"*", **{"def": b"int32 data\n"})
     define += record(op=b"\x01", topic=b"/b", type=b"std_msgs/Int32", md5sum=b"*", **{"def": b"int32 data\n"})

@@ -70,7 +70,7 @@ def at_home(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if GnuPG had given the key."""
+    """Replace GnuPG by a function that returns the key."""
     _require("cryptography")
     monkeypatch.setattr(encryption, "_symmetric_key", lambda encrypted: KEY)
 
@@ -106,7 +106,7 @@ def test_bags_encrypted_by_genuine_rosbag_are_read(at_home: str, compression: st
 
 @pytest.mark.parametrize("option", ["--quiet", "--bz2", "--lz4"])
 def test_bags_encrypted_by_the_genuine_program_are_read(at_home: str, option: str, tmp_path: Path) -> None:
-    """Its key is binary, that of the library in Python is text."""
+    """Its encrypted key is binary, that of the Python library is text."""
     _require("cryptography")
     if not Path(_PROGRAM).exists():
         pytest.skip("the program encrypt of ROS is not installed (Debian: python3-rosbag)")
@@ -217,7 +217,7 @@ def test_whole_blocks_of_a_cut_encrypted_chunk_are_read(with_key: None) -> None:
 
 
 def test_one_wrong_bit_in_an_encrypted_chunk_loses_few_messages_and_is_reported(with_key: None) -> None:
-    """A damaged block garbles 17 bytes or so; what it hits inside of a payload nobody can see."""
+    """A damaged block changes about 17 bytes; changes inside a payload cannot be detected."""
     data = encrypted([(CHATTER, START + k, bytes(8)) for k in range(200)], finished=False)
     whole = [row[3:] for row in fast_rows(logreel.open(data))]
     first = data.index(b"op=\x05") + 100

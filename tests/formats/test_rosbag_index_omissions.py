@@ -19,7 +19,7 @@ PACKS: dict[str, Callable[[bytes], bytes]] = {"none": bytes, "lz4": lz4_frame, "
 
 
 def _bag(compression: str = "none", chunks: int = 5) -> Builder:
-    """Chunks of 20 messages of two topics, some of them empty; the second topic begins in the third chunk."""
+    """Return a bag with chunks of 20 messages of two topics, some empty; the second begins in the third chunk."""
     out = Builder()
     for topic in (CHATTER, COUNT):
         out.connection(topic)

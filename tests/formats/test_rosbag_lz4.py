@@ -23,7 +23,7 @@ EMPTY = lz4_frame(b"")
 
 
 def _pieces(data: bytes) -> list[bytes]:
-    """The same as frames of different flags."""
+    """Return *data* as frames with different flags."""
     third = len(data) // 3
     return [
         lz4_frame(data[:third]),
@@ -84,7 +84,7 @@ def test_no_more_than_asked_for(name: str, limit: int) -> None:
 
 
 def test_most_of_a_cut_chunk_of_usual_size_is_read() -> None:
-    """ROS writes one block of up to 1 MiB: all of it would be lost if only whole blocks counted."""
+    """ROS writes one block of up to 1 MiB, which would be lost if only complete blocks were read."""
     data = version_2_0(many(1500), Builder("lz4", finished=False))
     whole = plain_rows(bag_oracle.read(data))
     at = data.rindex(b"op=\x05")

@@ -17,7 +17,7 @@ GROWTH = 160 << 20
 
 @functools.cache
 def _large(compression: str) -> bytes:
-    """400 chunks of 75 messages of 10 kB."""
+    """Return a bag with 400 chunks of 75 messages of 10 kB."""
     pack = functools.cache(PACK[compression])
     out = Builder(compression, pack, chunk_bytes=1 << 30)
     conn = out.connection(CHATTER)

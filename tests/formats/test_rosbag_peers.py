@@ -94,7 +94,7 @@ def test_genuine_rosbag_reads_the_same_messages_of_built_bags(name: str, tmp_pat
 
 @pytest.mark.parametrize("name", sorted(FOREIGN))
 def test_genuine_rosbag_refuses_other_lz4_flags(name: str, tmp_path: Path) -> None:
-    """So the builder makes what it says."""
+    """This shows that the flags of the builder are written."""
     if not _genuine():
         pytest.skip("rosbag of ROS is not installed (Debian: python3-rosbag)")
     path = _built(name, tmp_path)
@@ -115,7 +115,7 @@ def _compare_rosbags(path: Path) -> None:
 
 
 def _renamed(kind: str) -> str:
-    """Type names as that library writes them."""
+    """Return rows with type names as rosbags writes them."""
     package, _, name = kind.partition("/")
     return f"{package}/msg/{name}"
 
@@ -144,7 +144,7 @@ def test_rosbags_reads_the_same_messages_of_a_tiny_bag(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", sorted(TYPES))
 def test_checksums_of_the_builder_are_those_of_rosbags(kind: str) -> None:
-    """Two ways to the same figure: the builder's own, and the definitions that rosbags ships."""
+    """The builder computes checksums itself; rosbags from its own definitions."""
     typesys = pytest.importorskip("rosbags.typesys", reason="rosbags is not installed")
     store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC)
     package, _, name = kind.partition("/")

@@ -23,7 +23,7 @@ BASES = {
 
 
 def _rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
-    """Messages by the topic without the number of its definition."""
+    """Return the messages by topic, without the number of its definition."""
     return Counter(
         (str(m.channel.metadata.get("topic", m.channel.topic)), m.time, bytes(m.data)) for m in log.messages()
     )

@@ -29,7 +29,7 @@ NEGATIVE = {name for name in SYNTHETIC if name[:2] == "0 " or (name[:3] == "1.0"
 
 
 def _options(log: logreel.Log, data: bytes) -> dict[str, Any]:
-    """Options that write what *log* is, or version 2.0 where its version is not written."""
+    """Return options that write the version and compression of *log*; version 2.0 if its version cannot be written."""
     if log.version == "1.2":
         return {"version": "1.2", "indexed": b"index_pos=" in data[:60]}
     if log.version == "1.1":
@@ -38,7 +38,7 @@ def _options(log: logreel.Log, data: bytes) -> dict[str, Any]:
     return {"compression": packed[0]} if packed else {}
 
 
-def _told(log: logreel.Log) -> list[Any]:
+def _channel_descriptions(log: logreel.Log) -> list[Any]:
     rows = []
     for ch in log.channels.values():
         # Where a standard type came without its text, the new file has it.
@@ -48,7 +48,7 @@ def _told(log: logreel.Log) -> list[Any]:
 
 
 def _compare(path: Path, folder: Path) -> bool:
-    """Whether the copy has the same bytes; what is read from it must be the same."""
+    """Return whether the copy has the same bytes; the content must be the same."""
     log, data = logreel.open(path), path.read_bytes()
     copy = rewrite(log, folder / "copy.bag", **_options(log, data))
     again = logreel.open(copy)
@@ -56,7 +56,7 @@ def _compare(path: Path, folder: Path) -> bool:
     assert [(m.channel.topic, m.time, bytes(m.data)) for m in again.messages(order="file")] == [
         (m.channel.topic, m.time, bytes(m.data)) for m in log.messages(order="file")
     ]
-    for one, other in zip(_told(log), _told(again), strict=True):
+    for one, other in zip(_channel_descriptions(log), _channel_descriptions(again), strict=True):
         assert (one[:2], one[3]) == (other[:2], other[3])
         assert one[2] in ("", other[2])
     plain = bag_oracle.read(copy.read_bytes())

@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unindexed(path: Path, folder: Path) -> Path:
-    """A bag without the file header and the index of version 1.2, at which genuine rosbag fails since 2018."""
+    """Return a bag without file header and index of version 1.2, with which genuine rosbag fails since 2018."""
     data = path.read_bytes()
     at = data.find(b"index_pos=", 0, 60)
     if not data.startswith(b"#ROSRECORD") or at < 0:

@@ -72,7 +72,7 @@ def test_time_order_is_stable(make: Callable[[], bytes]) -> None:
 
 
 def test_the_order_of_the_file_holds_across_compressions() -> None:
-    """Chunks that are stored as they are stand between packed ones."""
+    """Uncompressed chunks are between compressed ones."""
     data = SYNTHETIC["2.0 mixed"]()
     assert [m.time for m in logreel.open(data).messages(order="file")] == [
         m.time for m in bag_oracle.read(data).messages

@@ -68,16 +68,16 @@ def test_a_bag_cut_at_the_end_of_a_record_is_truncated() -> None:
         assert _texts(cut)
 
 
-def test_further_fields_of_definitions_are_told() -> None:
+def test_further_fields_of_definitions_are_in_metadata() -> None:
     topic = Topic("/chatter", "std_msgs/String", more=(("latching", b"1"), ("callerid", b"/talker")))
     plain = Topic("/chatter", "std_msgs/String")
     message = version_1_2([(plain, 10**18, b"\0\0\0\0")], indexed=False)
     names = [("topic", b"/chatter"), ("md5", topic.sum), ("type", b"std_msgs/String")]
     more = [("op", b"\x01"), ("def", b"string data"), ("origin", b"lab 3"), *topic.more]
     data = message[:16] + record([*names, *more]) + message[16:]
-    told = logreel.open(data)["/chatter"].metadata
-    assert told["headers"] == [{"origin": "lab 3", "latching": "1", "callerid": "/talker"}]
-    assert (told["latching"], told["callerids"]) == (True, ["/talker"])
+    metadata = logreel.open(data)["/chatter"].metadata
+    assert metadata["headers"] == [{"origin": "lab 3", "latching": "1", "callerid": "/talker"}]
+    assert (metadata["latching"], metadata["callerids"]) == (True, ["/talker"])
     assert header(more)
 
 

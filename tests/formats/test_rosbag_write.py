@@ -43,7 +43,7 @@ def string(text: str) -> bytes:
 
 
 def given(n: int = 3000) -> list[tuple[int, int, bytes]]:
-    """Messages of channels 0 to 3, now and then with a time before that of the last."""
+    """Return messages of channels 0 to 3, some with a time before that of the previous one."""
     rng = np.random.default_rng(5)
     payloads = [string("x" * 40), bytes(720), bytes(324), rng.bytes(100)]
     return [
@@ -56,7 +56,7 @@ TOPICS = ["/chatter", "/odom", "/a b//imu", "secret"]
 
 
 def write(path: Path, **options: Any) -> list[tuple[str, str, str, int, bytes]]:
-    """A bag of several chunks; gives what was written as peers report it."""
+    """Write a bag of several chunks; return the messages as other readers report them."""
     with logreel.create(path, chunk_bytes=200_000, flush_every=None, **options) as w:
         w.add_channel("/chatter", STRING, {"callerids": ["/talker"], "latching": True})
         w.add_channel("/odom", ODOM)
@@ -164,7 +164,7 @@ def test_chunk_is_closed_by_the_message_that_exceeds_its_size(tmp_path: Path) ->
 
 
 def test_channels_of_one_topic_are_written(tmp_path: Path) -> None:
-    """A topic with two checksums, two publishers that latch, a channel without messages."""
+    """A topic with two checksums, two latching publishers, and a channel without messages."""
     path, copy = tmp_path / "a.bag", tmp_path / "b.bag"
     with logreel.create(path) as w:
         one = w.add_channel("/tf", SECRET, {"md5sum": MD5, "callerids": ["/a", "/b"], "latching": True})
@@ -176,8 +176,8 @@ def test_channels_of_one_topic_are_written(tmp_path: Path) -> None:
     log = logreel.open(path)
     assert list(log.channels) == ["/tf", "/tf[1]", "/silent", "/array[1]"]
     assert [len(ch) for ch in log.channels.values()] == [3, 3, 0, 3]
-    told = log["/tf"].metadata
-    assert (told["callerids"], told["latching"], told["connections"]) == (["/a", "/b"], True, 2)
+    metadata = log["/tf"].metadata
+    assert (metadata["callerids"], metadata["latching"], metadata["connections"]) == (["/a", "/b"], True, 2)
     assert log["/tf[1]"].metadata["topic"] == "/tf"
     assert log["/tf[1]"].metadata["md5sum"] == OTHER
     assert {c.topic for c in bag_oracle.read(path.read_bytes()).connections} == {

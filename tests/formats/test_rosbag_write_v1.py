@@ -69,7 +69,7 @@ def test_bytes_of_version_1_1(tmp_path: Path) -> None:
 
 
 def test_index_of_version_1_2(tmp_path: Path) -> None:
-    """An entry per message in the order of the file; the first of a topic leads to its definition."""
+    """One entry per message in file order; the first of a topic has the offset of its definition."""
     path = tmp_path / "a.bag"
     due = write(path, 50, version="1.2")
     data = path.read_bytes()
@@ -96,7 +96,7 @@ def test_index_of_version_1_2(tmp_path: Path) -> None:
 
 
 def test_batches_give_the_same_bytes_as_single_messages(tmp_path: Path) -> None:
-    """More than one stretch."""
+    """With more than one batch."""
     path, n = tmp_path / "a.bag", 20_000
     with logreel.create(path, version="1.2") as w:
         channel = w.add_channel("/a", POINT)

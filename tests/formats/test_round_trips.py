@@ -1,4 +1,4 @@
-"""Nothing is lost without a word: whatever a log delivers is in what is written of it, or a sentence names it.
+"""Messages that a log delivers are written by each operation, or a message names what is left out.
 
 For every format that can be written, over the logs that the package and the tests make, and over small real ones.
 """
@@ -37,7 +37,7 @@ LINES = 2000
 
 
 def odd_ulog() -> bytes:
-    """Every kind of record, also of kinds, levels and magics that there are not, and times that go back."""
+    """Return a ULog with every kind of record, unknown kinds, levels and magics, and times that go back."""
     made = Builder(5 * S).flags().format("a:uint64_t timestamp;float x;uint8_t[4] _padding0;")
     made.format("vec:float x;float y;").format("b:uint64_t timestamp;vec[2] v;char[6] who;bool on;")
     made.info("char[3] sys_name", "PX4").info("float[2] gains", struct.pack("<2f", 1, 0.1))
@@ -94,12 +94,12 @@ def _mcap(source: Path, folder: Path) -> tuple[Path, Iterable[str]]:
 def _record(source: Path, folder: Path) -> tuple[Path, Iterable[str]]:
     out = folder / f"out{source.suffix}"
     lines = [json.dumps({"topic": t, "time_ns": n, "data": data}) for t, n, data in _shown(source)]
-    # What is left out is told by the number of its line.
-    told = (
+    # What is left out is reported with its line number.
+    reported = (
         _LINE.sub(lambda found: lines[int(found[1]) - 1], text)
         for text in record(lines, out, like=source).skipped
     )
-    return out, told
+    return out, reported
 
 
 WAYS: dict[str, Callable[[Path, Path], tuple[Path, Iterable[str]]]] = {
@@ -113,7 +113,7 @@ Bag = dict[str, Counter[Any]]
 
 
 def _delivered(path: Path, as_bytes: bool) -> Bag:
-    """Times and payloads by topic, as bytes or as they are shown; with the reserved topics where as bytes."""
+    """Return times and payloads by topic, as bytes (also of reserved topics) or as shown."""
     log = logreel.open(path)
     found: Bag = {}
     if as_bytes:
@@ -126,39 +126,41 @@ def _delivered(path: Path, as_bytes: bool) -> Bag:
 
 
 def _shown(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """What ``cat`` shows: topics, times and values, without what cannot be decoded, which it tells."""
+    """Yield the messages as shown by ``cat``: topic, time and value, without payloads that cannot be decoded."""
     for m in itertools.islice(logreel.open(path).messages(), LINES):
         with contextlib.suppress(DamagedError, DefinitionError):
             yield m.channel.topic, m.time, to_json_values(m.decode())
 
 
-def _unsaid(source: Path, way: str, folder: Path) -> list[str]:
-    """What of *source* is neither in what is written of it nor told to be left out."""
+def _unreported_losses(source: Path, way: str, folder: Path) -> list[str]:
+    """Return the messages of *source* that are neither written nor reported as left out."""
     try:
-        out, told = WAYS[way](source, folder)
+        out, reported = WAYS[way](source, folder)
     except IncompleteOutputError as error:
         # Nothing was written, with a sentence for each thing that could not be.
         return [] if error.skipped else ["everything"]
     due, found = (_delivered(path, way != "record") for path in (source, out))
-    told = tuple(told)
+    reported = tuple(reported)
     return [
         f"{(rows - found.get(topic, Counter())).total()} of {rows.total()} messages of {topic!r}"
         for topic, rows in due.items()
-        if rows - found.get(topic, Counter()) and not any(topic in text for text in told)
+        if rows - found.get(topic, Counter()) and not any(topic in text for text in reported)
     ]
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", LOGS)
-def test_whatever_is_delivered_survives_or_is_told(name: str, way: str, tmp_path: Path) -> None:
+def test_every_delivered_message_is_written_or_reported(name: str, way: str, tmp_path: Path) -> None:
     source = tmp_path / f"source{name.partition(' ')[0]}"
     source.write_bytes(LOGS[name]())
-    assert _unsaid(source, way, tmp_path) == []
+    assert _unreported_losses(source, way, tmp_path) == []
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("suffix", SAMPLES)
-def test_real_logs_survive_or_are_told(suffix: str, way: str, shared: Path, tmp_path: Path) -> None:
+def test_messages_of_real_logs_are_written_or_reported(
+    suffix: str, way: str, shared: Path, tmp_path: Path
+) -> None:
     seen = 0
     for path in sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}"))):
         if path.stat().st_size > LARGEST or seen == 6:
@@ -172,4 +174,4 @@ def test_real_logs_survive_or_are_told(suffix: str, way: str, shared: Path, tmp_
         except LogError:
             continue
         seen += 1
-        assert _unsaid(source, way, folder) == [], path.name
+        assert _unreported_losses(source, way, folder) == [], path.name

@@ -42,7 +42,7 @@ ENUMS: dict[str, Any] = {
 
 
 def document(message: str, types: list[str], description: str = "", **extra: Any) -> dict[str, Any]:
-    """The smallest definitions with one event, px4::test, of these argument types."""
+    """Return minimal definitions with one event, px4::test, with arguments of these types."""
     event = {
         "name": "test",
         "message": message,

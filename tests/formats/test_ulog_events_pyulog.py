@@ -30,7 +30,7 @@ NAMES = ["EMERGENCY", "ALERT", "CRITICAL", "ERROR", "WARNING", "NOTICE", "INFO",
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyulog would fetch definitions that a log lacks; a test must not."""
+    """Prevent pyulog from downloading definitions that a log lacks."""
 
     def refuse(*_: object) -> None:
         raise OSError("no network in tests")
@@ -43,7 +43,7 @@ def metadata(log: Any) -> bytes:
 
 
 def rows_of(log: Any) -> Iterator[Row]:
-    """The rows of the topic event, as pyulog reads them; times in µs."""
+    """Yield the messages of the topic event, read by pyulog; times in us."""
     data = log.get_dataset("event").data
     width = sum(name.startswith("arguments[") for name in data)
     for n, time in enumerate(data["timestamp"]):
@@ -70,7 +70,7 @@ def test_event_sentences_of_real_logs_equal_pyulog(path: Path, offline: None) ->
 
 
 def valid_argument(kind: str, space: str, enums: dict[str, Any], rng: random.Random) -> bytes:
-    """Bytes of a random argument; floats are short in binary, as pyulog prints the double of a float32."""
+    """Return the bytes of a random argument; floats have few bits, since pyulog prints them as doubles."""
     if kind == "float":
         return struct.pack("<f", rng.randrange(-4000, 4000) / 8)
     enum = enums.get(kind if "::" in kind else f"{space}::{kind}")

@@ -26,7 +26,7 @@ def _finished(made: Builder) -> bytes:
 
 
 def _information(data: bytes) -> dict[tuple[str, str], list[bytes]]:
-    """Kind and key to the payloads of all information records, byte by byte."""
+    """Return the payloads of all information records by kind and key."""
     found: dict[tuple[str, str], list[bytes]] = {}
     at = 16
     while at < len(data):
@@ -62,14 +62,14 @@ def _rich() -> bytes:
 
 
 def test_values_have_types_of_their_keys() -> None:
-    told = logreel.open(_rich()).metadata
-    assert (told["gains"], told["one"], told["small"], told["yes"]) == (
+    metadata = logreel.open(_rich()).metadata
+    assert (metadata["gains"], metadata["one"], metadata["small"], metadata["yes"]) == (
         pytest.approx([1.5, 2.25, -0.1]), [-7], 5, True)  # fmt: skip
     vec = [{"x": 1.0, "y": 2.0}, {"x": 3.0, "y": 4.0}]
-    assert (told["where"], told["both"]) == (vec[0], vec)
-    assert told["padded"] == {"x": 8.0, "y": 9.0}
-    assert told["deep"] == {"v": vec, "who": "me"}
-    assert told["unknown"] == b"abc"
+    assert (metadata["where"], metadata["both"]) == (vec[0], vec)
+    assert metadata["padded"] == {"x": 8.0, "y": 9.0}
+    assert metadata["deep"] == {"v": vec, "who": "me"}
+    assert metadata["unknown"] == b"abc"
 
 
 def test_multiple_information_is_list_of_lists() -> None:
@@ -106,7 +106,7 @@ def test_information_survives_mcap_round_trip(tmp_path: Path, shared: Path) -> N
         assert logreel.convert(tmp_path / "a.mcap", tmp_path / "a.ulg", force=True).skipped == ()
         back = (tmp_path / "a.ulg").read_bytes()
         due, found = _information(data), _information(back)
-        # UTC is told whether or not the messages that tell it are there, in a record that is no metadata.
+        # The UTC offset is kept in a record that is no metadata, also without the messages that state it.
         assert (("I", UTC_OFFSET) in found) == (source.utc_offset is not None and source.epoch == "boot")
         assert logreel.open(back).utc_offset == source.utc_offset
         assert set(found) - {("I", UTC_OFFSET)} == set(due)
@@ -133,11 +133,11 @@ def test_multiple_information_can_be_written(tmp_path: Path) -> None:
 
 
 def test_releases_are_shown_as_text() -> None:
-    told = logreel.open(_rich()).metadata
-    assert (told["ver_sw_release"], told["ver_vendor_sw_release"]) == ("v1.16.0", "v1.2.0-dev3")
-    assert told["ulog"]["types"]["ver_sw_release"] == "uint32_t"
-    assert list(told)[:3] == ["sys_name", "ver_sw_release", "ver_vendor_sw_release"]
-    assert told["time_ref_utc"] == 7200
+    metadata = logreel.open(_rich()).metadata
+    assert (metadata["ver_sw_release"], metadata["ver_vendor_sw_release"]) == ("v1.16.0", "v1.2.0-dev3")
+    assert metadata["ulog"]["types"]["ver_sw_release"] == "uint32_t"
+    assert list(metadata)[:3] == ["sys_name", "ver_sw_release", "ver_vendor_sw_release"]
+    assert metadata["time_ref_utc"] == 7200
 
 
 @pytest.mark.parametrize(

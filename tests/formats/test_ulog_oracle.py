@@ -94,7 +94,7 @@ def test_other_files_raise() -> None:
 
 
 def test_trailing_padding_is_optional() -> None:
-    """pyulog 1.3.0 calls the middle record corrupt, though the public text allows it."""
+    """pyulog 1.3.0 reports the middle record as corrupt, though the specification allows it."""
     out = started().data(0, tick(1)).data(0, tick(2) + b"\xaa" * 4).data(0, tick(3) + b"\xaa")
     assert numbers(out.bytes()) == [1, 2, 3]
     assert not read(out.bytes()).lost
@@ -111,7 +111,7 @@ def test_nested_trailing_padding_is_never_omitted() -> None:
 
 
 def test_appended_parts_keep_subscriptions() -> None:
-    """pyulog 1.3.0 forgets them, and loses the rows after each offset."""
+    """pyulog 1.3.0 forgets them, and loses the messages after each offset."""
     out = ticks(started(), range(5)).raw("D", b"\0\0cut", size=14).append_part()
     begin = len(out)
     ticks(out, range(5, 8)).append_part()
@@ -167,7 +167,7 @@ def test_values_of_every_kind() -> None:
     ("kind", "code", "unit", "wrap"), [("uint16_t", "<H", 1, 2**16), ("uint8_t", "<B", 1000, 256)]
 )
 def test_narrow_timestamps_are_unwrapped(kind: str, code: str, unit: int, wrap: int) -> None:
-    """pyulog 1.3.0 reads eight bytes whatever the type, and stops at the end of such a record."""
+    """pyulog 1.3.0 reads eight bytes for every type, and stops at the end of such a record."""
     true = [1_000_000 + 37_000 * i for i in range(40)]
     out = Builder(start_us=990_000).flags().format(f"n:{kind} timestamp;").subscribe("n", 0)
     for time_us in true:
@@ -221,7 +221,7 @@ def test_chain_needs_six_records_or_end_of_file() -> None:
 
 
 def test_wrong_length_loses_one_record() -> None:
-    """pyulog 1.3.0 ends silently at the second kind, and loses all that follows."""
+    """pyulog 1.3.0 ends silently at the second kind, and loses all later records."""
     for size in (3, 0, 1, 60_000):
         out = ticks(started(), range(10)).raw("D", b"\0\0" + tick(77), size=size)
         ticks(out, range(10, 20))
@@ -264,7 +264,7 @@ def test_older_times_after_damage_begin_segment() -> None:
 
 @pytest.mark.parametrize("what", [b"Fsensor_combined", b"\0sensor_combined"], ids=["format", "subscription"])
 def test_single_bit_flip_in_definition(what: bytes) -> None:
-    """By the bare rules it costs nearly all topics; stepping over orphans, the one topic."""
+    """Without *orphans*, nearly all topics are lost; with it, only this topic."""
     data = bytearray(builder.flight(4))
     whole = {topic: len(rows) for topic, rows in read(bytes(data)).topics.items()}
     data[data.index(what) + 4] ^= 1

@@ -30,7 +30,7 @@ def clock(seconds: int) -> str:
 
 
 def messages(log: Log) -> list[str]:
-    """As ``ulog_messages`` of older releases prints them: whole seconds, and no tagged lines."""
+    """Return text as printed by ``ulog_messages`` of older releases: whole seconds, without tagged strings."""
     lines = [
         (line.time // 10**9, LEVELS[line.level or 0], line.text)
         for line in log.text
@@ -40,7 +40,7 @@ def messages(log: Log) -> list[str]:
 
 
 def info(log: Log) -> list[str]:
-    """As ``ulog_info -v`` prints it, less the multiple messages."""
+    """Return text as printed by ``ulog_info -v``, without multiple information."""
     rows = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
     start, last = log.start or 0, max(int(ch.times.max()) for ch in rows)
     out = [
@@ -55,10 +55,10 @@ def info(log: Log) -> list[str]:
         else "No Dropouts"
     )
     out.append("Info Messages:")
-    told = {k: v for k, v in log.metadata.items() if not isinstance(v, list | dict)}
+    metadata = {k: v for k, v in log.metadata.items() if not isinstance(v, list | dict)}
     # Versions are shown as packed numbers there.
-    told |= {k: release_number(told[k]) for k in RELEASES if k in told}
-    out += [f" {k}: {told[k]}" for k in sorted(told)]
+    metadata |= {k: release_number(metadata[k]) for k in RELEASES if k in metadata}
+    out += [f" {k}: {metadata[k]}" for k in sorted(metadata)]
     out += ["", f"{'Name (multi id, message size in bytes)':<41} number of data points, total bytes"]
     for ch in sorted(rows, key=lambda ch: ch.schema.name + str(ch.metadata["multi_id"])):
         size = sum(len(leaf.runs) * leaf.width for leaf in ch.layout.leaves)

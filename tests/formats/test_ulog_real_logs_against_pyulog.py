@@ -83,7 +83,7 @@ def test_every_column_equals_pyulog_bit_for_bit(path: Path) -> None:
 
 
 def content(table: pa.Table) -> list[tuple[str, list[bytes | None]]]:
-    """Types and buffers: unlike ``equals`` this finds NaN equal to itself."""
+    """Return types and buffers: unlike with ``equals``, NaN equals NaN."""
     return [
         (str(f), [b and b.to_pybytes() for chunk in column.chunks for b in chunk.buffers()])
         for f, column in zip(table.schema, table.columns, strict=True)
@@ -123,10 +123,10 @@ def test_parameters_equal_pyulog(path: Path) -> None:
 
 def test_information_equals_pyulog(path: Path) -> None:
     log, peer = logreel.open(path), ULog(str(path))
-    told = dict(log.metadata)
+    metadata = dict(log.metadata)
     # Versions are packed numbers, which pyulog unpacks when asked.
-    told |= {k: release_number(told[k]) for k in RELEASES if k in told}
-    assert {k: told[k] for k in peer.msg_info_dict} == peer.msg_info_dict
+    metadata |= {k: release_number(metadata[k]) for k in RELEASES if k in metadata}
+    assert {k: metadata[k] for k in peer.msg_info_dict} == peer.msg_info_dict
     shown = peer.get_version_info_str()
     assert (
         shown is None or shown.replace(" (", "-").replace(")", "").lower() == log.metadata["ver_sw_release"]

@@ -31,7 +31,7 @@ def _unordered() -> bytes:
 
 
 def _records(data: bytes) -> list[tuple[str, bytes]]:
-    """All D, L, C, O and P records in their order; of messages the topic stands for the id, which may be another."""
+    """Return all D, L, C, O and P records in file order; message ids are replaced by topics, since ids may change."""
     found, names, at = [], dict[int, bytes](), 16
     while at < len(data):
         size, kind = struct.unpack_from("<HB", data, at)

@@ -14,7 +14,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 def log(*spans: range) -> bytes:
-    """Four topics with a message each at every time of each span, in µs."""
+    """Return a log with four topics, and a message of each at every time of each span, in us."""
     out = Builder(spans[0].start)
     for name in NAMES:
         out.format(f"{name}:uint64_t timestamp;uint32_t n;")

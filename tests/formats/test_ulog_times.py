@@ -33,7 +33,7 @@ def times_us(data: bytes, topic: str) -> list[int]:
 @pytest.mark.parametrize(("kind", "code", "unit"), SHORT)
 @pytest.mark.parametrize("seed", range(6))
 def test_short_timestamps_equal_oracle(kind: str, code: str, unit: int, seed: int) -> None:
-    """With dropouts, texts and a full clock among the rows, and without."""
+    """With and without dropouts, texts and a full timestamp between the messages."""
     rng = Random(seed)
     period = unit << 8 * struct.calcsize(code)
     out = started(S + seed).format(f"n:uint16_t x;{kind} timestamp;").subscribe("n", 1)

@@ -27,7 +27,7 @@ def _data(out: Builder, n: int) -> Builder:
 
 
 def _with(piece: bytes, every: int = 1, count: int = 40) -> bytes:
-    """A log of *count* messages with *piece* behind each, or behind each one of *every*."""
+    """Return a log of *count* messages with *piece* after each one, or after each one of *every*."""
     out = _started()
     for n in range(count):
         _data(out, n)
@@ -45,7 +45,7 @@ def _numbers(log: Log) -> list[int]:
     return found
 
 
-def _unsaid(log: Log) -> list[str]:
+def _loss_codes(log: Log) -> list[str]:
     return [p.code for p in log.problems if p.lost]
 
 
@@ -57,7 +57,7 @@ def test_record_of_any_kind_is_skipped_in_sound_chain(kind: int, size: int, ever
         return  # that is zero fill
     log = logreel.open(_with(_record(kind, Random(size).randbytes(size)), every))
     assert _numbers(log) == list(range(40))
-    assert _unsaid(log) == []
+    assert _loss_codes(log) == []
     assert [p.code for p in log.problems] == ["unknown"]
 
 
@@ -65,7 +65,7 @@ def test_consecutive_unknown_kinds_are_skipped() -> None:
     pieces = b"".join(_record(kind, bytes([kind]) * 5) for kind in (0x01, 0x80, 0xFE, 0x21, 0x02))
     log = logreel.open(_with(pieces, 4))
     assert _numbers(log) == list(range(40))
-    assert _unsaid(log) == []
+    assert _loss_codes(log) == []
 
 
 def test_damage_between_unknown_records_loses_nothing_else() -> None:
@@ -74,7 +74,7 @@ def test_damage_between_unknown_records_loses_nothing_else() -> None:
     log = logreel.open(bytes(data))
     got = _numbers(log)
     assert len(got) >= 200 - 9
-    assert _unsaid(log)
+    assert _loss_codes(log)
 
 
 @pytest.mark.parametrize("magic", [OTHER_MAGIC, b"\xff" * 8, bytes(8)])
@@ -152,11 +152,15 @@ def test_records_kept_by_size_are_restored_from_sidecar(
     path = tmp_path / "a.ulg"
     path.write_bytes(_with(pieces + _record(ord("S"), b"four"), 4))
     first = logreel.open(path)
-    told = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
+    saved = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
     index_cache.write(str(path))
     monkeypatch.setattr(Reader, "read", None)
     again = logreel.open(path)
-    assert ([(p.code, p.text) for p in again.problems], _numbers(again), [t.text for t in again.text]) == told
+    assert (
+        [(p.code, p.text) for p in again.problems],
+        _numbers(again),
+        [t.text for t in again.text],
+    ) == saved
 
 
 def test_sort_reports_unknown_records_left_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.sample.builder import Builder, flight, tiny
-from support.builders.contents import content, told
+from support.builders.contents import content, other_content
 
 PX4 = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;uint8_t[4] _padding0;")
 
@@ -21,7 +21,7 @@ def _copied(path: Path, data: bytes, **options: object) -> bytes:
 
 
 def _rich(appended: bool = True) -> Builder:
-    """Every kind of record, at places where none is usual, and messages with and without their padding."""
+    """Build a log with every kind of record in unusual places, and messages with and without their padding."""
     made = Builder(5_000_000).flags(compat=1).format(PX4.text).info("char[3] who", "PX4")
     made.info_multiple("char[2] parts", "ab").info_multiple("char[2] parts", "cd", True).parameter(
         "float P", 1.5
@@ -122,7 +122,7 @@ def test_metadata_parameters_text_and_attachments_are_written(tmp_path: Path) ->
 
 
 def test_channels_can_be_added_after_first_flush(tmp_path: Path) -> None:
-    """As of a pipe that is silent for a while before its first line."""
+    """As with a pipe that is silent before its first line."""
     with logreel.create(tmp_path / "a.ulg") as w:
         w.flush()
         w.write(w.add_channel("a", PX4), 10**9, {"x": 1.0})
@@ -158,6 +158,6 @@ def test_invalid_names_are_refused(tmp_path: Path) -> None:
 
 def test_comparison_helper_detects_differences(tmp_path: Path) -> None:
     """The helper sees a difference where there is one."""
-    assert told(logreel.open(_rich().bytes())) != told(
+    assert other_content(logreel.open(_rich().bytes())) != other_content(
         logreel.open(_rich(False).info("char[1] z", "z").bytes())
     )

@@ -10,7 +10,7 @@ import logreel
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.registry.registry import formats
-from support.builders.contents import LAYOUT, SAMPLES, content, told
+from support.builders.contents import LAYOUT, SAMPLES, content, other_content
 from support.builders.mcap_rows import library_rows
 
 OWN = {f.name: f for f in formats().values() if f.sample is not None and f.name != "mcap"}
@@ -40,7 +40,7 @@ def check(source: Path, folder: Path) -> list[str]:
     assert content(other) == due
     assert [ch.schema for ch in other.channels.values()] == [ch.schema for ch in log.channels.values()]
     assert len(library_rows(there.read_bytes())) == sum(len(messages) for _, messages in due.values())
-    mine, its = told(log), told(other)
+    mine, its = other_content(log), other_content(other)
     assert repr(mine[0]) == repr(its[0])
     assert mine[1:3] == its[1:3]
     assert mine[4:] == its[4:]
@@ -53,8 +53,8 @@ def check(source: Path, folder: Path) -> list[str]:
         assert not again.skipped
         third = logreel.open(back)
         assert content(third) == due
-        assert repr(without(told(third)[0])) == repr(without(mine[0]))
-        assert told(third)[1:] == mine[1:]
+        assert repr(without(other_content(third)[0])) == repr(without(mine[0]))
+        assert other_content(third)[1:] == mine[1:]
     return []
 
 
@@ -92,9 +92,9 @@ def test_bags_have_the_profile_and_hints_that_other_tools_know(tmp_path: Path) -
     log = logreel.open(tmp_path / "a.mcap")
     assert log.metadata["mcap"]["profile"] == "ros1"
     assert log.metadata["mcap"]["converted_from"].items() >= {"format": "rosbag", "version": "2.0"}.items()
-    told = mcap_channel(tmp_path / "a.mcap", "/imu")
-    assert told["callerid"] == "/robot"
-    assert len(told["md5sum"]) == 32
+    entries = mcap_channel(tmp_path / "a.mcap", "/imu")
+    assert entries["callerid"] == "/robot"
+    assert len(entries["md5sum"]) == 32
     assert log["/imu"]["orientation.w"].tolist() == logreel.open(bag)["/imu"]["orientation.w"].tolist()
 
 

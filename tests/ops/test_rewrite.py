@@ -17,7 +17,7 @@ import logreel
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.io import append_file
 from logreel.registry.registry import formats
-from support.builders.contents import OWN_NAMES, SAMPLES, content, real, sample, told
+from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, real, sample
 
 CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -38,7 +38,7 @@ def test_a_slice_of_everything_is_the_log(log_file: Path, tmp_path: Path) -> Non
     assert done.messages == logreel.open(log_file).message_count
     assert done.size == out.stat().st_size
     assert content(out, "file") == content(log_file, "file")
-    assert told(out) == told(log_file)
+    assert other_content(out) == other_content(log_file)
     assert not logreel.open(out).problems
 
 
@@ -48,7 +48,7 @@ def test_real_logs_stay_what_they_are(shared: Path, tmp_path: Path, suffix: str)
         out, by_time = tmp_path / f"{n}{suffix}", tmp_path / f"{n}-sorted{suffix}"
         logreel.slice(file, out)
         assert content(out) == content(file), file.name
-        assert told(out) == told(file), file.name
+        assert other_content(out) == other_content(file), file.name
         logreel.sort(file, by_time)
         assert content(by_time) == content(file), file.name
 
@@ -100,7 +100,7 @@ def test_splitting_and_merging_is_the_identity(
         done = logreel.merge([part.path for part in parts], merged)
         assert (done.notes, done.skipped) == ((), ())
         assert content(merged) == content(by_time) == content(source)
-        assert told(merged) == told(source)
+        assert other_content(merged) == other_content(source)
 
 
 def test_a_log_per_topic(log_file: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.formats.ulog.sample.builder import flight as ulog_flight
-from support.builders.contents import SAMPLES, content, real, sample, told
+from support.builders.contents import SAMPLES, content, other_content, real, sample
 
 S = 10**9
 SUFFIXES = sorted(SAMPLES)
@@ -92,7 +92,7 @@ def test_a_slice_of_a_slice_is_the_slice_of_the_inner_interval(
     logreel.slice(log, between, start=outer[0], end=outer[1])
     logreel.slice(between, twice, start=inner[0], end=inner[1])
     assert content(twice) == content(once)
-    assert told(twice) == told(once)
+    assert other_content(twice) == other_content(once)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

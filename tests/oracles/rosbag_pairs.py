@@ -104,11 +104,11 @@ def _row(name: str, how: str, peer: str, ours: Counter[Raw], theirs: Counter[Raw
 
 def _ours(log: logreel.Log) -> Iterator[Raw]:
     for m in log.messages():
-        told = m.channel.metadata
+        metadata = m.channel.metadata
         yield (
-            str(told.get("topic", m.channel.topic)),
+            str(metadata.get("topic", m.channel.topic)),
             m.channel.schema.name,
-            told["md5sum"],
+            metadata["md5sum"],
             m.time,
             bytes(m.data),
         )

@@ -27,7 +27,7 @@ SHARED = HERE.parents[2] / "shared"
 
 
 class Judged(NamedTuple):
-    """A Row and the reason of its difference; empty if it is unknown or nothing differs."""
+    """A Row and the reason of its difference; empty if no reason is known or nothing differs."""
 
     row: Row
     why: str

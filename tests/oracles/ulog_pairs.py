@@ -156,15 +156,17 @@ def _information(peer: Any) -> Values:
 
 def _our_information(log: Log, peer: Any) -> Values:
     types = log.metadata.get("ulog", {}).get("types", {})
-    told = {name: log.metadata[name] for name in types if not _is_in_parts(log.metadata[name])}
+    metadata = {name: log.metadata[name] for name in types if not _is_in_parts(log.metadata[name])}
     for name, theirs in peer.msg_info_dict.items():
-        if name in told and isinstance(theirs, bytes) and not isinstance(told[name], bytes):
+        if name in metadata and isinstance(theirs, bytes) and not isinstance(metadata[name], bytes):
             # pyulog leaves arrays as they lie in the file.
             kind = types[name].partition("[")[0]
-            told[name] = np.array(told[name], _NUMPY[kind]).tobytes() if kind in _NUMPY else told[name]
-        elif name in RELEASES and name in told:
-            told[name] = release_number(told[name])
-    return told
+            metadata[name] = (
+                np.array(metadata[name], _NUMPY[kind]).tobytes() if kind in _NUMPY else metadata[name]
+            )
+        elif name in RELEASES and name in metadata:
+            metadata[name] = release_number(metadata[name])
+    return metadata
 
 
 _NUMPY = {

@@ -336,5 +336,8 @@ def test_the_request_log_does_not_contain_the_token(tmp_path: Path) -> None:
     with running(tmp_path, log=True) as client:
         client.ask(f"/logs?token={TOKEN}", token=None)
         client.ask("/logs", token="wrong")
-    assert [line.split()[1:4] for line in client.told] == [["GET", "/logs", "200"], ["GET", "/logs", "401"]]
-    assert not any(TOKEN in line for line in client.told)
+    assert [line.split()[1:4] for line in client.log_lines] == [
+        ["GET", "/logs", "200"],
+        ["GET", "/logs", "401"],
+    ]
+    assert not any(TOKEN in line for line in client.log_lines)

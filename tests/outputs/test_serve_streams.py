@@ -107,8 +107,8 @@ def test_a_client_that_reads_nothing_is_disconnected(
 ) -> None:
     monkeypatch.setattr(answer, "PATIENCE", 0.2)
     connection = client.raw(client.path("drive.bag", format="mcap"), buffer=1 << 16)
-    assert eventually(lambda: client.told)
-    assert client.told == ["drive.mcap: broken off: nothing was taken for 0 s"]
+    assert eventually(lambda: client.log_lines)
+    assert client.log_lines == ["drive.mcap: broken off: nothing was taken for 0 s"]
     assert eventually(lambda: not workers())
     connection.close()
 
@@ -138,9 +138,9 @@ def test_an_error_while_sending_breaks_the_connection(
         assert (reply.getheader("content-length") is None) == (kind == "mcap")
         with pytest.raises(http.client.IncompleteRead):
             reply.read()
-    assert eventually(lambda: client.told)
-    assert "broken off" in client.told[0]
-    assert "Input/output error" in client.told[0]
+    assert eventually(lambda: client.log_lines)
+    assert "broken off" in client.log_lines[0]
+    assert "Input/output error" in client.log_lines[0]
 
 
 def test_an_error_before_the_first_byte_is_an_error_response(
@@ -153,7 +153,7 @@ def test_an_error_before_the_first_byte_is_an_error_response(
     reply = client.slice("drive.bag")
     assert reply.status == 500
     assert "mistake" not in reply.error
-    assert "a mistake of ours" in client.told[0]
+    assert "a mistake of ours" in client.log_lines[0]
 
 
 def test_http_1_0_responses_have_a_length(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_writing_to_a_file_aborts_its_slices(
     data = received(connection)
     assert not data.endswith(b"\r\n0\r\n\r\n")
     assert len(data) < LARGE
-    assert client.told == ["drive.mcap: broken off: was changed while it was read: ask again"]
+    assert client.log_lines == ["drive.mcap: broken off: was changed while it was read: ask again"]
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced"])

@@ -54,7 +54,7 @@ EDGES = {
 
 
 def plain(rng: random.Random, message: Message = ALL) -> dict[str, Any]:
-    """Random values of a message, many of them zero, empty or at the edge."""
+    """Return random values of a message, many of them zero, empty or extreme."""
 
     def word() -> str:
         return "ä" * (rng.choice(EDGES["size"]) // 2)
@@ -110,7 +110,7 @@ DTYPES = {
 
 
 def many(rows: list[list[Any]], make: Any, rng: random.Random) -> Many:
-    """Rows of items as a column, whose offsets need not begin at 0."""
+    """Return rows of items as a column, whose offsets need not begin at 0."""
     before = rng.randrange(3)
     flat = [rows[0][0] if rows[0] else None] * before if rows and rows[0] else []
     offsets = np.cumsum([len(flat), *map(len, rows)]).astype(np.int64)
@@ -145,7 +145,7 @@ def library(message: Message) -> Any:
 
 
 def as_library(made: Any, row: dict[str, Any]) -> bytes:
-    """What the protobuf library writes of a row; messages are there even where they are empty."""
+    """Return a row encoded by the protobuf library; messages are written even if they are empty."""
     message = made()
     fill(message, {**row, "colour": str(row["colour"]), "stamps": [], "inners": []})
     for name in ("inner", "stamp", "lasting", "far"):

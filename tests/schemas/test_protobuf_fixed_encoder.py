@@ -46,7 +46,7 @@ def some_node(rng: random.Random, depth: int) -> Node:
 
 
 def some_struct(rng: random.Random, depth: int) -> Struct:
-    """Runs of one type now and then, as they are in most definitions; sometimes many fields."""
+    """Return a random struct with runs of one type, as in most definitions; sometimes with many fields."""
     nodes = [Scalar(rng.choice(NUMBERS))]
     for _ in range(rng.randrange(40 if rng.random() < 0.2 else 8)):
         nodes.append(nodes[-1] if rng.random() < 0.5 else some_node(rng, depth))
@@ -54,7 +54,7 @@ def some_struct(rng: random.Random, depth: int) -> Struct:
 
 
 def payload(rng: random.Random, size: int) -> bytes:
-    """Zeros, ones and anything, some bytes at a time."""
+    """Return random bytes: runs of zeros, of ones, and of any value."""
     out = bytearray()
     while len(out) < size:
         n = rng.choice([1, 4, 8, 8])
@@ -63,7 +63,7 @@ def payload(rng: random.Random, size: int) -> bytes:
 
 
 def written(one: FixedEncoder, payloads: list[bytes]) -> list[bytes]:
-    """What is written of each, behind messages of another kind."""
+    """Return each encoded message, after messages of another kind."""
     data = np.frombuffer(b"".join(payloads) + bytes(8), np.uint8)
     place = np.cumsum([0, *map(len, payloads[:-1])]) + data.ctypes.data
     other = fixed_encoder(Layout(BYTE), descriptor_from_layout(Layout(BYTE), "o.O"))
@@ -118,7 +118,7 @@ def width(node: Node) -> int:
 
 
 def number(kind: str, raw: bytes) -> bytes:
-    """A number without a tag."""
+    """Return a number without a tag."""
     if kind.startswith("float"):
         return raw
     if kind == "bool":
@@ -127,7 +127,7 @@ def number(kind: str, raw: bytes) -> bytes:
 
 
 def field(at: int, node: Node, raw: bytes) -> bytes:
-    """A field as the encoding has it, of the bytes of *node*."""
+    """Return an encoded field from the bytes of *node*."""
     match node:
         case Scalar(type=kind):
             wire = {"float32": 5, "float64": 1}.get(kind, 0)
@@ -154,7 +154,7 @@ def field(at: int, node: Node, raw: bytes) -> bytes:
 
 
 def plain(root: Struct, raw: bytes) -> bytes:
-    """The message that is made of *raw*."""
+    """Return the message encoded from *raw*."""
     out, lo, at = b"", 0, 0
     for one in root.fields:
         if not isinstance(one.node, Padding):

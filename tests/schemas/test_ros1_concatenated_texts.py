@@ -19,7 +19,7 @@ EMPTY = Registry(known=False)
 
 
 def text_of(main: str, **sections: str) -> str:
-    """*main* and the sections ``package__Type``, put together as publishers do."""
+    """Return *main* and the sections ``package__Type``, concatenated as publishers do."""
     parts = [f"{RULE}\nMSG: {name.replace('__', '/')}\n{text}\n" for name, text in sections.items()]
     return (main + "\n" + "".join(parts))[:-1]
 
@@ -202,7 +202,7 @@ def test_hostile_texts_are_refused_soon(what):
 
 
 def test_text_with_many_types_is_parsed():
-    """Many sections that share one another, with few leaves."""
+    """Many sections that use each other, with few leaves."""
     text = sections(2000, lambda i: "".join(f"T{j} x{j}\n" for j in range(1, 2000)) if i == 0 else "int8 x\n")
     with processor(8):
         found = parse(text, "p/T0", EMPTY)
@@ -225,7 +225,7 @@ def test_any_text_ends_in_a_layout_or_an_error(text):
 # The registry.
 
 
-def test_versions_are_told_apart_by_their_hash():
+def test_versions_are_distinguished_by_their_checksum():
     old, new = "67d15a62edb26e9d52b0f0efa3ef9da7", "d0ce08bc6e5ba34c7754f563a9cabaf1"
     known = standard()
     assert [d.md5 for d in known.versions("diagnostic_msgs/DiagnosticStatus")] == [new, old]

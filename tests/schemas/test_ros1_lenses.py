@@ -151,7 +151,7 @@ def test_poses_of_a_path_and_without_frames():
     assert track.frame is None
 
 
-def test_a_frame_told_once_counts_for_all_poses():
+def test_frame_of_the_message_holds_for_all_poses():
     ch = channel(
         "geometry_msgs/PoseArray",
         {"header": header("a"), "poses": [pose(0), pose(1)]},

@@ -102,7 +102,7 @@ print(json.dumps(found))
 
 
 def genuine(code: str, *args: str, stdin: str = "") -> object:
-    """What genuine ROS on the system's Python says; skips where there is none."""
+    """Return checksums and texts of genuine ROS in the system's Python; skip the test without it."""
     python = shutil.which("python3", path="/usr/bin")
     if python is None:
         pytest.skip("no Python of the system")

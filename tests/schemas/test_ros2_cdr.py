@@ -78,7 +78,7 @@ register()
 
 
 def value(kind: Any, rng: random.Random) -> Any:
-    """Random content, and the same as plain data."""
+    """Return random content, and the same as plain data."""
     node, inside = kind
     if node == Nodetype.NAME:
         return message(inside, rng)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Message:
-    """One message; *place* is that of its data, in its chunk where *chunk* is the place of one, else in the file."""
+    """A message; *place*: offset of its data, in the chunk at offset *chunk* if there is one, else in the file."""
 
     topic: str
     type: str
@@ -42,7 +42,7 @@ class Bag:
 
 
 class Bad(ValueError):
-    """No record begins here."""
+    """There is no record at an offset."""
 
 
 def u32(data: bytes, at: int, end: int) -> int:
@@ -52,5 +52,5 @@ def u32(data: bytes, at: int, end: int) -> int:
 
 
 def seconds(sec: int, nsec: int) -> int:
-    """ns; seconds near the top of the range are negative ones."""
+    """Return a time in ns; the greatest u32 seconds mean negative ones."""
     return (sec - 2**32 if sec >= 0xF0000001 else sec) * 10**9 + nsec

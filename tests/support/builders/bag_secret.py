@@ -20,7 +20,7 @@ USER = "somebody"
 
 @contextmanager
 def gpg_home(passphrase: str = "") -> Iterator[str]:
-    """A folder for GNUPGHOME; its key belongs to USER. The path is short: the agent's socket lies in it."""
+    """Yield a folder for GNUPGHOME with a key of USER; its path is short, since the socket of the agent is in it."""
     home = tempfile.mkdtemp(prefix="lr")
     env = {**os.environ, "GNUPGHOME": home}
     make = ["gpg", "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", passphrase]
@@ -37,7 +37,7 @@ def encrypt(data: bytes, key: bytes = KEY) -> bytes:
     """Return a 16-byte initialisation vector, then AES-CBC of *data* with padding."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    # The same every time, so that tests are.
+    # Deterministic, so that tests are reproducible.
     start, pad = hashlib.md5(data).digest(), 16 - len(data) % 16
     aes = Cipher(algorithms.AES(key), modes.CBC(start)).encryptor()
     return start + aes.update(data + bytes([pad]) * pad) + aes.finalize()

@@ -20,7 +20,7 @@ CHANGED = Topic("/chatter", "std_msgs/String", md5="0123456789abcdef" * 2, text=
 def many(
     n: int = 240, start: int = START, topics: tuple[Topic, ...] = (CHATTER, COUNT, SCAN), seed: int = 1
 ) -> list[Message]:
-    """*n* messages in a mixed order with stamps that go back now and then; compressible, but not all the same."""
+    """Return *n* messages in mixed order, some with earlier times; compressible, but different."""
     rng, found = random.Random(seed), []
     for k in range(n):
         topic = rng.choice(topics)
@@ -31,7 +31,7 @@ def many(
 
 
 def _starred(messages: list[Message], kind: bool = True) -> list[Message]:
-    """Messages of topics whose checksum (and type) nobody knew."""
+    """Return the messages with ``*`` as checksum (and type): not known by the recorder."""
     return [
         (Topic(t.name, "*" if kind else t.type, md5="*", text=""), time, data) for t, time, data in messages
     ]
@@ -46,7 +46,7 @@ def _lz4(**options: object) -> bytes:
 
 
 def _mixed() -> bytes:
-    """A bag whose chunks are packed in different ways."""
+    """Return a bag whose chunks have different compressions."""
     out = Builder(chunk_bytes=4000)
     numbers = {topic: out.connection(topic) for topic in (CHATTER, COUNT, SCAN)}
     for k, (topic, time, data) in enumerate(many()):
@@ -58,7 +58,7 @@ def _mixed() -> bytes:
 
 
 def _connections() -> bytes:
-    """Several publishers of one topic, a topic of two checksums, numbers with holes, a connection without messages."""
+    """Return a bag with several publishers of one topic, two checksums of one topic, gaps in connection numbers."""
     out = Builder(chunk_bytes=2000)
     one = out.connection(Topic("/chatter", "std_msgs/String", more=(("callerid", b"/a"), ("latching", b"1"))))
     two = out.connection(Topic("/chatter", "std_msgs/String", more=(("callerid", b"/b"),)), 70_000)
@@ -70,7 +70,7 @@ def _connections() -> bytes:
 
 
 def _only_in_the_tail() -> bytes:
-    """Connection records stand in the summary only."""
+    """Return a bag with connection records only in the summary."""
     out = Builder()
     conn = out.connection(CHATTER)
     for k in range(5):
@@ -79,7 +79,7 @@ def _only_in_the_tail() -> bytes:
 
 
 def _without_inner_topic() -> bytes:
-    """What the C++ API wrote: the data of the connection record does not repeat the topic."""
+    """Return a bag as written by the C++ API: the data of connection records does not repeat the topic."""
     out = Builder()
     conn = out.connection(CHATTER)
     out.message(conn, START, string("a"))
@@ -92,7 +92,7 @@ def _without_inner_topic() -> bytes:
 
 
 def _shuffled() -> bytes:
-    """Chunks that are not in the order of time."""
+    """Return a bag whose chunks are not in the order of time."""
     out = Builder()
     conn = out.connection(CHATTER)
     for k in (2, 3, 1):
@@ -169,7 +169,7 @@ ODD: dict[str, Callable[[], bytes]] = {
 
 
 def unfinished(compression: str = "none") -> bytes:
-    """What a recorder leaves that dies: the last chunk was never completed, there is no summary."""
+    """Return a bag as left by a killed recorder: the last chunk is incomplete, and there is no summary."""
     out = Builder(compression, chunk_bytes=9000, finished=False)
     numbers = {topic: out.connection(topic) for topic in (CHATTER, COUNT, SCAN)}
     for topic, time, data in many():
@@ -179,7 +179,7 @@ def unfinished(compression: str = "none") -> bytes:
 
 
 def encrypted() -> bytes:
-    """A bag of which only the lengths, the index and the times can be read."""
+    """Return an encrypted bag: only lengths, index and times can be read without the key."""
     fields = (
         ("encryptor", b"rosbag/AesCbcEncryptor"),
         ("gpg_user", b"somebody"),

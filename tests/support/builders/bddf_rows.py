@@ -1,4 +1,4 @@
-"""BDDF files that are written, as the plain reader reads them, and what their channels are made of."""
+"""Written BDDF files, read by the plain reader."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NUMBERED = {"additional_indexes": ["pid", "n"]}
 
 
 def closed(path: Path) -> oracle.Closed:
-    """Everything in a complete file."""
+    """Return the content of a complete file."""
     return oracle.closed(path.read_bytes())
 
 
 def rows(path: Path) -> list[tuple[int, int, bytes, list[int]]]:
-    """Series, time, payload and additional indexes of each message of a complete file."""
+    """Return series, time, payload and additional indexes of each message of a complete file."""
     return [(row.series, row.ns, row.payload, row.numbers) for row in closed(path).rows]

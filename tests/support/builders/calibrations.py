@@ -1,4 +1,4 @@
-"""A calibration of a HDL-64E in the two shapes that it comes in."""
+"""Calibration of a HDL-64E in its two forms: a db.xml, and status bytes of packets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNIT = [
 
 
 def xml(rows: list[tuple[int, ...]] = UNIT, doctype: str = "<!DOCTYPE boost_serialization>") -> bytes:
-    """A db.xml with lengths in centimetres, as real ones are laid out."""
+    """Return a db.xml with lengths in centimetres, in the structure of real ones."""
     items = "".join(
         f"<item><px><id_>{i}</id_><rotCorrection_>{b / 100}</rotCorrection_>"
         f"<vertCorrection_>{a / 100}</vertCorrection_><distCorrection_>{c / 10}</distCorrection_>"
@@ -31,7 +31,7 @@ def xml(rows: list[tuple[int, ...]] = UNIT, doctype: str = "<!DOCTYPE boost_seri
 
 
 def status(rows: list[tuple[int, ...]] = UNIT) -> np.ndarray:
-    """uint8[4160, 2]: one round of the status bytes."""
+    """Return one cycle of the status bytes: uint8[4160, 2]."""
     cycles = [b"UNIT#\x00\x00"]
     for i, row in enumerate(rows):
         numbers = bytes([i]) + struct.pack("<7h", *row) + bytes(6) + bytes(7)

@@ -60,7 +60,7 @@ def content(log: logreel.Log | Path | str, order: str = "time") -> Content:
     }
 
 
-def told(log: logreel.Log | Path | str) -> tuple[Any, ...]:
+def other_content(log: logreel.Log | Path | str) -> tuple[Any, ...]:
     """Return the content of a log other than messages."""
     log = log if isinstance(log, logreel.Log) else logreel.open(log)
     metadata = {name: value for name, value in log.metadata.items() if name not in LAYOUT}

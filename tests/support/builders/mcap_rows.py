@@ -11,7 +11,7 @@ Row = tuple[str, int, int, int, bytes]
 
 
 def fast_rows(log: logreel.Log) -> list[Row]:
-    """True topic, time, publish time, sequence and payload, in file order."""
+    """Return recorded topic, time, publish time, sequence and payload in file order."""
     found: list[tuple[tuple[int, int], Row]] = []
     index = log.index
     for ch in log.channels.values():
@@ -50,7 +50,7 @@ def library_rows(data: bytes) -> list[Row]:
 
 
 def library_summary(data: bytes) -> Any:
-    """The summary as the mcap library reads it."""
+    """Return the summary, read by the mcap library."""
     from mcap.reader import make_reader
 
     return make_reader(io.BytesIO(data), validate_crcs=True).get_summary()

@@ -1,4 +1,4 @@
-"""Sound logs with single faults, for tests of the checks that find these."""
+"""Valid logs with single faults, for tests of the checks that find them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Row = tuple[str, int, int]
 
 
 def ulog(rows: Iterable[Row], name: str = "other") -> bytes:
-    """A ULog of these rows in this order; *name* is that of a second member."""
-    told = list(rows)
-    out = Builder(start_us=told[0][1] if told else SECOND).flags()
-    topics = list(dict.fromkeys(topic for topic, _, _ in told))
+    """Return a ULog of *rows* in the given order; *name*: of the second field."""
+    rows_given = list(rows)
+    out = Builder(start_us=rows_given[0][1] if rows_given else SECOND).flags()
+    topics = list(dict.fromkeys(topic for topic, _, _ in rows_given))
     for topic in topics:
         out.format(f"{topic}:uint64_t timestamp;int32_t value;int32_t {name};")
     for number, topic in enumerate(topics):
         out.subscribe(topic, number)
-    for topic, time, value in told:
+    for topic, time, value in rows_given:
         out.data(topics.index(topic), struct.pack("<Qii", time, value, -value))
     return out.bytes()
 
 
 def rows(topic: str, times: Iterable[int]) -> list[Row]:
-    """A row at each time, numbered."""
+    """Return a numbered row for each time."""
     return [(topic, time, n) for n, time in enumerate(times)]
 
 
 def steady(count: int = 300, channels: int = 3, period: int = 10 * MS, start: int = 5 * SECOND) -> list[Row]:
-    """Channels ``a``, ``b`` … that come regularly, by time; of each no two values are equal."""
+    """Return rows of periodic channels ``a``, ``b`` … by time; the values of a channel differ."""
     names = "abcdefgh"[:channels]
     return [(name, start + n * period + k, n) for n in range(count) for k, name in enumerate(names)]
 
 
 def moved(rows: Iterable[Row], since: int, by: int, topics: str = "abcdefgh") -> list[Row]:
-    """The same with *by* µs added to the times of some topics from the row number *since* on."""
+    """Return the rows with *by* us added to the times of some topics from row *since* on."""
     return [(t, time + by if n >= since and t in topics else time, v) for n, (t, time, v) in enumerate(rows)]

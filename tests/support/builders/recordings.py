@@ -1,4 +1,4 @@
-"""Read recordings with Rerun."""
+"""Content of recordings, read by Rerun."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @dataclass
 class Entity:
-    """The rows of one entity, in the order of their numbers: a list of values per row and component."""
+    """Rows of one entity by number: a list of values for each row and component."""
 
     times: list[int] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -22,7 +22,7 @@ class Entity:
 
 
 def entities(path: Path | str) -> dict[str, Entity]:
-    """All entities but those that Rerun makes for itself; timelines must be ``time`` and ``count``."""
+    """Return all entities except those of Rerun itself; the timelines must be ``time`` and ``count``."""
     chunk = pytest.importorskip("rerun.chunk")
     found: dict[str, Entity] = {}
     for part in chunk.RrdReader(path).stream():
@@ -44,7 +44,7 @@ def entities(path: Path | str) -> dict[str, Entity]:
 
 
 def names(path: Path | str) -> tuple[str, str]:
-    """Application and recording, of which there is one."""
+    """Return the ids of application and recording of a file with one recording."""
     chunk = pytest.importorskip("rerun.chunk")
     (store,) = chunk.RrdReader(path).recordings()
     return store.application_id, store.recording_id

@@ -12,12 +12,12 @@ SECONDS = 4.0
 
 @functools.cache
 def short_flight() -> bytes:
-    """A sound flight of a few seconds."""
+    """Return a valid flight of a few seconds."""
     return flight(SECONDS)
 
 
 def damaged() -> bytes:
-    """A flight that ends inside a record: a part of it is lost."""
+    """Return a flight that ends inside a record: a part of it is lost."""
     return short_flight()[: len(short_flight()) * 2 // 3 - 5]
 
 

@@ -23,7 +23,7 @@ leaves = (
 
 
 def structs(items: st.SearchStrategy[nodes.Node], max_size: int = 4) -> st.SearchStrategy[nodes.Struct]:
-    """Structs of *items*, with some padding between them."""
+    """Return structs of *items*, with some padding between them."""
 
     def named(members: list[nodes.Node]) -> nodes.Struct:
         names = ["" if isinstance(m, nodes.Padding) else f"f{i}" for i, m in enumerate(members)]
@@ -34,7 +34,7 @@ def structs(items: st.SearchStrategy[nodes.Node], max_size: int = 4) -> st.Searc
 
 
 def solid(items: st.SearchStrategy[nodes.Node]) -> st.SearchStrategy[nodes.Node]:
-    """Those of *items* that always take some bytes: only these can be items."""
+    """Return the *items* that are never empty: only these can be items of arrays."""
     return items.filter(lambda node: nodes.measure(node).least > 0)
 
 
@@ -53,7 +53,7 @@ fixed_layouts = structs(fixed_nodes).map(Layout)
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Layouts of every kind: fixed or not, with a Rest at the end or not, one record or many."""
+    """Return Layouts of every kind: of fixed size or not, with a Rest at the end or not, one record or many."""
     record = draw(structs(any_node))
     if draw(st.booleans()) and nodes.measure(record).least:
         return Layout(nodes.Sequence(record, draw(widths)))
@@ -63,7 +63,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 
 def payloads(node: nodes.Node) -> st.SearchStrategy[bytes]:
-    """Bytes that decode as *node*, with nothing left over."""
+    """Return bytes that decode as *node*, without leftover bytes."""
     return st.composite(lambda draw: _payload(draw, node))()
 
 

@@ -32,7 +32,7 @@ Formats = dict[str, list[tuple[str, int | None, str]]]
 
 
 def parse_format(payload: bytes) -> tuple[str, list[tuple[str, int | None, str]]] | None:
-    """Name and (type, array length or None, field name) of a format message, or None if it is not one."""
+    """Return name and fields (type, array length or None, name) of a format message; None if it is invalid."""
     name, colon, rest = payload.decode("utf-8", "replace").partition(":")
     parts = rest.removesuffix(";").split(";")
     matches = [FIELD.fullmatch(part) for part in parts]
@@ -44,7 +44,7 @@ def parse_format(payload: bytes) -> tuple[str, list[tuple[str, int | None, str]]
 
 
 class Topic:
-    """A subscription with its format worked out: (path, code or text length, offset) of every field."""
+    """A subscription with its resolved format: (path, code or text length, offset) of every field."""
 
     def __init__(self, name: str, multi_id: int, formats: Formats) -> None:
         self.name, self.multi_id = name, multi_id
@@ -67,7 +67,7 @@ class Topic:
             self._walk(name, "", 0, formats)
 
     def _size(self, kind: str, formats: Formats, inside: tuple[str, ...]) -> int:
-        """Bytes of one *kind*. Raises LookupError for an unknown type or one that contains itself."""
+        """Return the bytes of one *kind*. Raises LookupError for an unknown type or one that contains itself."""
         if kind in CODES:
             return struct.calcsize(CODES[kind])
         if kind in inside or kind not in formats:
@@ -101,7 +101,7 @@ class Topic:
 
 
 def parse_key(payload: bytes, at: int) -> tuple[str, bool, str, bytes] | None:
-    """Type, whether an array, name and value bytes; *at* is where the key length stands. None: no key."""
+    """Return type, whether it is an array, name and value bytes of the key whose length is at *at*; None: invalid."""
     if at >= len(payload) or at + 1 + payload[at] > len(payload):
         return None
     m = KEY.fullmatch(payload, at + 1, at + 1 + payload[at])
@@ -115,7 +115,7 @@ def parse_key(payload: bytes, at: int) -> tuple[str, bool, str, bytes] | None:
 
 
 def value_of(kind: str, array: bool, _name: str, value: bytes) -> Any:
-    """A number, a text for `char`, bytes for `uint8_t[]`, a list for other arrays."""
+    """Return a number, text for `char`, bytes for `uint8_t[]`, a list for other arrays."""
     if kind == "char":
         return (value if array else value[:1]).decode("utf-8", "replace")
     if not array:

@@ -19,7 +19,7 @@ SRC = Path(__file__).resolve().parents[3] / "src"
 
 
 class Done(NamedTuple):
-    """What a command line did."""
+    """Result of a command: exit code and output."""
 
     code: int
     out: str
@@ -36,7 +36,7 @@ Spawn = Callable[..., subprocess.CompletedProcess[bytes]]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs the verbs in this process, which is fast."""
+    """Return a function that runs a command in this process, which is fast."""
 
     def call(*args: str | Path) -> Done:
         code = main([str(arg) for arg in args])
@@ -52,7 +52,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def spawn() -> Spawn:
-    """Runs Python with arguments in a process of its own."""
+    """Return a function that runs Python in a separate process."""
 
     def call(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, *map(str, args)]
@@ -63,7 +63,7 @@ def spawn() -> Spawn:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A folder of logs: flight, tiny, damaged, hostile; and of files that are none."""
+    """Return a folder with logs (flight, tiny, damaged, hostile) and with other files."""
     folder = tmp_path / "logs"
     folder.mkdir()
     for name, data in (

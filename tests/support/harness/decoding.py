@@ -10,7 +10,7 @@ from logreel.log.tables import TableReader
 
 
 class Decoding:
-    """The fields and the messages of each piece that was decoded."""
+    """Fields and numbers of messages of all batches that were decoded."""
 
     def __init__(self) -> None:
         self.fields: set[str] = set()
@@ -23,7 +23,7 @@ class Decoding:
 
 @pytest.fixture
 def decoding(monkeypatch: pytest.MonkeyPatch) -> Decoding:
-    """Watches every table that is made of a channel."""
+    """Return a record of all tables that are decoded from channels."""
     seen, read = Decoding(), TableReader.read
 
     def watched(reader: TableReader, rows: Any) -> Any:

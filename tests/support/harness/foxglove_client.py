@@ -1,4 +1,4 @@
-"""A small client of the Foxglove WebSocket protocol, written from the description of the protocol."""
+"""Small client of the Foxglove WebSocket protocol, written from its description."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTROL, PLAY, PAUSE = 3, 0, 1
 
 
 class Got(NamedTuple):
-    """A message: its channel's topic, ns, payload."""
+    """A message: topic of its channel, time in ns, payload."""
 
     topic: str
     time: int
@@ -24,7 +24,7 @@ class Got(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the server says of the playback."""
+    """State of the playback, as sent by the server."""
 
     status: int
     time: int
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 class FoxgloveClient:
-    """Subscribes to channels and keeps what comes."""
+    """Client that keeps all received messages."""
 
     def __init__(self, port: int) -> None:
         self._socket: ClientConnection = connect(
@@ -53,37 +53,37 @@ class FoxgloveClient:
         self._socket.close()
 
     def until(self, done: Callable[[], bool], timeout: float = 30.0) -> None:
-        """Take what comes until *done*."""
+        """Receive until *done*."""
         while not done():
             self._take(self._socket.recv(timeout))
 
     def rest(self, quiet: float = 0.3) -> None:
-        """Take what comes until nothing has come for *quiet* seconds."""
+        """Receive until nothing was received for *quiet* seconds."""
         with suppress(TimeoutError):
             while True:
                 self._take(self._socket.recv(quiet))
 
     def subscribe(self) -> None:
-        """To all channels."""
+        """Subscribe to all channels."""
         subscriptions = [{"id": number, "channelId": number} for number in self.channels]
         self._socket.send(json.dumps({"op": "subscribe", "subscriptions": subscriptions}))
 
     def control(self, command: int, speed: float = 1.0, seek: int | None = None, request: str = "r") -> None:
-        """Ask for play or pause, and another place."""
+        """Send a request to play or pause, and to seek."""
         name = request.encode()
         head = struct.pack("<BBfBQI", CONTROL, command, speed, seek is not None, seek or 0, len(name))
         self._socket.send(head + name)
 
     def state(self, request: str) -> State | None:
-        """The answer to a request, if it has come."""
+        """Return the reply to a request; None if it was not received yet."""
         return next((state for state in self.states if state.request == request), None)
 
     def _take(self, data: str | bytes) -> None:
         if isinstance(data, str):
-            told = json.loads(data)
-            if told["op"] == "serverInfo":
-                self.info = told
-            for channel in told.get("channels", ()):
+            operation = json.loads(data)
+            if operation["op"] == "serverInfo":
+                self.info = operation
+            for channel in operation.get("channels", ()):
                 self.channels[channel["id"]] = channel
         elif data[0] == MESSAGE:
             number, time = struct.unpack_from("<IQ", data, 1)

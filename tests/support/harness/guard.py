@@ -11,7 +11,7 @@ PROT_NONE, PAGE = 0, mmap.PAGESIZE
 
 
 def guarded(data: bytes, writeable: bool = False) -> np.ndarray:
-    """uint8[len(data)] whose last byte is the last one before the forbidden page."""
+    """Return *data* as uint8[n] that ends directly before the protected page."""
     pages = max(1, -(-len(data) // PAGE))
     area = mmap.mmap(-1, (pages + 1) * PAGE)
     whole = np.frombuffer(area, np.uint8)

@@ -26,7 +26,7 @@ with logreel.create(sys.argv[1], flush_every=None) as w:
 
 
 def killed(path: Path, setup: str, channels: str, write: str, acknowledged: int) -> tuple[Path, int]:
-    """The unfinished file of a recorder killed at some moment, and the *write*s that it knew to be flushed."""
+    """Return the unfinished file of a killed recorder, and the number of *write*s whose flush it confirmed."""
     script = _BODY.format(
         setup=textwrap.dedent(setup),
         channels=textwrap.indent(textwrap.dedent(channels), " " * 4),

@@ -18,7 +18,7 @@ SECONDS = 30
 
 @contextmanager
 def processor(seconds: float) -> Iterator[None]:
-    """Fails if the block takes more than *seconds* of a processor; they are ten times what it takes, or more."""
+    """Fail if the block takes more than *seconds* of CPU time, at least ten times the usual time."""
     begin = time.process_time()
     yield
     used = time.process_time() - begin
@@ -26,7 +26,7 @@ def processor(seconds: float) -> Iterator[None]:
 
 
 def limited(job: Callable[[], Any]) -> None:
-    """Run *job* in a child that can have ROOM more memory and SECONDS of a processor; fails if it fails."""
+    """Run *job* in a child process with at most ROOM more memory and SECONDS of CPU time; fail if it fails."""
     child = os.fork()
     if not child:
         status = 1

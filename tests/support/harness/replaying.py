@@ -18,7 +18,7 @@ NUMBER = logreel.Schema("std_msgs/Int32", "ros1msg", "int32 data\n")
 
 
 class Numbered(NamedTuple):
-    """A message that holds a number, *time* ns behind BASE."""
+    """A message with a number; *time*: ns after BASE."""
 
     topic: str
     time: int
@@ -26,7 +26,7 @@ class Numbered(NamedTuple):
 
 
 def bag(path: Path, messages: Iterable[Numbered], latched: tuple[str, ...] = ()) -> logreel.Log:
-    """A bag of *messages* in the order given, opened."""
+    """Return an open bag of *messages* in the given order."""
     with logreel.create(path) as w:
         channels: dict[str, int] = {}
         for topic, time, number in messages:
@@ -37,18 +37,18 @@ def bag(path: Path, messages: Iterable[Numbered], latched: tuple[str, ...] = ())
 
 
 def number(message: logreel.Message) -> int:
-    """What it holds."""
+    """Return the number in a message."""
     found: int = struct.unpack("<i", message.data)[0]
     return found
 
 
 def numbers(messages: Iterable[logreel.Message]) -> list[int]:
-    """What they hold, those of the clock left out."""
+    """Return the numbers in messages, without those of the clock."""
     return [number(m) for m in messages if m.channel.topic != "/clock"]
 
 
 class FakeTimer(Timer):
-    """A clock that moves only while somebody sleeps; *at* has calls to make at its times, ns."""
+    """Clock that advances only during sleep; ``at`` schedules calls."""
 
     def __init__(self) -> None:
         self.time = 5 * 10**9
@@ -57,13 +57,13 @@ class FakeTimer(Timer):
         self.plan: list[tuple[int, Callable[[], object]]] = []
 
     def at(self, ns: int, call: Callable[[], object]) -> None:
-        """Call it when so much time has passed."""
+        """Schedule a call at a time after the start."""
         self.plan.append((self.begin + ns, call))
         self.plan.sort(key=lambda one: one[0])
 
     @property
     def passed(self) -> int:
-        """ns since the start."""
+        """Time since the start, ns."""
         return self.time - self.begin
 
     def now(self) -> int:

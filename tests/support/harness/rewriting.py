@@ -9,7 +9,7 @@ import logreel
 
 
 def rewrite(log: logreel.Log, path: Path, **options: Any) -> Path:
-    """Write what *log* holds to *path*."""
+    """Write the messages of *log* to *path*."""
     with logreel.create(path, flush_every=None, **options) as w:
         numbers = {ch.topic: w.add_channel(ch.topic, ch.schema, ch.metadata) for ch in log.channels.values()}
         for m in log.messages(order="file"):

@@ -20,7 +20,7 @@ LONG = 300.0
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """Reply to a request."""
 
     status: int
     headers: dict[str, str]
@@ -36,13 +36,13 @@ class Reply(NamedTuple):
 
 
 class Client:
-    """Asks one service."""
+    """Client of one service."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         parts = urlsplit(service.url)
         self.host, self.port = parts.hostname or "", parts.port or 0
-        self.told: list[str] = []
+        self.log_lines: list[str] = []
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(self.host, self.port, timeout=LONG)
@@ -58,18 +58,18 @@ class Client:
             return Reply(answer.status, names, answer.read())
 
     def ids(self) -> dict[str, str]:
-        """The id of each log by its name."""
+        """Return the id of each log by its name."""
         return {one["name"]: one["id"] for one in self.ask("/logs").json["logs"]}
 
     def path(self, name: str, **wish: Any) -> str:
-        """The path of a slice; a wish may be a list."""
+        """Return the URL path of a slice; values of parameters may be lists."""
         return f"/logs/{self.ids()[name]}/slice?{urlencode(wish, doseq=True)}"
 
     def slice(self, name: str, **wish: Any) -> Reply:
         return self.ask(self.path(name, **wish))
 
     def raw(self, path: str, version: str = "1.1", extra: str = "", buffer: int = 0) -> socket.socket:
-        """A connection on which a slice was asked for, and nothing was read yet."""
+        """Return a connection with a sent request for a slice, of which nothing was read yet."""
         connection = socket.socket()
         if buffer:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
@@ -81,7 +81,7 @@ class Client:
 
 
 def received(connection: socket.socket) -> bytes:
-    """All that comes until the connection ends."""
+    """Return all bytes up to the end of the connection."""
     found = bytearray()
     with contextlib.suppress(ConnectionError):
         while piece := connection.recv(1 << 16):
@@ -92,14 +92,14 @@ def received(connection: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def running(*paths: Any, **options: Any) -> Iterator[Client]:
-    """A client of a service that runs until the block ends."""
-    told: list[str] = []
-    service = Service(paths, **{"token": TOKEN, "tell": told.append, **options})
+    """Yield a client of a service that runs until the end of the block."""
+    log_lines: list[str] = []
+    service = Service(paths, **{"token": TOKEN, "tell": log_lines.append, **options})
     thread = threading.Thread(target=service.run)
     thread.start()
     try:
         client = Client(service)
-        client.told = told
+        client.log_lines = log_lines
         yield client
     finally:
         service.stop()
@@ -108,12 +108,12 @@ def running(*paths: Any, **options: Any) -> Iterator[Client]:
 
 
 def workers() -> list[threading.Thread]:
-    """The threads that make slices."""
+    """Return the threads that write slices."""
     return [one for one in threading.enumerate() if one.name == "logreel-slice"]
 
 
 def eventually(happens: Callable[[], Any]) -> bool:
-    """Whether something happens within LONG seconds."""
+    """Return whether a condition becomes true within LONG seconds."""
     until = time.monotonic() + LONG
     while time.monotonic() < until:
         if happens():

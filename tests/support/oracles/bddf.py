@@ -1,4 +1,4 @@
-"""A plain reader of BDDF, written from the format facts alone: slow and simple, the reference for the fast one."""
+"""Plain reader of BDDF, written from the format description alone: the reference for the fast reader."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ END_BYTES = 40
 
 
 class Bad(ValueError):
-    """These bytes are not what they should be."""
+    """The bytes do not follow the format description."""
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Row:
 
 @dataclass
 class Walk:
-    """What lies before the first unsound byte: data blocks, declared series, and where and why it stopped."""
+    """Content before the first invalid byte: data blocks, declared series, and where and why reading stopped."""
 
     rows: list[Row] = field(default_factory=list)
     series: set[int] = field(default_factory=set)
@@ -48,7 +48,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> list[tuple[int, int | bytes]]:
-    """(tag, value) of every field."""
+    """Return tag and value of every field."""
     at, found = 0, []
     while at < len(data):
         tag, at = varint(data, at)
@@ -76,7 +76,7 @@ def signed(value: int) -> int:
 
 
 def stamp(pairs: list[bytes]) -> int:
-    """ns of a time, whose parts may be spread over several fields; held at the limits of int64."""
+    """Return a time in ns, limited to int64; its parts may be in several fields, which are merged."""
     seconds = nanos = 0
     for part in pairs:
         for tag, value in fields(part):
@@ -90,7 +90,7 @@ def stamp(pairs: list[bytes]) -> int:
 
 
 def descriptor(data: bytes) -> tuple[int, int, list[int]]:
-    """Series, ns and additional indexes."""
+    """Return series, time in ns and additional indexes of a data descriptor."""
     series, times, numbers = 0, [], []
     for tag, value in fields(data):
         if tag == 8:
@@ -108,7 +108,7 @@ def descriptor(data: bytes) -> tuple[int, int, list[int]]:
 
 
 def data_block(data: bytes, at: int, strict: bool = True) -> Row:
-    """The data block at *at*; raises Bad. *strict*: its numbers must be readable too."""
+    """Return the data block at *at*. Raises Bad. *strict*: its descriptor must be readable, too."""
     if len(data) - at < 12 or data[at + 7] != 0:
         raise Bad("no data block")
     size = int.from_bytes(data[at : at + 7], "little")
@@ -132,7 +132,7 @@ def data_block(data: bytes, at: int, strict: bool = True) -> Row:
 
 
 def walk(data: bytes) -> Walk:
-    """Follow the blocks from the front as far as they are sound."""
+    """Read the blocks from the front up to the first invalid one."""
     out, at = Walk(), 4
     while at < len(data):
         out.stop = at
@@ -170,7 +170,7 @@ def walk(data: bytes) -> Walk:
 
 @dataclass
 class Declared:
-    """What a series descriptor says; *kind* is the field of its type and the bytes of that."""
+    """Content of a series descriptor; *kind*: field tag and bytes of its type."""
 
     at: int
     identifier: bytes = b""
@@ -185,7 +185,7 @@ class Declared:
 
 @dataclass
 class Closed:
-    """A whole file that is as the sheet says."""
+    """Content of a complete and valid file."""
 
     annotations: dict[str, str]
     checksum: int
@@ -199,7 +199,7 @@ def need(truth: object, why: str) -> None:
 
 
 def pairs(values: list[bytes]) -> dict[str, str]:
-    """A map of texts."""
+    """Return a map of text to text."""
     found = {}
     for value in values:
         inside = dict(fields(value))
@@ -208,7 +208,7 @@ def pairs(values: list[bytes]) -> dict[str, str]:
 
 
 def of(data: bytes, tag: int) -> list[bytes]:
-    """All values of one field."""
+    """Return all values of one field."""
     return [value for t, value in fields(data) if t == tag]
 
 
@@ -221,22 +221,22 @@ def varints(data: bytes) -> list[int]:
 
 
 def declared(data: bytes, at: int, number: int) -> Declared:
-    told = dict(fields(data))
-    need(told.get(8, 0) == number, "series are not numbered in order")
-    name = told[18]
-    out = Declared(at, name, dict(fields(name)).get(10, b"").decode(), pairs(of(name, 18)), told.get(24, 0))
+    by_tag = dict(fields(data))
+    need(by_tag.get(8, 0) == number, "series are not numbered in order")
+    name = by_tag[18]
+    out = Declared(at, name, dict(fields(name)).get(10, b"").decode(), pairs(of(name, 18)), by_tag.get(24, 0))
     text = out.series_type + "".join(k + out.spec[k] for k in sorted(out.spec))
     need(out.hash == int.from_bytes(hashlib.sha1(text.encode()).digest()[:8], "big"), "hash")
-    kinds = [(tag, told[tag]) for tag in (34, 42, 50) if tag in told]
+    kinds = [(tag, by_tag[tag]) for tag in (34, 42, 50) if tag in by_tag]
     need(len(kinds) <= 1, "two types")
     out.kind = kinds[0] if kinds else (0, b"")
-    out.annotations, out.description = pairs(of(data, 58)), told.get(74, b"").decode()
+    out.annotations, out.description = pairs(of(data, 58)), by_tag.get(74, b"").decode()
     out.names = [value.decode() for value in of(data, 66)]
     return out
 
 
 def closed(data: bytes) -> Closed:
-    """Read a file that must be sound to the last byte; raises Bad where it is not as the sheet says."""
+    """Read a file that must be valid to the last byte. Raises Bad."""
     need(data[:4] == b"BDDF", "magic")
     need(data[-4:] == b"FDDB" and data[-40:-32] == (24).to_bytes(7, "little") + b"\2", "end block")
     at, blocks = 4, []
@@ -248,11 +248,11 @@ def closed(data: bytes) -> Closed:
     need(at == len(data) - END_BYTES, "blocks do not end at the end block")
     place, kind, body = blocks[0]
     need(kind == 1 and len(fields(body)) == 1 and fields(body)[0][0] == 10, "file descriptor")
-    told = fields(fields(body)[0][1])
-    need([v for t, v in told if t == 10] == [b"\x08\x01"], "version")
-    checksum = dict(told)[24]
-    need(checksum in (1, 2) and dict(told)[32] == 20, "checksum")
-    out = Closed(pairs([v for t, v in told if t == 18]), checksum, [], [])
+    by_tag = fields(fields(body)[0][1])
+    need([v for t, v in by_tag if t == 10] == [b"\x08\x01"], "version")
+    checksum = dict(by_tag)[24]
+    need(checksum in (1, 2) and dict(by_tag)[32] == 20, "checksum")
+    out = Closed(pairs([v for t, v in by_tag if t == 18]), checksum, [], [])
     indexes, last = [], None
     for place, kind, body in blocks[1:]:
         need(last is None, "blocks behind the file index")
@@ -285,15 +285,15 @@ def closed(data: bytes) -> Closed:
 
 
 def _series_index(content: bytes, out: Closed, number: int) -> None:
-    told, rows = dict(fields(content)), [row for row in out.rows if row.series == number]
-    need(told.get(8, 0) == number and told[16] == out.series[number].at, "series index")
+    by_tag, rows = dict(fields(content)), [row for row in out.rows if row.series == number]
+    need(by_tag.get(8, 0) == number and by_tag[16] == out.series[number].at, "series index")
     found = []
     for entry in of(content, 26):
         times, places, numbers = of(entry, 10), of(entry, 16), of(entry, 26)
         need(len(times) == len(places) == 1 and len(numbers) <= 1, "entry")
         found.append((places[0], stamp(times), [signed(n) for n in varints(b"".join(numbers))]))
     need(found == [(row.at, row.ns, row.numbers) for row in rows], "entries")
-    need(told.get(32, 0) == sum(len(row.payload) for row in rows), "bytes of payloads")
+    need(by_tag.get(32, 0) == sum(len(row.payload) for row in rows), "bytes of payloads")
     need(all(len(row.numbers) == len(out.series[number].names) for row in rows), "additional indexes")
 
 

@@ -1,4 +1,4 @@
-"""A plain reader of CARLA recordings, written from the format facts alone: the reference for the fast one."""
+"""Plain reader of CARLA recordings, written from the format description alone: the reference for the fast reader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIXED = {
     13: "BoundingBox", 14: "PlatformTime", 15: "PhysicsControl", 16: "TrafficLightTime", 17: "TriggerVolume",
     18: "FrameCounter", 19: "WalkerBones", 20: "VisualTime", 24: "Weather",
 }  # fmt: skip
-#: These have a size of 0 when the server was killed while it wrote them.
+#: Packets whose size is 0 if the server was killed while it wrote them.
 PLACEHOLDERS = {"EventAdd", "EventDel", "EventParent", "AnimVehicle", "AnimVehicleWheels", "PhysicsControl",
                 "WalkerBones"}  # fmt: skip
 WEATHER = ("cloudiness", "precipitation", "precipitation_deposits", "wind_intensity", "sun_azimuth", "sun_altitude",
@@ -24,7 +24,7 @@ WEATHER = ("cloudiness", "precipitation", "precipitation_deposits", "wind_intens
 
 
 class Bad(ValueError):
-    """These bytes are not what they should be."""
+    """The bytes do not follow the format description."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Packet:
 
 @dataclass
 class Frame:
-    """One frame and its packets, FrameStart and FrameEnd left out."""
+    """One frame and its packets, without FrameStart and FrameEnd."""
 
     number: int
     duration: float
@@ -55,7 +55,7 @@ class Frame:
 
 @dataclass
 class Recording:
-    """What lies before the first byte that cannot be read."""
+    """Content before the first unreadable byte."""
 
     version: int = 0
     date: int = 0
@@ -68,12 +68,12 @@ class Recording:
     why: str = ""
 
     def rows(self, name: str) -> list[tuple[Frame, Record]]:
-        """All records of one packet, with their frames."""
+        """Return all records of one kind of packet, with their frames."""
         return [(frame, record) for frame in self.frames for record in frame.records(name)]
 
 
 class Cursor:
-    """A place in bytes that moves on."""
+    """Reader of consecutive values from bytes."""
 
     def __init__(self, data: bytes, at: int, end: int) -> None:
         self.data, self.at, self.end = data, at, end
@@ -137,7 +137,7 @@ def plain(**forms: str) -> Reader:
 
 
 def listed(c: Cursor, names: tuple[str, ...], form: str = "f") -> list[dict[str, float]]:
-    """Rows of numbers behind their count in 32 bits."""
+    """Return rows of numbers, which are preceded by their u32 count."""
     count, row = c.one("I"), form * len(names) if len(form) == 1 else form
     if count * struct.calcsize("<" + row) > c.end - c.at:
         raise Bad("too many")
@@ -232,7 +232,7 @@ TOPICS = {
 
 
 def channels(r: Recording) -> dict[str, list[Record]]:
-    """The rows of every channel, as dicts of the fields that a table of it has, time in ns first."""
+    """Return the rows of every channel as dicts of the columns of its table; the first is the time in ns."""
     out: dict[str, list[Record]] = {}
     for f in r.frames:
         head = {"time": round(f.elapsed * 1e9), "frame": f.number}
@@ -246,7 +246,7 @@ def channels(r: Recording) -> dict[str, list[Record]]:
 
 
 def parse(name: str, c: Cursor, r: Recording) -> list[Record]:
-    """The records of a payload that begins where *c* stands."""
+    """Return the records of the payload at the cursor."""
     if name in SINGLE:
         return [SINGLE[name](c, r)]
     if name in READERS:
@@ -265,7 +265,7 @@ def fits(name: str, payload: bytes, r: Recording) -> bool:
 
 
 def name_of(number: int, payload: bytes, r: Recording) -> str:
-    """What a packet is; ids that moved are told by their content."""
+    """Return the name of a packet; kinds whose number differs between releases are inferred from the content."""
     total = int.from_bytes(payload[:2], "little")
     rest = len(payload) - 2
     if number == 18:
@@ -288,7 +288,7 @@ def name_of(number: int, payload: bytes, r: Recording) -> str:
 
 
 def packets(data: bytes, at: int) -> list[tuple[int, int, bytes]]:
-    """(offset, id, payload) by stated sizes alone, as far as they lead."""
+    """Return offset, kind and payload of the packets, as far as their stated sizes lead."""
     found = []
     while len(data) - at >= 5:
         number, size = struct.unpack_from("<BI", data, at)
@@ -300,7 +300,7 @@ def packets(data: bytes, at: int) -> list[tuple[int, int, bytes]]:
 
 
 def probe(r: Recording, found: list[tuple[int, int, bytes]]) -> None:
-    """Widths that only the content tells: of vectors, and of wheels."""
+    """Set the widths of vectors and wheels, which only the content shows."""
     counted = [(n, p, int.from_bytes(p[:2], "little")) for _, n, p in found if len(p) > 2]
     placed = [(len(p) - 2, total) for n, p, total in counted if n == 6 and total]
     if placed:
@@ -317,7 +317,7 @@ def probe(r: Recording, found: list[tuple[int, int, bytes]]) -> None:
 
 
 def read(data: bytes) -> Recording:
-    """The recording as far as it can be read from the front."""
+    """Return the recording up to the first unreadable packet."""
     r = Recording()
     c = Cursor(data, 0, len(data))
     r.version = c.one("H")
@@ -338,7 +338,7 @@ def read(data: bytes) -> Recording:
 
 
 def packet(c: Cursor, r: Recording) -> Packet:
-    """The packet where *c* stands; moves behind it."""
+    """Return the packet at the cursor, which moves to the end of it."""
     at = c.at
     number, size = c.take("BI")
     if size == 0 and FIXED.get(number, "AnimVehicleWheels") in PLACEHOLDERS and number < 24:
@@ -358,7 +358,7 @@ def packet(c: Cursor, r: Recording) -> Packet:
 
 
 def place(one: Packet, r: Recording) -> None:
-    """Put a packet into its frame."""
+    """Add a packet to its frame."""
     if one.name == "FrameStart":
         if len(one.payload) != 24:
             one.fault = "not 24 bytes"

@@ -1,4 +1,4 @@
-"""Queries, replay and random scenes of the simulator in plain Python: references for the fast ones."""
+"""Queries and replay of the simulator in plain Python, the references for the fast ones; random scenes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 @dataclass
 class Known:
-    """What a query remembers of an actor."""
+    """Type and name of an actor, as a query knows them."""
 
     type: int = 0
     name: str = ""
@@ -27,7 +27,7 @@ class Known:
 
 
 def events(r: Recording) -> Iterator[tuple[Any, str, dict[str, Any]]]:
-    """Frame, kind of packet and record, in file order; an empty kind begins a frame."""
+    """Yield frame, name of the packet and record in file order; an empty name begins a frame."""
     for frame in r.frames:
         yield frame, "", {}
         for packet in frame.packets:
@@ -36,7 +36,7 @@ def events(r: Recording) -> Iterator[tuple[Any, str, dict[str, Any]]]:
 
 
 def remember(known: dict[int, Known], kind: str, record: dict[str, Any], last: list[int]) -> None:
-    """Additions, and removals, which take the actor that was added last."""
+    """Apply additions and removals; a removal takes the actor that was added last, as in the simulator."""
     if kind == "EventAdd":
         known[record["id"]] = Known(record["type"], record["description"])
         last[:] = [record["id"]]
@@ -45,7 +45,7 @@ def remember(known: dict[int, Known], kind: str, record: dict[str, Any], last: l
 
 
 def collisions(r: Recording, first: str, second: str) -> list[Row]:
-    """Elapsed seconds, letters, id and name of both actors, of every line of show_recorder_collisions."""
+    """Return the lines of show_recorder_collisions: elapsed seconds; letters, id and name of both actors."""
     known: dict[int, Known] = {}
     last: list[int] = []
     before: set[tuple[int, int]] = set()
@@ -72,19 +72,19 @@ def collisions(r: Recording, first: str, second: str) -> list[Row]:
 
 
 def single(value: float) -> float:
-    """*value* in 32 bits."""
+    """Return *value* rounded to float32."""
     return float(struct.unpack("<f", struct.pack("<f", value))[0])
 
 
 def distance(one: tuple[float, ...], other: tuple[float, ...], wide: bool) -> float:
-    """Between two points, step by step in the width of the recording."""
+    """Return the distance of two points, each step rounded to the float type of the recording."""
     fit = float if wide else single
     squares = [fit(fit(a - b) * fit(a - b)) for a, b in zip(one, other, strict=True)]
     return fit(math.sqrt(fit(fit(squares[0] + squares[1]) + squares[2])))
 
 
 def blocked(r: Recording, min_time: float, min_distance: float) -> list[Row]:
-    """Start, id, name and duration of every line of show_recorder_actors_blocked, longest first."""
+    """Return the lines of show_recorder_actors_blocked: start, id, name and duration, longest first."""
     known: dict[int, Known] = {}
     last: list[int] = []
     rows: list[Row] = []
@@ -107,7 +107,7 @@ def blocked(r: Recording, min_time: float, min_distance: float) -> list[Row]:
 
 
 def scene(seed: int, release: str = "0.9.14", frames: int = 24) -> Builder:
-    """A small random recording: actors come, go, stand, wander and hit each other."""
+    """Return a small random recording: actors appear, disappear, stand, move and collide."""
     rng = random.Random(seed)
     out = Builder(release)
     alive: dict[int, list[float]] = {}
@@ -140,7 +140,7 @@ Pose = tuple[float, ...]
 def replay(
     r: Recording, delta: float, factor: float = 1.0, start: float = 0.0
 ) -> list[tuple[float, int, dict[int, Pose]]]:
-    """Time, frame and poses of each step of the simulator, which loads frames as it comes to them."""
+    """Return time, frame and poses of each step of the simulator, which loads frames when it reaches them."""
     total = r.frames[-1].elapsed
     shown: dict[int, Pose] = {}
     loaded: dict[int, Pose] = {}
@@ -170,7 +170,7 @@ def replay(
 
 
 def way(one: Pose, other: Pose, part: float, factor: float) -> Pose:
-    """Between two poses; angles by the shorter way."""
+    """Return the pose between two poses; angles take the shorter way."""
     if part == 0 or factor >= 2:
         return one
     turns = [(b - a + 180.0) % 360.0 - 180.0 for a, b in zip(one[3:], other[3:], strict=True)]

@@ -1,4 +1,4 @@
-"""Call genuine rosbag, which may be installed in the Python of the system."""
+"""Use of genuine rosbag, which may be installed in the Python of the system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _installed(module: str) -> bool:
 
 
 def genuine(*messages: str) -> None:
-    """Skip the test where it is not installed, or one of these packages of *messages*."""
+    """Skip the test if rosbag or one of the packages of *messages* is not installed."""
     for module in ("genpy", "rosbag", *(f"{package}.msg" for package in messages)):
         if not _installed(module):
             package = module.removesuffix(".msg").replace("_", "-").replace("genpy", "rosbag")

@@ -1,4 +1,4 @@
-"""A plain reader of Koblenz logs, message by message: the reference for the fast one.
+"""Plain reader of Koblenz logs, message by message: the reference for the fast reader.
 
 Its rules for damage are those of docs/formats/koblenz.md, section "When bytes are wrong".
 """
@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 
 HEAD = 21
 GREATEST = 64 << 20
-#: Version described, and how the payload's length follows from its bytes.
+#: Described version of each type.
 TYPES = {81987: 100, 84530: 100, 68041: 100, 123714: 100, 201003: 100, 198928: 101}
 FIXED = {81987: 28, 84530: 80, 123714: 28}
-#: Shortest payloads of the others.
+#: Least payload sizes of the other types.
 LEAST = {68041: 20, 201003: 4, 198928: 12}
 READINGS = {"A": (17, 4), "B": (21, 0), "C": (0, 21)}
 
 
 @dataclass
 class Row:
-    """A message: its place and the numbers of its header."""
+    """A message: its offset and the values of its header."""
 
     at: int
     size: int
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass
 class Found:
-    """What the reader found; *lost* are ranges of bytes."""
+    """Content that the reader found; *lost*: intervals of bytes."""
 
     reading: str
     first: int
@@ -49,7 +49,7 @@ class Oracle:
     def __init__(self, data: bytes, reading: str, mark: int = 0x49, named: Collection[int] = ()) -> None:
         self.data, self.reading, self.mark, self.named = data, reading, mark, named
         self.base, self.add = READINGS[reading]
-        #: Types and versions met that nothing describes, and those among them with fields of their own.
+        #: Types and versions found that are not described, and those of them with additional fields.
         self.met: set[tuple[int, int]] = set()
         self.own: set[tuple[int, int]] = set()
 
@@ -69,7 +69,7 @@ class Oracle:
         )
 
     def over(self, at: int) -> bool:
-        """True at the end of the file or of the log."""
+        """Return True at the end of the file or of the log."""
         return at <= len(self.data) and (len(self.data) - at < 4 or self.data[at : at + 4] == b"\xff" * 4)
 
     def believed(self, row: Row) -> bool:
@@ -79,7 +79,7 @@ class Oracle:
         return TYPES.get(row.type) == row.version
 
     def content(self, row: Row) -> int:
-        """Where the content ends by its own counts, -1 if behind the message."""
+        """Return the end of the content by its own counts, -1 if it is after the message."""
         key = (row.type, row.version)
         if row.type not in TYPES or row.version < TYPES[row.type] or key in self.own:
             return row.end
@@ -95,7 +95,7 @@ class Oracle:
             if self.described(row) and number(4) in (0, 1 << 40):
                 need = max(8, len(body))
         elif row.type == 201003:
-            # Of another version nothing is known but that there are bytes.
+            # The content of other versions is not described.
             need = 4 + 1206 * number(0) if self.described(row) else len(body)
         else:
             one = number(0)
@@ -106,7 +106,7 @@ class Oracle:
         return row.at + HEAD + need if self.described(row) else row.end
 
     def leads_on(self, at: int, need: int) -> bool:
-        """True if *need* headers follow each other, one of a known type does, or the end comes first."""
+        """Return True if *need* headers follow each other, if one of them has a known type, or up to the end."""
         if self.over(at):
             return True
         row = self.head(at)
@@ -133,7 +133,7 @@ class Oracle:
 
     def search(self, at: int, last: int) -> int:
         while at <= last:
-            # Only to be quick: every sound message has the mark at its fifth byte.
+            # Only for speed: every valid message has the mark at its fifth byte.
             at = self.data.find(bytes([self.mark]), at + 4) - 4
             if not 0 <= at <= last:
                 return -1
@@ -147,7 +147,7 @@ class Oracle:
         return not any(self.data[at : at + HEAD])
 
     def invalid(self, row: Row) -> bool:
-        """True for a message that only its mark makes none."""
+        """Return True for a message that is valid except for its mark."""
         seen = self.believed(row) or (row.type, row.version) in self.met
         good = seen and self.plausible(row) and row.mark != self.mark
         return good and self.leads_on(row.end, 1) and self.content(row) >= 0
@@ -158,7 +158,7 @@ class Oracle:
         return good and self.leads_on(row.end, 1) and not self.leads_on(content, 1)
 
     def run(self, first: int) -> Found:
-        """Everything from *first* on; anew where a version far from the described one has fields of its own."""
+        """Read from *first* on; read again if versions far from the described one have additional fields."""
         while True:
             before = len(self.own)
             self.met.clear()
@@ -222,9 +222,9 @@ class Oracle:
 
 
 def begins(o: Oracle, at: int) -> int:
-    """How well three messages in a row, or all that there are, follow each other under a reading; 0: they do not.
+    """Return how well up to three messages follow each other under a size reading; 0: they do not.
 
-    Two points for each, and one where the file ends with the last of them or inside of a header or message of its own.
+    Two points for each, and one if the file ends with the last one or inside the next header or message.
     """
     for count in range(3):
         left = len(o.data) - at
@@ -244,7 +244,7 @@ def begins(o: Oracle, at: int) -> int:
 
 
 def usual_here(o: Oracle, at: int) -> bool:
-    """True if no mark is more frequent than that of *o* in the chain from *at* on."""
+    """Return True if no mark is more frequent than that of *o* in the chain from *at* on."""
     marks = []
     while len(marks) < 1024 and (row := o.head(at)) is not None and o.plausible(row):
         marks.append(row.mark)
@@ -253,7 +253,7 @@ def usual_here(o: Oracle, at: int) -> bool:
 
 
 def walk(data: bytes) -> Found:
-    """Everything in a file that begins with a header."""
+    """Read a file that begins with a file header."""
     count = struct.unpack_from("<I", data, 8)[0]
     if count > (len(data) - 12) // 8:
         count = 0

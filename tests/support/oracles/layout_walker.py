@@ -1,4 +1,4 @@
-"""Naive decoders, one scalar at a time, from the definition of each node: references for the fast ones."""
+"""Plain decoders of nodes, one scalar at a time: the references for the fast ones."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FORMATS = {
 
 
 class Short(Exception):
-    """The bytes end before the node does."""
+    """The bytes end inside the node."""
 
 
 class Cursor:
-    """Takes bytes off the front."""
+    """Reader of consecutive bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = bytes(data)
@@ -44,12 +44,12 @@ class Cursor:
 
 
 def decode(node: nodes.Node, data: bytes) -> Any:
-    """The value of *node* at the start of *data*; raises Short."""
+    """Return the value of *node* at the start of *data*. Raises Short."""
     return walk(node, Cursor(data))
 
 
 def decode_all(node: nodes.Node, data: bytes) -> tuple[Any, int]:
-    """The value of *node* and how many bytes are left over."""
+    """Return the value of *node* and the number of bytes left."""
     cursor = Cursor(data)
     value = walk(node, cursor)
     return value, len(cursor.data)

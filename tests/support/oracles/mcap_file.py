@@ -1,4 +1,4 @@
-"""A naive MCAP reader from the specification: records in order, no index, no recovery."""
+"""Plain MCAP reader from the specification: records in order, without index and recovery."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAGIC = b"\x89MCAP0\r\n"
 
 @dataclass
 class Message:
-    """A message; *place* is where its record begins in the file, or None inside of a packed chunk."""
+    """A message; *place*: file offset of its record, None in a compressed chunk."""
 
     channel: int
     sequence: int
@@ -25,7 +25,7 @@ class Message:
 
 @dataclass
 class File:
-    """What a file holds up to the first byte that is no record; *whole* if there is none."""
+    """Content of a file up to the first invalid record; *whole*: all records are valid."""
 
     messages: list[Message] = field(default_factory=list)
     topics: dict[int, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class File:
     whole: bool = False
 
     def rows(self) -> list[tuple[str, int, int, int, bytes]]:
-        """Topic, time, publish time, sequence and payload of all messages that are described; times up to int64."""
+        """Return topic, time, publish time, sequence and payload of messages of known channels; times up to int64."""
         most = (1 << 63) - 1
         return [
             (self.topics[m.channel], min(m.time, most), min(m.publish, most), m.sequence, m.payload)
@@ -46,11 +46,11 @@ class File:
 
 
 class Cut(Exception):
-    """The bytes end too early, or mean nothing."""
+    """The bytes are truncated or invalid."""
 
 
 def read(data: bytes) -> File:
-    """Everything up to the first irregularity."""
+    """Read a file up to the first invalid record."""
     file = File()
     try:
         if data[:8] != MAGIC:
@@ -83,7 +83,7 @@ def _map(raw: bytes) -> dict[str, str]:
 
 
 def _records(data: bytes, pos: int, end: int, file: File, base: int | None) -> int | None:
-    """Read records; gives where those behind a footer begin, None where there is no footer."""
+    """Read records; return the offset after the footer, None without a footer."""
     while pos < end:
         if pos + 9 > end:
             raise Cut

@@ -13,7 +13,7 @@ from support.oracles.ulog import OracleLog, Record
 
 
 def load(data: bytes) -> Any:
-    """The log as pyulog reads it, without what it prints."""
+    """Return a log read by pyulog, whose output is suppressed."""
     with contextlib.redirect_stdout(io.StringIO()):
         return pyulog.ULog(io.BytesIO(data))
 
@@ -29,7 +29,7 @@ def _column(rows: list[Record], path: str) -> list[Any]:
 
 
 def assert_same(log: OracleLog, peer: Any) -> None:
-    """Everything that both know is equal, to the last bit of every field."""
+    """Check that all content that both readers support is equal, bit by bit."""
     found = {f"{d.name}[{d.multi_id}]" if d.multi_id else d.name: d.data for d in peer.data_list}
     assert len(log.segments) == 1
     assert set(found) == set(log.topics)

@@ -1,6 +1,6 @@
-"""ROS 1 for tests: definitions from bag files, random messages, and logs of them in memory.
+"""ROS 1 for tests: definitions in bags, random messages, and logs of them in memory.
 
-The walker shares nothing with the library: it reads records one by one and knows only what tests need.
+The reader of records shares no code with the package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from logreel.schemas.ros1msg import define, layout
 
 @dataclass(frozen=True)
 class Connection:
-    """What a bag says of one topic, and the payloads that lie under it."""
+    """Type information of one topic in a bag."""
 
     type: str
     md5: str
@@ -51,7 +51,7 @@ def fields_of(data: bytes) -> dict[str, bytes]:
 
 
 def records(data: bytes, pos: int = 0) -> Iterator[tuple[dict[str, bytes], bytes]]:
-    """Header fields and data of every record; ends at the first that does not fit."""
+    """Yield header fields and data of every record up to the first invalid one."""
     while pos + 8 <= len(data):
         (n,) = struct.unpack_from("<I", data, pos)
         if n > len(data) - pos - 8:
@@ -79,7 +79,7 @@ def unpacked(head: dict[str, bytes], data: bytes) -> bytes:
 
 
 def connections(path: Path) -> list[tuple[Connection, list[bytes]]]:
-    """Every definition of a bag of version 1.2 or 2.0, with the payloads of its messages."""
+    """Return the connections of a bag of version 1.2 or 2.0, with the payloads of their messages."""
     data = path.read_bytes()
     if data.startswith(b"#ROSRECORD V1.2"):
         return _old(data)
@@ -119,7 +119,7 @@ def _new(data: bytes) -> list[tuple[Connection, list[bytes]]]:
 
 
 def payloads_1_1(path: Path) -> dict[tuple[str, str], list[bytes]]:
-    """Payloads of a bag of version 1.1 by topic and type; it has no definitions."""
+    """Return the payloads of a bag of version 1.1, which has no definitions, by topic and type."""
     data, found = path.read_bytes(), {}
     pos = data.index(b"\n") + 1
     while pos < len(data):
@@ -136,7 +136,7 @@ _RANDOM |= {"uint64": "<Q", "int64": "<q"}
 
 
 def random_payload(node: nodes.Node, rng: random.Random) -> bytes:
-    """Bytes of one message with plain values: short lists, text of ASCII, no NaN."""
+    """Return the bytes of a random message: short lists, ASCII text, no NaN."""
     match node:
         case nodes.Scalar(type="bool"):
             return bytes([rng.randrange(2)])
@@ -170,7 +170,7 @@ _PACK = {**_RANDOM, "bool": "<?", "float32": "<f", "float64": "<d"}
 
 
 def encoded(node: nodes.Node, value: Any) -> bytes:
-    """Bytes of *value* as *node* lays it out; members that a dict leaves out are zero or empty."""
+    """Return *value* encoded by *node*; missing members of a dict are zero or empty."""
     match node:
         case nodes.Scalar(type=t):
             return struct.pack(_PACK[t], value or 0)
@@ -191,18 +191,18 @@ def encoded(node: nodes.Node, value: Any) -> bytes:
 
 @cache
 def layout_of(name: str) -> Layout:
-    """The Layout of a standard message."""
+    """Return the Layout of a standard message."""
     return layout(define(name))
 
 
 def channel(name: str, *messages: dict[str, Any]) -> Channel:
-    """A channel of a standard message, message i at i seconds."""
+    """Return a channel of a standard message; message i has the time i seconds."""
     root = layout_of(name).root
     return log_of(name, [encoded(root, message) for message in messages])["/x"]
 
 
 def log_of(name: str, payloads: list[bytes], epoch: str = "unix") -> Log:
-    """A log with one channel ``/x`` of a standard message; message i has the time i seconds."""
+    """Return a log with one channel ``/x`` of a standard message; message i has the time i seconds."""
     data, starts = b"", []
     for i, payload in enumerate(payloads):
         data += struct.pack("<QI", i * 10**9, len(payload))

@@ -1,7 +1,7 @@
-"""A plain reader of ROS 1 bags, the reference for the fast one: every record, one field at a time, no index.
+"""Plain reader of ROS 1 bags, the reference for the fast reader: every record, one field at a time, no index.
 
-It shares nothing with the package and never uses the index of a bag: what is there counts, in the order of the file.
-After damage it goes on at the next byte where a whole record that makes sense begins.
+It shares no code with the package, and reads the records in file order. After damage it continues at the next offset
+where a complete and plausible record begins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Bag", "Connection", "Message", "read"]
 
 
 def read(data: bytes) -> Bag:
-    """Everything in the bag *data*; raises ValueError where it is none."""
+    """Return the content of a bag. Raises ValueError for other data."""
     line = data.partition(b"\n")[0]
     numbers = re.fullmatch(rb"#ROS\w* V(\d+)\.(\d+)", line)
     if not numbers:
@@ -84,7 +84,7 @@ def fields_of(data: bytes, at: int, end: int) -> dict[bytes, bytes]:
 
 
 def record_of(data: bytes, at: int, end: int, message: tuple[bytes, ...]) -> Record:
-    """The record at *at*; it may end after *end*. *message*: fields that a message must have."""
+    """Return the record at *at*, which may end after *end*; *message*: fields that a message must have."""
     n = u32(data, at, end)
     if n > end - at - 8:
         raise Bad("the header is cut")
@@ -105,7 +105,7 @@ def records(
     lost: list[tuple[int, int]],
     chunks: bool = False,
 ) -> Iterator[Record]:
-    """Whole records from *at* to *end*; with *chunks* also a chunk that is cut, and what is inside of unpacked ones."""
+    """Yield complete records from *at* to *end*; *chunks*: also a truncated chunk, and records of plain chunks."""
     while at < end:
         bad_from, found = at, None
         while at < end and found is None:
@@ -156,7 +156,7 @@ def _read_1_2(data: bytes) -> Bag:
 
 
 def unpack(compression: bytes, packed: bytes) -> tuple[bytes, bool]:
-    """As much as can be had of a chunk, and whether that is all."""
+    """Return the decompressed bytes of a chunk (if damaged, the valid prefix), and whether it is complete."""
     out = b""
     if compression == b"bz2":
         decompressor = bz2.BZ2Decompressor()

@@ -1,4 +1,4 @@
-"""The plain reader of bags of versions 0 to 1.1, see bag_oracle: lines of text and lengths."""
+"""Plain reader of bags of versions 0 to 1.1; see ``rosbag``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _line(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _old_message(data: bytes, at: int) -> tuple[int, bytes, int]:
-    """Time, payload and where it begins."""
+    """Return time in ns, payload and its offset."""
     if at + 12 > len(data):
         raise Bad("cut")
     sec, nsec, size = struct.unpack_from("<III", data, at)
@@ -56,7 +56,7 @@ def _add(bag: Bag, row: tuple[bytes, bytes, bytes], found: tuple[int, bytes, int
 
 
 def _chain(data: bytes, at: int) -> int:
-    """How many whole messages of version 0 follow each other from *at* on; -1 if what follows is none."""
+    """Return the number of complete messages of version 0 from *at* on; -1 if something else follows them."""
     count = 0
     while at < len(data):
         try:
@@ -132,7 +132,7 @@ def read_1_1(data: bytes) -> Bag:
 def _walk(
     bag: Bag, data: bytes, at: int, record_at: Callable[[int], int], begins: Callable[[int], bool]
 ) -> None:
-    """Record after record; where there is none, byte by byte to the next one."""
+    """Read record after record; after damage, search the next one byte by byte."""
     while at < len(data):
         bad_from = at
         while at < len(data):

@@ -1,8 +1,8 @@
-"""A plain ULog reader, the reference for the fast one: one message, one field, one byte at a time.
+"""Plain ULog reader, the reference for the fast reader: one message, one field, one byte at a time.
 
-It shares nothing with the package. Where the format leaves a choice, the comment beside the line says which
-one was taken. Damage: a message that cannot be accepted is skipped byte by byte up to the first place where a
-run of acceptable ones begins (`_Reader.locks`).
+It shares no code with the package. Where the format leaves a choice, a comment on the line states the choice.
+Damage: a message that cannot be accepted is skipped byte by byte up to the first offset where a run of
+acceptable ones begins (`_Reader.locks`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from support.builders.ulog_records import Formats, Topic, parse_format, parse_ke
 
 MAGIC = b"ULog\x01\x12\x35"
 SYNC = bytes.fromhex("2f731320250cbb12")
-#: Message letters and the payload bytes that each needs at least, or exactly.
+#: Message letters, and the least or exact payload bytes of each.
 LETTERS = "BFIMPQARDLCSO"
 SMALLEST = dict(zip(LETTERS, (40, 5, 1, 2, 1, 2, 4, 2, 2, 9, 11, 8, 2), strict=True))
 EXACT = {"R", "S", "O"}
@@ -25,7 +25,7 @@ BACK_US = 2_000_000
 
 @dataclass
 class Record:
-    """One row: file offset of the bytes after the msg_id, these bytes, full time in µs, path -> value."""
+    """A row: file offset of the bytes after the msg_id, these bytes, full time in µs, path -> value."""
 
     offset: int
     payload: bytes
@@ -35,7 +35,7 @@ class Record:
 
 @dataclass
 class Segment:
-    """Rows that belong together: topic -> records in file order; *offset* is where the segment begins."""
+    """Rows of one log in the file: topic -> records in file order; *offset*: begin of the segment."""
 
     offset: int
     records: dict[str, list[Record]] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Segment:
 
 @dataclass
 class OracleLog:
-    """What a log says.
+    """Content of a log.
 
     infos           name -> value (`ulog_records.value_of`); the last one wins
     info_multiple   name -> entries -> parts; `char` and `uint8_t` parts are bytes
@@ -78,18 +78,18 @@ class OracleLog:
 
     @property
     def topics(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows of the first segment: the log itself, without what was glued on or left over."""
+        """Rows of the first segment: the log itself, without other logs after it."""
         return self.segments[0].topics
 
 
 def read(data: bytes, *, orphans: bool = False) -> OracleLog:
-    """Everything in the ULog *data*.
+    """Read a ULog.
 
     *orphans*: step over records of an id that is not subscribed, and over subscriptions without a format, as
     over messages of unknown types. Otherwise each of them is damage, so that one bad bit in the format or
     subscription of a frequent topic breaks every run of six and costs the other topics too.
 
-    Raises ValueError where it is no ULog, or has an incompatible flag that is not known.
+    Raises ValueError for other files, and for unknown incompatible flags.
     """
     if len(data) < 16 or data[:7] != MAGIC:
         raise ValueError("not a ULog")
@@ -98,7 +98,7 @@ def read(data: bytes, *, orphans: bool = False) -> OracleLog:
 
 @dataclass
 class _State:
-    """What the messages so far have defined, as far as it decides whether the next one is acceptable."""
+    """Definitions so far that decide whether the next message is acceptable."""
 
     formats: Formats
     topics: dict[int, Topic]
@@ -133,13 +133,13 @@ class _Reader:
     # ------------------------------------------------------------------ what may be accepted
 
     def head(self, at: int) -> tuple[int, str]:
-        """Payload size and letter at *at*: zero and NUL, never a message, where no header fits."""
+        """Return payload size and letter at *at*; 0 and NUL, which is no message, if less than a header is left."""
         if at + 3 > self.bound:
             return 0, "\0"
         return self.data[at] | self.data[at + 1] << 8, chr(self.data[at + 2])
 
     def sized(self, size: int, letter: str) -> bool:
-        """Whether *letter* is known and *size* within its limits."""
+        """Return whether *letter* is known and *size* is in its limits."""
         least = SMALLEST.get(letter)
         return least is not None and (size == least if letter in EXACT else size >= least)
 
@@ -166,7 +166,7 @@ class _Reader:
         return True
 
     def skippable(self, at: int, state: _State) -> bool:
-        """A message of a type that is not known: a letter, and all of it there. Or an orphan."""
+        """Return whether a complete message of an unknown type (a letter) is at *at*, or an orphan."""
         size, letter = self.head(at)
         if at + 3 + size > self.bound:
             return False
@@ -175,7 +175,7 @@ class _Reader:
         return letter not in SMALLEST and letter.isascii() and letter.isalpha()
 
     def cut(self, at: int, state: _State) -> bool:
-        """A plausible header whose message runs past the end of the part."""
+        """Return whether a plausible header is at *at*, whose message ends after the end of the part."""
         size, letter = self.head(at)
         if not self.sized(size, letter) or at + 3 + size <= self.bound:
             return False
@@ -185,9 +185,9 @@ class _Reader:
         return True
 
     def locks(self, at: int, first: bool = True) -> bool:
-        """Whether a run begins at *at*: six acceptable messages, or fewer up to the very end of the part, or
-        two and then one that is cut by it. Messages of unknown types may lie between them but do not count;
-        *first*: nor may they begin the run.
+        """Return whether a run begins at *at*: six acceptable messages, fewer up to the end of the part, or two
+        and then one that is cut by it. Messages of unknown types may be between them, but do not count;
+        *first*: the first message must not be one of them.
         """
         state = _State(dict(self.state.formats), dict(self.state.topics))
         count = 0
@@ -215,7 +215,7 @@ class _Reader:
                 at, self.bound = self.bound, self.parts.pop(0) if self.parts else len(self.data)
 
     def step(self, at: int) -> int:
-        """Reads what is at *at*; returns where the next message begins."""
+        """Read the message at *at*, or skip damage; return the offset of the next message."""
         if self.accepts(at, self.state):
             size, letter = self.head(at)
             if letter in "ALC" and self.defining:
@@ -241,7 +241,7 @@ class _Reader:
         return to
 
     def end_definitions(self, at: int) -> None:
-        """Only now is it known which offsets of appended parts make sense."""
+        """Set the appended parts: those with offsets after the definitions."""
         self.defining = False
         previous = at
         for offset in self.log.appended if self.log.incompat & 1 else ():
@@ -334,7 +334,7 @@ class _Reader:
         segment.records.setdefault(topic.key, []).append(Record(at + 5, content, time, values))
 
     def split(self, old: Segment) -> Segment:
-        """A new segment that begins at the last resync, with the rows read since then."""
+        """Begin a new segment at the last resync, with the rows read since then."""
         new = Segment(self.resynced_at)
         for topic, rows in list(old.records.items()):
             then = self.rows_then.get(topic, 0)
@@ -348,7 +348,7 @@ class _Reader:
         return new
 
     def full_time(self, msg_id: int, topic: Topic, raw: int) -> int:
-        """Microseconds of a timestamp of any width: the first time not before the topic's last one that fits,
+        """Return a timestamp of any width in us: the first time not before the topic's last one that fits,
         and then as many whole periods as bring it nearest to what the rest of the stream says.
         """
         if topic.bits == 64:

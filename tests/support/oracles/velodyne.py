@@ -1,4 +1,4 @@
-"""A plain decoder of Velodyne packets, return by return, from the manuals: the reference for the compiled one."""
+"""Plain decoder of Velodyne packets, return by return, from the manuals: the reference for the compiled decoder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Laser:
-    """Degrees and metres."""
+    """Calibration of one laser in degrees and metres."""
 
     elevation: float
     rotation: float = 0.0
@@ -34,7 +34,7 @@ HDL32E = [Laser(-30.67 + 4 / 3 * (j // 2) if j % 2 == 0 else -9.33 + 4 / 3 * (j 
 
 
 def decode(packet: bytes, lasers: Sequence[Laser]) -> list[Point]:
-    """The returns of one packet; *us* after its stamp."""
+    """Return the points of one packet; *us*: time after the stamp of the packet."""
     found = []
     dual = packet[1204] == 0x39 and len(lasers) == 32
     for block in range(12):
@@ -61,5 +61,5 @@ def decode(packet: bytes, lasers: Sequence[Laser]) -> list[Point]:
 
 
 def ring(lasers: Sequence[Laser], laser: int) -> int:
-    """How many lasers look lower."""
+    """Return the ring of a laser: the number of lasers with a lower elevation."""
     return sum(other.elevation < lasers[laser].elevation for other in lasers)

@@ -1,6 +1,6 @@
-"""A ULog builder for any legal or illegal file, and two logs made with it: a whole flight and a tiny one.
+"""Builder of valid and invalid ULogs, and two samples: a whole flight and a tiny log.
 
-It knows nothing of the reader and shares no code with it, so that it can judge it.
+It shares no code with the reader, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ Value = str | bytes | int | float
 
 
 class Builder:
-    """A ULog in the making. Every method appends one message and returns the builder; nothing is checked.
+    """Builder of a ULog: each method appends one record and returns the builder; nothing is checked.
 
-    start_us  time of the file header
-    version   its version byte
+    start_us  start time in the file header, us
+    version   version byte of the file header
     """
 
     def __init__(self, start_us: int = 0, version: int = 1, magic: Buffer = MAGIC) -> None:
         self._out = bytearray(magic + struct.pack("<BQ", version, start_us))
 
     def __len__(self) -> int:
-        """Bytes so far: the file offset of the next message."""
+        """Number of bytes written: the file offset of the next record."""
         return len(self._out)
 
     def bytes(self) -> Buffer:
-        """The file as it stands."""
+        """Return the bytes written so far."""
         return Buffer(self._out)
 
     def raw(self, letter: str, payload: Buffer = b"", size: int | None = None) -> Builder:
-        """A message of any type; *size* replaces the true payload size in its header."""
+        """Append a record of any kind; *size* replaces the true payload size in its header."""
         self._out += struct.pack("<HB", len(payload) if size is None else size, ord(letter)) + payload
         return self
 
     def junk(self, content: Buffer) -> Builder:
-        """*content* as it is, without a message header."""
+        """Append *content* unchanged, without a record header."""
         self._out += content
         return self
 
     def flags(
         self, compat: int = 0, incompat: int = 0, offsets: Iterable[int] = (), extra: Buffer = b""
     ) -> Builder:
-        """Flag bits; bit i of *compat* is bit i % 8 of byte i // 8. *extra* follows the 40 bytes."""
+        """Append flag bits; bit i of *compat* is bit i % 8 of byte i // 8. *extra* follows the 40 bytes."""
         three = (*offsets, 0, 0, 0)[:3]
         return self.raw("B", struct.pack("<QQ3Q", compat, incompat, *three) + extra)
 
     def append_part(self) -> Builder:
-        """What comes next is an appended part: sets the flag and the first free offset.
+        """Begin an appended part here: set the flag and the first free offset.
 
-        Raises ValueError when all three are taken; needs flag bits right after the file header.
+        Raises ValueError if all three offsets are in use. Requires flag bits directly after the file header.
         """
         self._out[FLAGS_AT + 3 + 8] |= 1
         for at in range(FLAGS_AT + 3 + 16, FLAGS_AT + 3 + 40, 8):
@@ -73,51 +73,51 @@ class Builder:
         raise ValueError("all three offsets of appended data are in use")
 
     def format(self, text: str) -> Builder:
-        """A format, as `name:type field;…`."""
+        """Append a format, `name:type field;…`."""
         return self.raw("F", text.encode())
 
     def info(self, key: str, value: Value) -> Builder:
-        """An info. *key* is `type name`, or the name alone where the type of *value* tells."""
+        """Append information; *key*: `type name`, or only the name: then the type follows from *value*."""
         return self.raw("I", _entry(key, value))
 
     def info_multiple(self, key: str, value: Value, continued: bool = False) -> Builder:
-        """One part of a multiple info; *continued* extends the latest entry of the same key."""
+        """Append one part of multiple information; *continued*: it extends the latest entry of the same key."""
         return self.raw("M", struct.pack("<B", continued) + _entry(key, value))
 
     def parameter(self, key: str, value: Value) -> Builder:
-        """A parameter, or its change where data has begun."""
+        """Append a parameter; after the first data record, it is a change."""
         return self.raw("P", _entry(key, value))
 
     def default_parameter(self, key: str, value: Value, types: int = 3) -> Builder:
-        """A parameter default; bit 0 of *types*: of the system, bit 1: of the airframe."""
+        """Append a default of a parameter; bit 0 of *types*: of the system, bit 1: of the airframe."""
         return self.raw("Q", struct.pack("<B", types) + _entry(key, value))
 
     def subscribe(self, name: str, msg_id: int, multi_id: int = 0) -> Builder:
-        """From here on *msg_id* stands for instance *multi_id* of topic *name*."""
+        """Append a subscription: *msg_id* now means instance *multi_id* of topic *name*."""
         return self.raw("A", struct.pack("<BH", multi_id, msg_id) + name.encode())
 
     def unsubscribe(self, msg_id: int) -> Builder:
-        """*msg_id* carries no more data."""
+        """Append the end of the subscription of *msg_id*."""
         return self.raw("R", struct.pack("<H", msg_id))
 
     def data(self, msg_id: int, payload: Buffer) -> Builder:
-        """One record of the topic that *msg_id* stands for."""
+        """Append one message of the topic that *msg_id* means."""
         return self.raw("D", struct.pack("<H", msg_id) + payload)
 
     def text(self, level: int, time_us: int, text: str) -> Builder:
-        """A log line; *level* from 0 (emergency) to 7 (debug), others come out as illegal letters."""
+        """Append a logged string; *level*: 0 (emergency) to 7 (debug); other levels are written as invalid bytes."""
         return self.raw("L", struct.pack("<BQ", 0x30 + level, time_us) + text.encode())
 
     def tagged(self, level: int, tag: int, time_us: int, text: str) -> Builder:
-        """A log line with the number of its source."""
+        """Append a logged string with the number of its source."""
         return self.raw("C", struct.pack("<BHQ", 0x30 + level, tag, time_us) + text.encode())
 
     def sync(self) -> Builder:
-        """A mark to find the stream again."""
+        """Append a sync mark."""
         return self.raw("S", SYNC)
 
     def dropout(self, ms: int) -> Builder:
-        """The writer lost what came in the last *ms* milliseconds."""
+        """Append a dropout: the logger lost the messages of the last *ms* milliseconds."""
         return self.raw("O", struct.pack("<H", ms))
 
 
@@ -125,7 +125,7 @@ _PACK = {"int32_t": "<i", "uint32_t": "<I", "int64_t": "<q", "uint64_t": "<Q", "
 
 
 def _entry(key: str, value: Value) -> bytes:
-    """Key length, key, value. A *value* of bytes is taken as it is, whatever the type says."""
+    """Return key length, key and value; a *value* of bytes is written unchanged, also if the type differs."""
     content = value.encode() if isinstance(value, str) else value
     kind = key.partition(" ")[0] if " " in key else ""
     if not kind:
@@ -144,7 +144,7 @@ def _entry(key: str, value: Value) -> bytes:
 
 
 def tiny() -> bytes:
-    """A sound log of about 1 kB that holds every type of message once or more.
+    """Return a valid log of about 1 kB with every kind of record.
 
     Nested arrays, padding inside and at the end, two instances, a late subscription, a parameter change:
     small enough to be cut at every byte.
@@ -183,7 +183,7 @@ def tiny() -> bytes:
     return out.bytes()
 
 
-#: Log lines: share of the flight, level, text. A TAB at the end says that the same line came as an event too.
+#: Logged strings: share of the flight, level, text. A TAB at the end: the same text was also sent as an event.
 LINES: tuple[tuple[float, int, str], ...] = (
     (0.0005, 6, "[logger] Start file log (type: full)"),
     (0.0006, 6, "[logger] Opened full log file: /fs/microsd/log/2025-05-17/08_42_20.ulg\t"),
@@ -196,7 +196,7 @@ LINES: tuple[tuple[float, int, str], ...] = (
     (LANDED, 6, "[commander] Landing detected\t"),
     (DISARMED, 6, "[commander] Disarmed by landing\t"),
 )
-#: Parameter changes: share of the flight, name, value; the last two are what PX4 stores after a flight.
+#: Parameter changes: share of the flight, name, value; PX4 stores the last two after a flight.
 CHANGES: tuple[tuple[float, str, tables.Number], ...] = (
     (0.30, "MPC_XY_CRUISE", 6.5),
     (0.52, "MC_YAW_P", 2.6),
@@ -204,7 +204,7 @@ CHANGES: tuple[tuple[float, str, tables.Number], ...] = (
     (0.9730, "COM_FLIGHT_UUID", 42),
 )
 #: Events: share of the flight, name, level, struct code of the arguments, arguments. Level 8 is for machines.
-HAPPENINGS: tuple[tuple[float, str, int, str, tuple[float, ...]], ...] = (
+FLIGHT_EVENTS: tuple[tuple[float, str, int, str, tuple[float, ...]], ...] = (
     (0.0006, "demo_log_opened", 6, "6H", (2025, 5, 17, 8, 42, 20)),
     (0.0020, "demo_health", 8, "QI", (1, 0)),
     (ARMED, "demo_armed_by", 6, "B", (2,)),
@@ -220,17 +220,17 @@ HAPPENINGS: tuple[tuple[float, str, int, str, tuple[float, ...]], ...] = (
 # Bytes of one part of the boot console and of the event definitions.
 BOOT_PART, EVENTS_PART = 219, 469
 
-# What flight() puts in order: time of writing in µs, the Builder method that writes it, its arguments.
+# An item that flight() sorts: time of writing in us, name of the Builder method that writes it, its arguments.
 _Item = tuple[float, str, tuple[Any, ...]]
 
 
 def flight(seconds: float = 60.0, seed: int = 1) -> bytes:
-    """A sound log of a quadrotor flight of *seconds*: take-off, figure of eight, landing; 2 MB a minute.
+    """Return a valid log of a quadrotor flight of *seconds*: take-off, figure of eight, landing; 2 MB per minute.
 
-    Shaped like a full PX4 log: 16 topics from 1 to 250 Hz (two instances of `sensor_accel`, nested
-    `esc_status`, three that come late or stay empty), about 60 parameters with defaults and changes in
-    flight, log lines, a tagged one, events with their definitions, sync marks, two dropouts, and the texts
-    of a clean stop.
+    It has the content of a full PX4 log: 16 topics from 1 to 250 Hz (two instances of `sensor_accel`, nested
+    `esc_status`, two late subscriptions, one topic without messages), about 60 parameters with defaults and
+    changes in flight, logged strings (one with a tag), events with their definitions, sync marks, two dropouts,
+    and the texts of a regular end.
     The same arguments give the same bytes on one machine; other versions of NumPy or liblzma may change some.
     """
     out = Builder(start_us=rows.START_US).flags(compat=1)
@@ -250,13 +250,13 @@ def flight(seconds: float = 60.0, seed: int = 1) -> bytes:
             out.subscribe(waiting.pop(arguments[0]), arguments[0])
         getattr(out, method)(*arguments)
     uptime = rows.START_US / 1e6 + seconds
-    _lines(out, "perf_top_postflight", tables.perf_top(uptime))
-    _lines(out, "perf_counter_postflight", tables.perf_counters(uptime))
+    _write_lines(out, "perf_top_postflight", tables.perf_top(uptime))
+    _write_lines(out, "perf_counter_postflight", tables.perf_counters(uptime))
     return out.bytes()
 
 
 def _definitions(out: Builder) -> None:
-    """Everything before the first subscription, in PX4's order."""
+    """Write all records before the first subscription, in PX4's order."""
     for key, value in tables.INFOS.items():
         out.info(key, value)
     for name, text in tables.FORMATS.items():
@@ -265,7 +265,7 @@ def _definitions(out: Builder) -> None:
         out.parameter(name, number)
     for name, number, which in tables.DEFAULTS:
         out.default_parameter(name, number, which)
-    _lines(out, "perf_counter_preflight", tables.perf_counters(rows.START_US / 1e6))
+    _write_lines(out, "perf_counter_preflight", tables.perf_counters(rows.START_US / 1e6))
     console = tables.BOOT_CONSOLE.encode()
     for at in range(0, len(console), BOOT_PART):
         # Cut at bytes, not characters, as the writer does: a letter of two bytes may straddle two parts.
@@ -279,29 +279,29 @@ def _definitions(out: Builder) -> None:
         out.info_multiple("excluded_optional_topics", topic)
 
 
-def _lines(out: Builder, key: str, lines: list[str]) -> None:
-    """One entry of *key* with a part for every line."""
+def _write_lines(out: Builder, key: str, lines: list[str]) -> None:
+    """Write one entry of multiple information, with one part per line."""
     for i, line in enumerate(lines):
         out.info_multiple(key, line, continued=i > 0)
 
 
 def _stream_items(seconds: float, seed: int, ids: dict[tuple[str, int], int]) -> Iterator[_Item]:
-    """The records of the topics that run all the time."""
-    world = rows.Flight(seconds, seed)
+    """Yield the messages of the periodic topics."""
+    flight_rows = rows.Flight(seconds, seed)
     for topic, instance, rate, delay in rows.STREAMS:
-        table = world.rows(topic, instance, rate)
+        table = flight_rows.rows(topic, instance, rate)
         written = table["timestamp"] + delay * 1e6
         for time_us, payload in zip(written.tolist(), rows.records(table), strict=True):
             yield time_us, "data", (ids[topic, instance], payload)
 
 
 def _rare_items(seconds: float, ids: dict[tuple[str, int], int]) -> Iterator[_Item]:
-    """Everything else that happens at a known share of the flight, and the sync marks."""
+    """Yield all items at fixed shares of the flight, and the sync marks."""
 
     def at(share: float) -> int:
         return rows.START_US + int(share * seconds * 1e6)
 
-    for number, (share, name, level, code, values) in enumerate(HAPPENINGS):
+    for number, (share, name, level, code, values) in enumerate(FLIGHT_EVENTS):
         time_us = at(share)
         head = struct.pack("<QIH", time_us, tables.event_id(name), number)
         arguments = struct.pack("<" + code, *values).ljust(25, b"\0")
@@ -327,7 +327,7 @@ def _rare_items(seconds: float, ids: dict[tuple[str, int], int]) -> Iterator[_It
 
 
 def _drop(items: list[_Item], begin_us: float, ms: int) -> list[_Item]:
-    """*items* without the records written in *ms* milliseconds, and with the dropout that tells of it."""
+    """Return *items* without the messages written in *ms* milliseconds, and with the dropout record for them."""
     end_us = begin_us + 1000 * ms
     kept = [item for item in items if item[1] != "data" or not begin_us <= item[0] < end_us]
     return [*kept, (end_us, "dropout", (ms,))]

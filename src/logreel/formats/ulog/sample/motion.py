@@ -1,4 +1,4 @@
-"""How the bundled flight moves: take-off, a figure of eight, landing, as functions of time."""
+"""Motion of the sample flight as functions of time: take-off, a figure of eight, landing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GRAVITY = 9.80665
 HOME_LAT, HOME_LON, HOME_ALT_M, GEOID_M = 47.9031862, 11.2874413, 604.3, 46.9
 METRES_PER_DEGREE = 111_194.93
 
-# When, as shares of the whole log, the parts of the flight begin and end.
+# Begin and end of the parts of the flight, as shares of the whole log.
 ARMED, CLIMB, EIGHT, DESCENT, LANDED, DISARMED = 0.004, (0.06, 0.20), (0.21, 0.78), (0.79, 0.94), 0.945, 0.97
 
 
 @dataclass(frozen=True)
 class State:
-    """Where the vehicle is at n moments: north-east-down, metres and seconds; body axes forward-right-down.
+    """State of the vehicle at n times: north-east-down, metres and seconds; body axes forward-right-down.
 
     position, velocity, acceleration   float64[n, 3], in the local frame
     q                                  float64[n, 4], w x y z, body to local
@@ -43,13 +43,13 @@ class State:
 
 
 def _ease(u: Floats) -> Floats:
-    """0 to 1 with velocity and acceleration zero at both ends."""
+    """Return a smooth step from 0 to 1, with velocity and acceleration 0 at both ends."""
     u = np.clip(u, 0.0, 1.0)
     return np.asarray(u * u * u * (10.0 + u * (6.0 * u - 15.0)))
 
 
 class Motion:
-    """The flight of *seconds* length; short ones stay small, so that accelerations remain sane."""
+    """Motion of a flight of *seconds*; short flights are small, so that accelerations stay plausible."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -65,18 +65,18 @@ class Motion:
         return np.asarray(2.0 * math.pi * self.laps * self._part(t, EIGHT))
 
     def position(self, t: Floats) -> Floats:
-        """Metres north, east and down of the take-off place at *t* seconds: float64[n, 3]."""
+        """Return metres north, east and down of the take-off place at *t* seconds: float64[n, 3]."""
         turn = self._turn(t)
         down = -self.height * (self._part(t, CLIMB) - self._part(t, DESCENT))
         return np.stack((self.width * np.sin(turn), 0.5 * self.width * np.sin(2.0 * turn), down), axis=1)
 
     def heading(self, t: Floats) -> Floats:
-        """Radians from north: along the path, even where the speed is zero."""
+        """Return the heading in rad from north: along the path, also where the speed is 0."""
         turn = self._turn(t)
         return np.asarray(np.arctan2(np.cos(2.0 * turn), np.cos(turn)))
 
     def _attitude(self, t: Floats) -> tuple[Floats, Floats, Floats]:
-        """Rotation matrices (columns are body axes), velocity and acceleration at *t*."""
+        """Return rotation matrices (columns are body axes), velocity and acceleration at *t* seconds."""
         h = 2e-3
         before, here, after = self.position(t - h), self.position(t), self.position(t + h)
         velocity = (after - before) / (2 * h)
@@ -90,7 +90,7 @@ class Motion:
         return np.stack((np.cross(y, z), y, z), axis=2), velocity, acceleration
 
     def at(self, t: Floats) -> State:
-        """The State at *t* seconds after the log starts, float64[n]."""
+        """Return the State at *t* seconds after the start of the log: float64[n]."""
         matrix, velocity, acceleration = self._attitude(t)
         h = 4e-3
         turn = np.einsum("nji,njk->nik", self._attitude(t - h)[0], self._attitude(t + h)[0])
@@ -114,7 +114,7 @@ class Motion:
 
 
 def _quaternion(matrix: Floats) -> Floats:
-    """w x y z of rotation matrices, w ≥ 0; the sign flips where the heading passes south, as in real logs."""
+    """Return w x y z of rotation matrices, w ≥ 0; the sign flips where the heading passes south, as in real logs."""
     w = 0.5 * np.sqrt(np.maximum(0.0, 1.0 + np.trace(matrix, axis1=1, axis2=2)))
     w = np.maximum(w, 1e-6)
     x = (matrix[:, 2, 1] - matrix[:, 1, 2]) / (4.0 * w)

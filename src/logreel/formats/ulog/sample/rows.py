@@ -1,4 +1,4 @@
-"""The rows of every topic of the bundled flight, and their bytes."""
+"""Rows of every topic of the sample flight, and their bytes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ BASIC = {
 }
 
 START_US = 74_312_405
-#: 2025-05-17 08:41:06 UTC, when the invented board booted.
+#: Boot time of the invented board: 2025-05-17 08:41:06 UTC.
 BOOT_UTC_US = 1_747_471_266_000_000
 DROPOUTS = ((0.382, 23), (0.711, 61))
-#: Topic, instance, rows per second, seconds from measuring to being written.
+#: Topic, instance, rows per second, seconds from measurement to writing.
 STREAMS: tuple[tuple[str, int, float, float], ...] = (
     ("actuator_outputs", 0, 50.0, 0.0004),
     ("battery_status", 0, 5.0, 0.0011),
@@ -67,7 +67,7 @@ _FIELD = re.compile(r"(\w+)(?:\[(\d+)\])? (\w+);")
 
 
 def record_type(name: str, formats: dict[str, str]) -> np.dtype[np.void]:
-    """The packed NumPy type of a record of format *name*, with its padding; `char[N]` is one bytes value."""
+    """Return the packed NumPy dtype of a message of format *name*, with its padding; `char[N]` is one bytes value."""
     fields: list[tuple[str, object]] = []
     for kind, count, field in _FIELD.findall(formats[name]):
         if kind == "char" and count:
@@ -79,7 +79,7 @@ def record_type(name: str, formats: dict[str, str]) -> np.dtype[np.void]:
 
 
 def records(rows: NDArray[np.void]) -> list[bytes]:
-    """The bytes of every row as PX4 writes them: without the padding at the very end."""
+    """Return the bytes of every row as PX4 writes them: without trailing padding."""
     names, end = rows.dtype.names or (), rows.dtype.itemsize
     for name in reversed(names):
         if not name.startswith("_padding"):
@@ -90,26 +90,26 @@ def records(rows: NDArray[np.void]) -> list[bytes]:
 
 
 class Flight:
-    """The rows of every topic of one flight; *rng* is the old RandomState, whose numbers never change."""
+    """Rows of every topic of one flight; NumPy never changes the numbers of RandomState."""
 
     def __init__(self, seconds: float, seed: int) -> None:
         self.seconds, self.motion = seconds, Motion(seconds)
         self.rng = np.random.RandomState(seed)
 
     def _times(self, rate: float) -> NDArray[np.int64]:
-        """Microseconds since boot of a topic at *rate* Hz: strictly rising, with some jitter."""
+        """Return times of a topic at *rate* Hz in us since boot, strictly ascending, with some jitter."""
         period = 1e6 / rate
         n = int(self.seconds * rate)
         jitter = self.rng.uniform(-0.05, 0.05, n)
         return np.asarray(START_US + (np.arange(n) + 0.3 + jitter) * period).astype(np.int64)
 
     def _noise(self, n: int, quiet: float, loud: float, state: State, columns: int = 3) -> Floats:
-        """Sensor noise, louder while the motors carry the vehicle."""
+        """Return sensor noise, which is greater during flight: float64[n, columns]."""
         scale = np.where(state.flying, loud, quiet)[:, None]
         return np.asarray(self.rng.normal(size=(n, columns)) * scale)
 
     def rows(self, topic: str, instance: int, rate: float) -> NDArray[np.void]:
-        """All rows of one stream, in order of time."""
+        """Return all rows of one topic instance, by time."""
         us = self._times(rate)
         state = self.motion.at((us - START_US) / 1e6)
         rows = np.zeros(len(us), record_type(topic, FORMATS))
@@ -153,7 +153,7 @@ class Flight:
         rows["heading_good_for_control"] = True
 
     def _place(self, position: Floats) -> tuple[Floats, Floats, Floats]:
-        """Degrees, degrees and metres above mean sea level of local *position*."""
+        """Return latitude and longitude in degrees, and metres above mean sea level, of a local *position*."""
         east = METRES_PER_DEGREE * math.cos(math.radians(HOME_LAT))
         return (
             HOME_LAT + position[:, 0] / METRES_PER_DEGREE,

@@ -1,4 +1,4 @@
-"""The words of the bundled flight: formats, infos, parameters, events and console texts, all invented for it.
+"""Tables of the sample flight: formats, information, parameters, events and console texts, all invented.
 
 Topic and field names, units and C alignment are those of PX4, so that people recognise the log and tools that
 know PX4 can work on it; every value, place, hash and serial number is made up.
@@ -12,7 +12,7 @@ import zlib
 
 Number = int | float
 
-#: Format texts in the order in which they are written. `esc_report` follows its user, as PX4 writes it.
+#: Format texts in the order in which they are written. `esc_report` is after the format that uses it, as in PX4.
 FORMATS: dict[str, str] = {
     name: text.replace("\n", "")
     for name, text in {
@@ -219,7 +219,7 @@ _COUNTERS = (
 
 
 def perf_counters(uptime_s: float) -> list[str]:
-    """Lines of performance counters as they would read *uptime_s* after boot."""
+    """Return lines of performance counters *uptime_s* after boot."""
     lines = []
     for name, rate, mean_us in _COUNTERS:
         n = int(rate * uptime_s)
@@ -234,7 +234,7 @@ _TASKS = (("Idle Task", 0, 61.0), ("wq:rate_ctrl", 617, 8.4), ("wq:INS0", 618, 1
 
 
 def perf_top(uptime_s: float) -> list[str]:
-    """Lines of a task table as it would read *uptime_s* after boot; one of them is empty, as in real ones."""
+    """Return lines of a task table *uptime_s* after boot; one line is empty, as in real logs."""
     rows = [f"{pid:4} {task:<26} {int(uptime_s * cpu * 10):8} {cpu:6.3f} READY" for task, pid, cpu in _TASKS]
     return [
         " PID COMMAND                     CPU(ms) CPU(%) STATE",
@@ -271,12 +271,12 @@ EVENTS: dict[str, tuple[str, str, tuple[tuple[str, str], ...]]] = {
 
 
 def event_id(name: str) -> int:
-    """The number of event *name* in the log: component 1 in the top byte, 24 bits from the name."""
+    """Return the id of event *name*: component 1 in the top byte, 24 bits from the name."""
     return 1 << 24 | zlib.crc32(name.encode()) & 0xFFFFFF
 
 
 def event_metadata() -> bytes:
-    """The event definitions as PX4 ships them: JSON in the shape of its events library, packed with XZ."""
+    """Return event definitions in the format of PX4: JSON of its events library, compressed with XZ."""
 
     def enum(base: str, entries: dict[int, tuple[str, str]], bitfield: bool = False) -> dict[str, object]:
         table = {str(value): {"name": n, "description": text} for value, (n, text) in entries.items()}

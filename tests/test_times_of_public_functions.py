@@ -1,4 +1,4 @@
-"""Every public start and end reads times alike: found by introspection, compared with ``logreel.slice``."""
+"""Every public start and end accepts the same times: found by introspection, compared with ``logreel.slice``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """Public functions, and methods of public classes, that have a start and an end."""
+    """Yield public functions, and methods of public classes, that have a start and an end."""
     for name in logreel.__all__:
         thing = getattr(logreel, name)
         if inspect.isclass(thing):
@@ -127,7 +127,7 @@ def asked(door: str, log: logreel.Log, tmp: Path, span: dict[str, Any]) -> int |
 
 @pytest.fixture(scope="module")
 def judge(path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[int | str]:
-    """What ``logreel.slice`` makes of each span."""
+    """Return the result of ``logreel.slice`` for each interval."""
     tmp, log = tmp_path_factory.mktemp("judge"), logreel.open(path)
     return [asked("slice", log, tmp, span) for span in spans()]
 
@@ -138,14 +138,16 @@ def test_every_public_start_and_end_is_tried() -> None:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_no_door_differs_from_slice(door: str, path: Path, tmp_path: Path, judge: list[int | str]) -> None:
+def test_every_function_reads_times_as_slice_does(
+    door: str, path: Path, tmp_path: Path, judge: list[int | str]
+) -> None:
     pytest.importorskip(NEEDS.get(door, "logreel"))
     log = logreel.open(path)
     for span, expected in zip(spans(), judge, strict=True):
         assert asked(door, log, tmp_path, span) == expected, span
 
 
-def test_the_judge_judges(judge: list[int | str]) -> None:
+def test_expected_results_differ(judge: list[int | str]) -> None:
     found = dict(zip([(next(iter(s)), repr(next(iter(s.values())))) for s in spans()], judge, strict=True))
     assert found["start", "None"] == COUNT
     assert found["start", "'+10s'"] == found["start", "datetime.timedelta(seconds=10)"] == COUNT - 10
