@@ -1,4 +1,4 @@
-"""The Tab key in bash, zsh and fish on a terminal, and what their scripts are told."""
+"""Completion with the Tab key in bash, zsh and fish on a terminal, and the answers to their scripts."""
 
 from __future__ import annotations
 

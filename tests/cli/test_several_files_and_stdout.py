@@ -1,4 +1,4 @@
-"""Folders, several files, one of them foreign; -o - and -o OUT; the options that verbs share."""
+"""Folders and several files as input, -o with a file and with stdout, and options that verbs share."""
 
 from __future__ import annotations
 

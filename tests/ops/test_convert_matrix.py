@@ -1,4 +1,4 @@
-"""Every log into every format of logs: what a format cannot hold is told, and never a mistake of the user."""
+"""Every log into every log format: content that a format cannot hold is reported, not a usage error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
 
 @pytest.mark.parametrize("target", WRITABLE)
 @pytest.mark.parametrize("name", SOURCES)
-def test_what_a_format_cannot_hold_is_told(
+def test_content_that_a_format_cannot_hold_is_reported(
     sources: dict[str, list[Path]], tmp_path: Path, run: Run, name: str, target: str
 ) -> None:
     for path in sources[name]:

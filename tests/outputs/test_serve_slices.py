@@ -1,4 +1,4 @@
-"""Slices over HTTP have the bytes of ``logreel slice`` and ``logreel convert``, whatever the format."""
+"""Slices over HTTP have the bytes of ``logreel slice`` and ``logreel convert``, for every format."""
 
 from __future__ import annotations
 

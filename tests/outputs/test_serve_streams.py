@@ -1,4 +1,4 @@
-"""Answers on their way: clients that leave or stall, errors, files that change, and the end of the service."""
+"""Responses while they are sent: disconnected and slow clients, errors, changed files, and shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a replay can go: lines, frames of bytes, summaries of frames, nothing, and what others offer."""
+"""The sinks ``stdout``, ``frames`` and ``null``, and sinks of other packages."""
 
 from __future__ import annotations
 

@@ -240,8 +240,8 @@ def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int,
 
 def _shift_to_original_clock(log: Log, fmt: str) -> int:
     """Return ns to add to a log that was converted from *fmt* to UTC, to restore its original clock; else 0."""
-    told = log.metadata.get(log.format) if log.converted_from == fmt != log.format else None
-    before = told.get("converted_from") if isinstance(told, Mapping) else None
+    metadata = log.metadata.get(log.format) if log.converted_from == fmt != log.format else None
+    before = metadata.get("converted_from") if isinstance(metadata, Mapping) else None
     if not isinstance(before, Mapping) or before.get("clock") != UTC:
         return 0
     offset = str(before.get("utc_offset"))
@@ -297,7 +297,7 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     mixed = interleave(part.log, part.channels, part.shift)
     return (
         translate(part, target, mixed)
-        if mixed.instead or mixed.added or mixed.told
+        if mixed.instead or mixed.added or mixed.skipped
         else rewrite_portable(part, target)
     )
 

@@ -131,8 +131,12 @@ def aligned(
     fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
     any_channel = channels[0][0]
     clock = pa.field("time", time_column(any_channel, np.zeros(0, np.int64), utc).type)
-    told = {"source": log.name.encode("utf-8", "backslashreplace"), "epoch": log.epoch, "method": how.method}
-    schema = pa.schema([clock, *fields], metadata=told)
+    metadata = {
+        "source": log.name.encode("utf-8", "backslashreplace"),
+        "epoch": log.epoch,
+        "method": how.method,
+    }
+    schema = pa.schema([clock, *fields], metadata=metadata)
 
     def batches() -> Iterator[pa.RecordBatch]:
         lo = 0
@@ -267,9 +271,9 @@ def _taken(table: pa.Table, rows: I64) -> list[pa.Array]:
 
 
 def _named(field: pa.Field, ch: Channel) -> pa.Field:
-    told = {b"topic": ch.topic, b"field": field.name, b"type": ch.schema.name}
+    metadata = {b"topic": ch.topic, b"field": field.name, b"type": ch.schema.name}
     meta = {
         **(field.metadata or {}),
-        **{key: value.encode("utf-8", "backslashreplace") for key, value in told.items()},
+        **{key: value.encode("utf-8", "backslashreplace") for key, value in metadata.items()},
     }
     return field.with_name(f"{ch.topic}.{field.name}").with_metadata(meta).with_nullable(True)

@@ -97,7 +97,7 @@ def answer(
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
         tables = Tables([Asked(*one, utc) for one in zip(held, names, spans, strict=True)], paths)
         con = connection.result()
-        with _told(duckdb, tables):
+        with _database_errors(duckdb, tables):
             _offer(con, duckdb, query, tables)
             found = con.sql(query)
             if found is None:
@@ -249,8 +249,8 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
 
 
 @contextmanager
-def _told(duckdb: Any, tables: Tables) -> Iterator[None]:
-    """Turn what DuckDB raises into errors of ours."""
+def _database_errors(duckdb: Any, tables: Tables) -> Iterator[None]:
+    """Raise errors of DuckDB and Arrow in the block as UsageError, TopicError or LogError."""
     import pyarrow as pa
 
     try:
@@ -276,7 +276,7 @@ def _reader(found: Any) -> pa.RecordBatchReader:
 def _results(duckdb: Any, tables: Tables, reader: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    with _told(duckdb, tables):
+    with _database_errors(duckdb, tables):
         for batch in reader:
             columns = [_duration(c) if _is_interval(c.type) else c for c in batch.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -28,9 +28,9 @@ def duplicates(log: Log) -> Iterator[Finding]:
     doubtful: dict[int, I64] = {}
     numbers: dict[int, I64] = {}
     for ch in log.match(None):
-        rows = _of_one_time(ch.times)
+        rows = _rows_with_equal_times(ch.times)
         if len(ch) >= MESSAGES and len(rows) > STILL * len(ch):
-            yield _frozen(ch, rows)
+            yield _frozen_finding(ch, rows)
         elif len(rows):
             sequence = log.index.side_column(ch.number, "sequence")
             counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
@@ -39,12 +39,15 @@ def duplicates(log: Log) -> Iterator[Finding]:
                 doubtful[ch.number], numbers[ch.number] = rows[alike], counted[alike]
     found = digests(log, doubtful) if doubtful else {}
     for ch in log.match(None):
-        if ch.number in found and (told := _twice(ch, found[ch.number], numbers[ch.number])) is not None:
-            yield told
+        if (
+            ch.number in found
+            and (finding := _duplicate_finding(ch, found[ch.number], numbers[ch.number])) is not None
+        ):
+            yield finding
 
 
-def _of_one_time(times: I64) -> I64:
-    """Return the rows of messages with the time of another one, ascending."""
+def _rows_with_equal_times(times: I64) -> I64:
+    """Return the rows of messages whose time another message has too, ascending."""
     if (times[1:] > times[:-1]).all():
         return np.zeros(0, np.int64)
     return np.flatnonzero(_alike(times))
@@ -68,7 +71,7 @@ def _alike(*columns: I64) -> NDArray[np.bool_]:
     return found
 
 
-def _frozen(ch: Channel, rows: I64) -> Finding:
+def _frozen_finding(ch: Channel, rows: I64) -> Finding:
     text = f"time stands still: {len(rows)} of {len(ch)} messages have the time of another one"
     first = int(rows[0])
     return Finding(
@@ -76,7 +79,7 @@ def _frozen(ch: Channel, rows: I64) -> Finding:
     )
 
 
-def _twice(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
+def _duplicate_finding(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
     order, same = _sorted((*found.keys(), found.time, sequence))
     again = order[1:][same]
     if not len(again):

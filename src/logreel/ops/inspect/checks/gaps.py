@@ -28,7 +28,7 @@ CHANNELS, STALL_NS = 3, SECOND
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Gap of *ch*, ns."""
+    """An interval (ns) without messages of *ch*."""
 
     ch: Channel
     start: int
