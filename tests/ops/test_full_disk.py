@@ -1,5 +1,4 @@
-"""Disks that are full or fail, in every format that can be written: nothing that was there changes, and no half file
-gets a name."""
+"""On a full or failing disk, for every writable format: no existing file changes, no incomplete file gets a name."""
 
 from __future__ import annotations
 
