@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 
 class Screen:
-    """A program on a terminal of its own, what it shows, and somebody at the keys."""
+    """A program on a separate terminal: its output, and keys sent to it."""
 
     def __init__(self, *args: str | Path, stdout: int | None = None) -> None:
         main, side = pty.openpty()
@@ -69,7 +69,7 @@ class Screen:
             self.text += os.read(self.main, 65536).decode()
 
     def press(self, text: str) -> None:
-        """Press keys; what was shown before does not count any more."""
+        """Press keys, and forget earlier output."""
         self.text = ""
         os.write(self.main, text.encode())
 

@@ -20,7 +20,7 @@ from support.harness.cli_runner import Run, Spawn, environment
 
 @pytest.fixture
 def field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: logs in day/ and below it, among files that are none."""
+    """The current folder: logs in day/ and below it, among other files."""
     monkeypatch.chdir(tmp_path)
     below = tmp_path / "day/second"
     below.mkdir(parents=True)

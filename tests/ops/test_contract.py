@@ -17,7 +17,7 @@ SOUND = ulog(steady())
 
 
 def broken(contract: dict[str, Any], data: bytes = SOUND) -> list[tuple[str, str | None, int]]:
-    """Code, topic and count of everything that breaks the contract."""
+    """Return code, topic and count of each violation of the contract."""
     found = logreel.check(data, contract=contract).findings
     told = [f for f in found if f.code.startswith("contract-")]
     assert all(f.severity == "error" for f in told)

@@ -22,14 +22,14 @@ def written(path: Path, data: bytes) -> Path:
 
 
 def without(metadata: dict[str, object]) -> dict[str, object]:
-    """Metadata but for facts of the file, which are those of the new one."""
+    """Return the metadata without facts of the file itself, which differ in a new file."""
     return {
         name: value for name, value in metadata.items() if name not in ("checksum", "size_reading", *LAYOUT)
     }
 
 
 def check(source: Path, folder: Path) -> list[str]:
-    """Convert a log to MCAP, and back where that can be; gives what was left out."""
+    """Convert a log to MCAP, and back if possible; return the sentences about skipped content."""
     log, there = logreel.open(source), folder / "x.mcap"
     done = logreel.convert(source, there, raw=True, force=True)
     other = logreel.open(there)
@@ -155,7 +155,7 @@ def test_a_conversion_without_any_message_is_refused(tmp_path: Path, suffix: str
 
 
 def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -> None:
-    """Of what BDDF cannot declare it cannot tell either which other channels it is one with."""
+    """If BDDF cannot declare a channel, it cannot join it with other channels either."""
     with logreel.create(tmp_path / "a.mcap") as log:
         for topic, schema in (
             ("said", logreel.Schema("line", "text/plain")),
@@ -216,7 +216,7 @@ def test_nan_and_infinities_are_json_strings(tmp_path: Path) -> None:
 
 
 def test_channels_with_impossible_names_are_left_out_and_reported(tmp_path: Path) -> None:
-    """Those of text and parameters of a flight, whose names begin with a tilde: not a wrong usage."""
+    """Channels of text and parameters, whose names begin with a tilde, are no usage error."""
     flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
     with pytest.raises(logreel.IncompleteOutputError, match="can hold none of the") as caught:
         logreel.convert(flight, tmp_path / "none.bddf")

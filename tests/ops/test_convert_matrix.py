@@ -19,7 +19,7 @@ SOURCES = {**SAMPLES, "walk.bddf": bddf_walk}
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """Each sample, and what it is as an MCAP: byte for byte, and for other tools."""
+    """Each sample, and its conversions to MCAP: byte for byte, and for other tools."""
     folder, found = tmp_path_factory.mktemp("sources"), dict[str, list[Path]]()
     for name, make in SOURCES.items():
         path = folder / (f"sample{name}" if name.startswith(".") else name)
@@ -60,7 +60,7 @@ def test_content_that_a_format_cannot_hold_is_reported(
 
 
 def test_a_flight_as_bddf_is_no_wrong_usage(tmp_path: Path, run: Run) -> None:
-    """Its text has a name that no series can have."""
+    """The channel of text has a name that is impossible in BDDF."""
     (tmp_path / "a.ulg").write_bytes(SAMPLES[".ulg"]())
     done = run("convert", tmp_path / "a.ulg", tmp_path / "a.bddf")
     assert done.code == 1

@@ -131,7 +131,7 @@ def test_the_order_in_the_file_does_not_matter() -> None:
 
 
 def test_messages_of_equal_time_are_paired_in_order() -> None:
-    """Judged by counting: with distinct contents, what is equal is what both have."""
+    """Compared with counts: with distinct contents, equal messages are those that both logs have."""
     rng = random.Random(5)
     for _ in range(30):
         a = [("a", SECOND + rng.randrange(12), rng.randrange(2)) for _ in range(rng.randrange(1, 25))]

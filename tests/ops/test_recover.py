@@ -91,7 +91,7 @@ def test_cut_bags_of_every_compression_are_recovered(tmp_path: Path) -> None:
 
 
 def test_sort_of_two_logs_in_one_file_renames_channels_of_the_second(tmp_path: Path) -> None:
-    """Sorted into one, the second one's topics get names of their own, which a ULog can have."""
+    """Topics of the second log get different names that are valid in a ULog."""
     log = logreel.open(tiny() + tiny())
     done = logreel.sort(log, tmp_path / "out.ulg")
     assert done.messages == log.message_count

@@ -18,7 +18,7 @@ SECOND = 10**9
 
 
 class Diary(logreel.Sink):
-    """Notes what comes, and when."""
+    """A sink that records calls with their times."""
 
     def __init__(self, timer: FakeTimer, batches: bool = False) -> None:
         self.timer, self.batches = timer, batches

@@ -16,7 +16,7 @@ from support.harness.replaying import BASE, MS, Numbered, bag, number, numbers
 
 
 def scattered(seed: int, count: int = 60) -> list[Numbered]:
-    """Messages of three topics, many of one time, not in the order of time."""
+    """Messages of three topics, many with equal times, not in time order."""
     some = random.Random(seed)
     return [
         Numbered(some.choice(("/a", "/b", "/c")), some.randrange(12) * MS, seed * 1000 + n)
@@ -25,7 +25,7 @@ def scattered(seed: int, count: int = 60) -> list[Numbered]:
 
 
 def expected(*logs: list[Numbered], shifts: tuple[int, ...] = (0, 0, 0)) -> list[int]:
-    """By time, then by log, then as they lie in the file."""
+    """Return the numbers by time, then by log, then by file position."""
     rows = [
         (m.time + shift, n, k, m.number)
         for n, (log, shift) in enumerate(zip(logs, shifts, strict=False))

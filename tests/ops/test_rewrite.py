@@ -339,7 +339,7 @@ def test_a_write_error_leaves_everything_as_it_was(
 
 
 def test_the_file_size_limit_of_the_system_leaves_no_file(log_file: Path, tmp_path: Path) -> None:
-    """The same with a true limit of the system."""
+    """As above, with the limit of file size of the system."""
     script = """
         import resource, signal, sys
         import logreel

@@ -19,7 +19,7 @@ S = 10**9
 
 
 def rest(*starts: int) -> bytes:
-    """A log of three seconds, behind which older ones go on without a header, at a record."""
+    """Return a log of three seconds, followed by the rest of older ones, which start at a record without a header."""
     out = Builder(starts[0])
     out.info("sys_name", "PX4")
     for name in NAMES:

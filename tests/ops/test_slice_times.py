@@ -191,7 +191,7 @@ def test_the_header_of_a_sliced_ulog_says_when_the_slice_begins(tmp_path: Path) 
 
 
 def test_a_whole_ulog_keeps_the_start_in_its_header(tmp_path: Path) -> None:
-    """The logger began a little before its first message; states from before it are no earlier start."""
+    """The logger starts before its first message; messages in force before that are no earlier start."""
     (tmp_path / "a.ulg").write_bytes(ulog_flight(3.0))
     log = logreel.open(tmp_path / "a.ulg")
     logreel.slice(log, tmp_path / "b.ulg")

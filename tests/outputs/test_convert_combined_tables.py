@@ -58,7 +58,7 @@ def long_rows(log: logreel.Log, topics: list[str]) -> dict[tuple[str, str], list
 
 
 def value_of(value: float | None, text: str | None) -> Any:
-    """What stands in a row of a long table."""
+    """Return the value in a row of a long table."""
     if value is None:
         return text
     return int(text) if text is not None else value

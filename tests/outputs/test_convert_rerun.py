@@ -51,7 +51,7 @@ def bag() -> bytes:
 
 
 def first(values: list[list[Any]]) -> list[Any]:
-    """Of components that are one value a row."""
+    """Return the only value of each row."""
     assert all(len(row) == 1 for row in values)
     return [row[0] for row in values]
 

@@ -257,7 +257,7 @@ def test_unknown_clocks_are_refused(tmp_path: Path) -> None:
 
 
 def test_stamps_of_the_wall_clock_stay_where_the_log_counts_from_its_start(tmp_path: Path) -> None:
-    """Stamps of the clock of the log go with it."""
+    """Stamps in the clock of the log are shifted with it."""
     text = f"{HEADER}float64 latitude\nfloat64 longitude\n{STD}"
     offset = LOGGED - 500 * NS
     out = McapBuilder()

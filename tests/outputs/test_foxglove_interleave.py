@@ -24,7 +24,7 @@ Row = tuple[int, int, bytes]
 
 
 def rows_of(mixed: Interleaving, part: Part) -> tuple[list[Row], dict[str, list[int]]]:
-    """Time, channel and payload of each message as they come, and what lies beside them."""
+    """Return time, channel and payload of each message in order, and the side columns."""
     rows, beside = list[Row](), defaultdict[str, list[int]](list)
     for batch in mixed.batches(part):
         payloads = batch.payloads.in_one()
@@ -36,7 +36,7 @@ def rows_of(mixed: Interleaving, part: Part) -> tuple[list[Row], dict[str, list[
 
 
 def due(mixed: Interleaving, part: Part) -> dict[int, list[Row]]:
-    """By channel what is due, through columns and all at once."""
+    """Return the expected messages by channel, encoded through columns at once."""
     numbers = {ch.topic: ch.number for ch in part.channels}
     kept = [topic for topic, n in numbers.items() if n not in mixed.instead]
     found = defaultdict[int, list[Row]](list)
@@ -81,7 +81,7 @@ def test_interleaved_samples_equal_the_expected_rows(
 def test_unchanged_messages_are_mixed_with_translated_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without chunks messages of one size lie where they can be written straight; one channel tells of itself."""
+    """Messages of equal size in a file without chunks are written directly; one channel describes itself."""
     logreel.convert(sample(tmp_path, ".ulg"), tmp_path / "raw.mcap", raw=True)
     with (tmp_path / "raw.mcap").open("rb") as source, (tmp_path / "a.mcap").open("wb") as out:
         writer, ids = Writer(out, use_chunking=False), dict[int, int]()

@@ -40,7 +40,7 @@ ADDED = {
 
 
 def decoded(path: Path) -> dict[str, list[tuple[int, Any]]]:
-    """What the mcap library and its decoders read: times and messages by topic."""
+    """Return times and messages by topic, as read by the mcap library and its decoders."""
     factories = [mcap_ros1.DecoderFactory(), mcap_protobuf.DecoderFactory()]
     found: dict[str, list[tuple[int, Any]]] = {}
     with path.open("rb") as file:
@@ -180,7 +180,7 @@ def test_transcoded_messages_are_not_converted_back(tmp_path: Path) -> None:
 
 
 def test_a_log_converted_byte_for_byte_is_translated_as_the_log_itself(tmp_path: Path) -> None:
-    """Text, parameters and dropouts too, which no file defines."""
+    """Includes text, parameters and dropouts, which no file defines."""
     flight = sample(tmp_path, ".ulg")
     convert(flight, tmp_path / "a.mcap")
     convert(flight, tmp_path / "raw.mcap", raw=True)
@@ -308,7 +308,7 @@ def test_lost_side_columns_are_reported(tmp_path: Path) -> None:
 
 
 def test_descriptors_that_are_known_are_added(tmp_path: Path) -> None:
-    """A walk has protobuf messages and no descriptors; others need them, and we tell them apart from logged ones."""
+    """The MCAP gets descriptors for protobuf messages of a BDDF file; logreel reads the original schema back."""
     (tmp_path / "a.bddf").write_bytes(bddf_walk())
     for raw in (True, False):
         done = logreel.convert(tmp_path / "a.bddf", tmp_path / "a.mcap", raw=raw, force=True)

@@ -41,7 +41,7 @@ def described(raw: bytes) -> dict[tuple[str, str], Any]:
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_schemas_are_those_of_foxglove(name: str) -> None:
-    """Newer releases may have further fields, which stay empty; none is another."""
+    """Newer releases may have additional fields, which stay empty; no field differs."""
     theirs = described(getattr(fox, name).get_schema().data)
     ours = described(descriptor_set(wellknown(name)))
     assert ours == {key: theirs.get(key) for key in ours}
@@ -149,7 +149,7 @@ def payloads(found: Encoded) -> list[bytes]:
 
 
 def made_of(ch: logreel.Channel) -> Iterator[Encoder]:
-    """What every lens gives, also where tools know the type itself."""
+    """Return the encoders for all lenses, also for types that tools know."""
     for lens in lenses(ch):
         meaning = message_for_lens(lens)
         if meaning is not None:

@@ -30,7 +30,7 @@ SECOND = 10**9
 
 @contextmanager
 def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logreel.Player, FoxgloveClient]]:
-    """A Player in a thread of its own, and a client that knows all channels."""
+    """A Player in a separate thread, and a client that knows all channels."""
     out = sink("foxglove", port="0", clock=clock)
     said = []
     out.say = said.append
@@ -47,7 +47,7 @@ def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logre
 
 
 def take(client: FoxgloveClient, count: int) -> list[Got]:
-    """So many messages, and no more until the replay has ended; messages and states overtake one another."""
+    """Return *count* messages, and check that no more follow until the replay ends; states may be mixed in."""
     client.until(lambda: len(client.messages) >= count)
     client.until(lambda: any(state.status == ENDED for state in client.states))
     client.rest()
@@ -74,7 +74,7 @@ def test_messages_of_a_bag_arrive_as_they_are():
 
 
 def test_messages_of_other_formats_arrive_as_protobuf_once_each():
-    """Two channels may have messages of one time, and what is made of them comes with the first."""
+    """Translated messages of two channels with equal times are sent with the first of them."""
     log = logreel.open(flight())
     end = log.start + 4 * SECOND
     with served(log, rate=20, end=end) as (player, client):

@@ -30,7 +30,7 @@ PLAY = (
 
 
 class Ros:
-    """A master, and programs that know it."""
+    """A ROS master, and programs connected to it."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -118,7 +118,7 @@ def test_a_genuine_recorder_receives_exactly_the_messages(ros: Ros, tmp_path: Pa
 
 
 def _complete(active: Path, recorder: subprocess.Popen[bytes]) -> bool:
-    """Have the recorder, which has received all by now or will at once, close its bag."""
+    """Make the recorder close its bag, after all messages have arrived."""
     time.sleep(2)
     recorder.send_signal(signal.SIGINT)
     recorder.wait(PATIENCE)

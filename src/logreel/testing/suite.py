@@ -280,7 +280,7 @@ class FormatSuite:
                     expect(lost == bool(done.lost), f"cut at {cut}: the ledger is not what was lost")
 
     def test_operations_in_any_order(self) -> None:
-        """Slicing, sorting, merging and recovering, in any order, give what they give for a list of messages."""
+        """Slicing, sorting, merging and recovering, in any order, have the same results as on a list of messages."""
         self._need_writer()
         try:
             from logreel.testing.operations import check_operations
@@ -313,7 +313,7 @@ class FormatSuite:
                     convert(path, back, force=True)
                     expect(rows(self._reopened(back)) == rows(log), "back from MCAP it holds something else")
 
-    # -------------------------------------------------------------------------------------------- what else
+    # ---------------------------------------------------------------------------------------------- helpers
 
     def _reopened(self, path: Path) -> Log:
         log = opened_as(self.format, path.read_bytes())

@@ -84,7 +84,7 @@ def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -
     side = np.repeat(np.array([0, 1], np.int8), [len(a.time), len(b.time)])
     order = np.lexsort((side, turn, time))
     time, turn = time[order], turn[order]
-    # A pair stands at i and i + 1: the message of the first log comes first.
+    # A pair is at i and i + 1, the message of the first log first.
     pair = (time[1:] == time[:-1]) & (turn[1:] == turn[:-1])
     alike = pair.copy()
     if by_payload:

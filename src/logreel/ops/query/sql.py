@@ -51,20 +51,20 @@ def sql(
 ) -> pa.Table:
     """Return the result of a query over the channels of *logs*, which are tables named by their topics.
 
-    query  SQL as DuckDB understands it; ``SELECT avg(voltage_v) FROM battery_status``. Awkward topics stand in
-           quotes, ``"/imu/data"``, or are written as words, ``imu_data``. A path in quotes, ``"pose.position.x"``,
-           ``"q[2]"``, is a column too, and nothing else of its field is decoded
+    query  SQL of DuckDB; ``SELECT avg(voltage_v) FROM battery_status``. Topics with special characters need quotes,
+           ``"/imu/data"``, or are named by their alias, ``imu_data``. A path in quotes, ``"pose.position.x"``,
+           ``"q[2]"``, is a column, too; only this part of the field is decoded
     logs   open Logs, or anything that ``logreel.open`` takes; the same topic of several logs is one table
-    start, end  ns, or times as people write them, for each log by itself; half-open
+    start, end  ns, or text as on the command line, separately for each log; half-open
     utc    wall-clock times
     definitions  as for ``logreel.open``
 
-    A table has the columns ``time`` (timestamp, or an interval where the log's clock is not Unix time, which DuckDB
-    keeps in microseconds), ``time_ns`` (whole ns), the fields, and ``log``. Only the columns that the query needs
-    are decoded, and of conditions on ``time_ns`` only messages for which they can be true. ``logreel.logs`` and
-    ``logreel.channels`` tell about the logs. The query cannot read anything else.
+    A table has the columns ``time`` (timestamp, or, if the log's clock is not Unix time, an interval, which DuckDB
+    stores in microseconds), ``time_ns`` (integer ns), the fields, and ``log``. Only the columns that the query needs
+    are decoded, and only messages that can meet its conditions on ``time_ns``. ``logreel.logs`` and
+    ``logreel.channels`` list the logs and channels. The query cannot read anything else.
 
-    Raises UsageError for a wrong query, TopicError for a topic that no log has, MissingDependencyError without
+    Raises UsageError for an invalid query, TopicError for a topic that no log has, MissingDependencyError without
     DuckDB.
     """
     with answer(query, logs, start, end, utc, definitions) as (schema, batches):
