@@ -1,4 +1,4 @@
-"""The Tab key in bash, zsh and fish on a terminal, and what their scripts are told."""
+"""Completion with the Tab key in bash, zsh and fish on a terminal, and the answers to their scripts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CONTROL = re.compile(
 
 
 class Shell:
-    """An interactive shell on a terminal of its own."""
+    """An interactive shell on a separate terminal."""
 
     def __init__(self, name: str, folder: Path, home: Path) -> None:
         start = {
@@ -67,7 +67,7 @@ class Shell:
         os.write(self.terminal, text.encode())
 
     def wait(self, *words: str) -> str:
-        """What is shown until all *words* were."""
+        """Read until all *words* are shown; return the output."""
         end = time.monotonic() + PATIENCE
         while not all(word in self.seen for word in words):
             assert time.monotonic() < end, f"waiting for {words}, the terminal shows {self.seen!r}"
@@ -142,12 +142,12 @@ def test_what_is_completed_can_be_run(shell: Shell) -> None:
     shell.tab_and_run("logreel info fli", "one.ulg", "messages")
 
 
-# -- what the scripts are told
+# -- answers to the scripts
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give answers time: what takes too long would end this process."""
+    """Extend the timeout, whose end would end this process."""
     monkeypatch.setenv("LOGREEL_COMPLETE_SECONDS", "600")
 
 

@@ -1,4 +1,4 @@
-"""Whatever happened to a log, every verb ends with a code and a sentence."""
+"""Every verb ends with an exit code and a sentence for logs with random damage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ VERBS = [
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_damage_never_surprises(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_verbs_report_random_damage_without_internal_errors(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     monkeypatch.chdir(tmp_path)
     data = mutate(short_flight() if seed % 4 == 0 else tiny(), seed)
     (tmp_path / "log").write_bytes(data)
@@ -46,7 +48,7 @@ def test_damage_never_surprises(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("bad", "due"), [(3, "3 messages"), (1, "one message")])
-def test_messages_that_do_not_decode_are_counted(run: Run, tmp_path: Path, bad: int, due: str) -> None:
+def test_messages_that_cannot_be_decoded_are_counted(run: Run, tmp_path: Path, bad: int, due: str) -> None:
     out = Builder().schema(1, "a/msg/B", "ros2msg", b"string s\n").channel(1, 1, "/a", "cdr")
     for k in range(5):
         out.message(1, START + k, b"\0\1\0\0" + struct.pack("<I", 200 if k < bad else 2) + b"a\0", k)

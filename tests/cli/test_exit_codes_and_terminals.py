@@ -142,7 +142,7 @@ def test_csv_on_a_terminal_is_escaped(logs: Path) -> None:
 
 
 def on_terminal(*args: str | Path) -> bytes:
-    """All that a command line sends to a terminal as stdout and stderr."""
+    """Return everything that a command line prints on a terminal, on stdout and stderr."""
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "logreel", *map(str, args)]
     child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Verbs that only logs of one format have, as the format describes them."""
+"""Commands for logs of one format, from the descriptions in the format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_texts_are_printed(run: Run, town: Path) -> None:
+def test_texts_of_the_simulator_are_printed(run: Run, town: Path) -> None:
     log, carla = logreel.open(town), logreel.carla
     for args, answer in (
         (["info"], carla.info(log)),
@@ -73,7 +73,7 @@ def test_json_is_one_object(run: Run, town: Path) -> None:
         assert found["frames"] == 595
 
 
-def test_numbers_that_are_none_reach_json(run: Run, tmp_path: Path) -> None:
+def test_nan_and_infinity_are_json_strings(run: Run, tmp_path: Path) -> None:
     out = Builder()
     out.frame(float("nan")).add(1, 0, "x", (float("nan"), float("inf"), 0.0))
     path = tmp_path / "a.log"
@@ -83,7 +83,7 @@ def test_numbers_that_are_none_reach_json(run: Run, tmp_path: Path) -> None:
     assert found["duration_s"] == "NaN"
 
 
-def test_exit_codes(run: Run, town: Path, tmp_path: Path) -> None:
+def test_errors_of_format_commands_have_exit_codes(run: Run, town: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.log"
     cut.write_bytes(town.read_bytes()[:-100])
     other = tmp_path / "other.ulg"
@@ -114,7 +114,7 @@ def test_help_names_the_commands(run: Run) -> None:
     assert run("ulog").code == run("bogus").code == 2
 
 
-def test_nothing_of_a_recording_reaches_the_terminal(run: Run, tmp_path: Path) -> None:
+def test_control_characters_of_a_recording_are_escaped(run: Run, tmp_path: Path) -> None:
     out = Builder(town="T\x1b[2J")
     for i in range(3):
         out.frame(i * 20.0).add(1, 1, "v\x1b]0;owned\x07", values={"role_name": "a\x9b\nb"}).position(

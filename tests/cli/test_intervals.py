@@ -1,4 +1,4 @@
-"""-S, -E and -n of verbs that look at or make several logs: the same as of a slice."""
+"""-S, -E and -n select the same messages in all verbs as in ``slice``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_diff_of_an_interval_leaves_out_what_differs_elsewhere(run: Run, tmp_pat
     assert (a["compared"]["first"]["a"], a["compared"]["first"]["b"]) == (50, 50)
 
 
-def test_diff_counts_the_interval_of_each_log_by_itself(run: Run, tmp_path: Path, log: Path) -> None:
+def test_diff_applies_the_interval_to_each_log(run: Run, tmp_path: Path, log: Path) -> None:
     later = bag(tmp_path / "later.bag", 1_700_001_000 * S)
     done = run("diff", log, later, "-S", "+4s", "-E", "+6s", "--json")
     assert done.code == 4
@@ -173,7 +173,7 @@ def test_convert_makes_logs_and_folders_of_the_first_messages(
     assert (rows["/a"], rows["/b"], rows.get("/c", 0)) == (4, 3, 0)
 
 
-def test_the_first_messages_are_of_the_channels_that_the_output_is_made_of(run: Run, tmp_path: Path) -> None:
+def test_count_counts_messages_of_the_channels_of_the_output(run: Run, tmp_path: Path) -> None:
     (tmp_path / "x.ulg").write_bytes(flight(8.0))
     assert run("convert", tmp_path / "x.ulg", tmp_path / "x.gpx", "-n", "3", "-t", "sensor_gps").code == 0
     assert (tmp_path / "x.gpx").read_text().count("<trkpt") == 3

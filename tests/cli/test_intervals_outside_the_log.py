@@ -1,4 +1,4 @@
-"""Bare numbers as times, what everyone types first: refused with what to write, never an empty log."""
+"""Bare numbers as times outside of the log are refused with a suggestion."""
 
 from __future__ import annotations
 

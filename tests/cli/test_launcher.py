@@ -1,4 +1,4 @@
-"""``./logreel`` of a checkout runs what ``make demo`` set up there, from anywhere."""
+"""``./logreel`` of a checkout runs the environment of ``make demo`` from any folder."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_launcher_runs_through_links(checkout: Path, tmp_path: Path) -> None
     assert launch("sh", "-c", "second y", cwd=tmp_path, PATH=path).stdout == f"{tmp_path}\n<y>\n"
 
 
-def test_the_launcher_tells_to_set_up_first(checkout: Path, tmp_path: Path) -> None:
+def test_the_launcher_without_environment_prints_the_setup_command(checkout: Path, tmp_path: Path) -> None:
     shutil.rmtree(checkout / ".venv")
     done = launch(checkout / "logreel", "info", cwd=tmp_path)
     assert done.returncode == 1

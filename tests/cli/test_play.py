@@ -1,4 +1,4 @@
-"""``logreel play``: into pipes, without a terminal, and on one with keys."""
+"""``logreel play`` into pipes, without a terminal, and with keys on a terminal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 
 class Screen:
-    """A program on a terminal of its own, what it shows, and somebody at the keys."""
+    """A program on a separate terminal: its output, and keys sent to it."""
 
     def __init__(self, *args: str | Path, stdout: int | None = None) -> None:
         main, side = pty.openpty()
@@ -69,7 +69,7 @@ class Screen:
             self.text += os.read(self.main, 65536).decode()
 
     def press(self, text: str) -> None:
-        """Press keys; what was shown before does not count any more."""
+        """Press keys, and forget earlier output."""
         self.text = ""
         os.write(self.main, text.encode())
 
@@ -105,7 +105,7 @@ def screen(*args: str | Path, stdout: int | None = None) -> Iterator[Screen]:
         os.close(found.side)
 
 
-def test_into_a_pipe_as_cat_shows_it(run: Run, path: Path) -> None:
+def test_play_prints_the_lines_of_cat_into_a_pipe(run: Run, path: Path) -> None:
     played = run("play", path, "-r", "0")
     shown = run("cat", path, "--format", "ndjson")
     assert played.code == shown.code == 0
@@ -126,7 +126,7 @@ def test_options_reach_the_player(run: Run, path: Path, tmp_path: Path) -> None:
     assert run("play", path, "-r", "0", "--to", "null").out == ""
 
 
-def test_wrong_usage(run: Run, path: Path) -> None:
+def test_wrong_options_give_exit_code_2(run: Run, path: Path) -> None:
     unknown = run("play", path, "--to", "radio")
     assert (unknown.code, unknown.out) == (2, "")
     assert "no sink 'radio'; there are: stdout, null, frames, foxglove, rerun, ros" in unknown.err
@@ -143,13 +143,13 @@ def test_wrong_usage(run: Run, path: Path) -> None:
     assert run("play", path.parent / "none.bag").code == 1
 
 
-def test_what_cannot_be_decoded_is_told(run: Run, logs: Path) -> None:
+def test_messages_that_cannot_be_decoded_are_reported(run: Run, logs: Path) -> None:
     played, shown = (run(*args, logs / "hostile.ulg") for args in (("play", "-r", "0"), ("cat",)))
     assert played.code == shown.code
     assert shown.err.splitlines()[-1] == played.err.splitlines()[-1]
 
 
-def test_a_pipe_that_closes(path: Path) -> None:
+def test_a_closed_pipe_ends_the_replay_with_exit_code_0(path: Path) -> None:
     command = [sys.executable, "-m", "logreel", "play", str(path), "--loop", "-r", "100"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     assert process.stdout is not None
@@ -164,7 +164,7 @@ def test_a_pipe_that_closes(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interrupted_without_a_terminal(path: Path, number: int, code: int) -> None:
+def test_signals_end_a_replay_without_a_terminal(path: Path, number: int, code: int) -> None:
     command = [sys.executable, "-m", "logreel", "play", str(path), "--loop"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     assert process.stdout is not None
@@ -176,7 +176,7 @@ def test_interrupted_without_a_terminal(path: Path, number: int, code: int) -> N
     assert b"logreel: played " in told
 
 
-def test_keys_and_status_on_a_terminal(path: Path) -> None:
+def test_keys_control_the_replay_on_a_terminal(path: Path) -> None:
     with screen("play", path, "--pause") as it:
         it.until("⏸ 0.0 / 9.9 s")
         assert it.quiet
@@ -203,7 +203,7 @@ def test_keys_and_status_on_a_terminal(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "code"), [("q", 0), ("\x03", 130)])
-def test_the_terminal_is_put_right(path: Path, key: str, code: int) -> None:
+def test_the_terminal_is_restored_at_the_end(path: Path, key: str, code: int) -> None:
     with screen("play", path, "--pause") as it:
         it.until("⏸ ")
         assert it.quiet
@@ -214,7 +214,7 @@ def test_the_terminal_is_put_right(path: Path, key: str, code: int) -> None:
         assert it.restored
 
 
-def test_a_terminal_that_was_ours_for_a_while_is_quiet_again(path: Path) -> None:
+def test_terminal_mode_is_set_again_after_continue(path: Path) -> None:
     with screen("play", path, "--pause") as it:
         it.until("⏸ ")
         it.process.send_signal(signal.SIGSTOP)
@@ -251,7 +251,7 @@ def test_lines_on_a_terminal_are_not_mixed_with_the_status(path: Path) -> None:
         assert "not for a terminal" in it.text
 
 
-def test_a_line_of_status(path: Path) -> None:
+def test_status_line_fits_the_width(path: Path) -> None:
     import logreel
 
     player = logreel.play(path, rate=0, paused=True)
@@ -267,7 +267,7 @@ def test_a_line_of_status(path: Path) -> None:
     assert "  /a " in line
 
 
-def test_every_key_is_told_in_the_help() -> None:
+def test_help_lists_every_key() -> None:
     assert list(keys.split("a\x1b[A\x1bOA\x1b[1;2Cq\x1b[3~x")) == [
         *("a", "\x1b[A", "\x1b[A", "\x1b[1;2C", "q", "\x1b[3~", "x"),
     ]
@@ -275,7 +275,7 @@ def test_every_key_is_told_in_the_help() -> None:
         assert name in keys.HELP.split()
 
 
-def test_no_terminal_at_all(path: Path, spawn: Spawn) -> None:
+def test_play_works_without_a_terminal(path: Path, spawn: Spawn) -> None:
     done = spawn("-m", "logreel", "play", path, "-r", "100", start_new_session=True)
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 100

@@ -1,4 +1,4 @@
-"""Every verb and every option."""
+"""Output and options of the verbs that read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_info_shows_the_log(run: Run, logs: Path) -> None:
     assert "vehicle_command_ack" in done.out
 
 
-def test_info_of_several_files(run: Run, logs: Path) -> None:
+def test_info_prints_each_of_several_files(run: Run, logs: Path) -> None:
     done = run("info", logs / "tiny.ulg", logs / "flight.ulg", "--json")
     found = [json.loads(line)["path"] for line in done.out.splitlines()]
     assert found == [str(logs / "tiny.ulg"), str(logs / "flight.ulg")]
@@ -41,13 +41,13 @@ def test_info_of_several_files(run: Run, logs: Path) -> None:
     assert len(done.err.splitlines()) == 2
 
 
-def test_info_of_a_damaged_log_is_fine(run: Run, logs: Path) -> None:
+def test_info_of_a_damaged_log_gives_exit_code_0(run: Run, logs: Path) -> None:
     done = run("info", logs / "damaged.ulg")
     assert (done.code, done.err) == (0, "")
     assert "1 problem, " in done.out
 
 
-def test_cat_as_text(run: Run, logs: Path) -> None:
+def test_cat_prints_text(run: Run, logs: Path) -> None:
     done = run("cat", logs / "tiny.ulg", "-t", "pair", "-n", "1")
     assert done.out == "1.000000  pair  timestamp=1000000 flag=1 cells=[{volt=3.5 id=1}, {volt=3.625 id=2}]\n"
     done = run("cat", logs / "tiny.ulg", "-t", "note")
@@ -78,7 +78,7 @@ def test_cat_takes_an_interval(run: Run, logs: Path) -> None:
     assert times("--count", "2") == [1000, 1010]
 
 
-def test_cat_in_utc(run: Run, logs: Path) -> None:
+def test_cat_prints_utc_times(run: Run, logs: Path) -> None:
     done = run("cat", logs / "flight.ulg", "-n", "1", "--utc")
     assert done.out.startswith("2025-05-17T08:42:")
     done = run("cat", logs / "tiny.ulg", "--utc")
@@ -86,7 +86,7 @@ def test_cat_in_utc(run: Run, logs: Path) -> None:
     assert "how its clock relates to UTC" in done.err
 
 
-def test_cat_as_csv(run: Run, logs: Path) -> None:
+def test_cat_prints_csv(run: Run, logs: Path) -> None:
     done = run("cat", logs / "tiny.ulg", "-t", "rate", "--format", "csv", "-n", "2", "-S", "+10ms")
     assert done.out == (
         "time_ns,timestamp,xyz[0],xyz[1],xyz[2]\n1010005000,1010005,1,-1,0\n1020005000,1020005,2,-2,0\n"
@@ -96,14 +96,14 @@ def test_cat_as_csv(run: Run, logs: Path) -> None:
     assert "one channel" in done.err
 
 
-def test_cat_as_json(run: Run, logs: Path) -> None:
+def test_cat_prints_json(run: Run, logs: Path) -> None:
     found = run("cat", logs / "tiny.ulg", "--json", "-n", "3").json
     assert list(found) == ["path", "messages", "skipped", "problems"]
     assert [list(one) for one in found["messages"]] == [["topic", "time_ns", "data"]] * 3
     assert run("cat", logs / "tiny.ulg", "--json", "-n", "0").json["messages"] == []
 
 
-def test_schema(run: Run, logs: Path) -> None:
+def test_schema_prints_definition_and_fields(run: Run, logs: Path) -> None:
     done = run("schema", logs / "tiny.ulg", "pair")
     assert "| pair:uint64_t timestamp;uint8_t flag;" in done.out
     assert "cells[2].volt" in done.out
@@ -115,7 +115,7 @@ def test_schema(run: Run, logs: Path) -> None:
     assert run("schema", logs / "tiny.ulg", "nothing").code == 2
 
 
-def test_params(run: Run, logs: Path) -> None:
+def test_params_prints_values_changes_and_defaults(run: Run, logs: Path) -> None:
     assert run("params", logs / "tiny.ulg").out.splitlines() == [
         "parameter  value  changes",
         "GAIN         0.5",
@@ -132,7 +132,7 @@ def test_params(run: Run, logs: Path) -> None:
     assert "no such parameters" in run("params", logs / "hostile.ulg", "--changed").err
 
 
-def test_text(run: Run, logs: Path) -> None:
+def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
     done = run("text", logs / "tiny.ulg")
     assert done.out.splitlines() == [
         "1.020009  info       running",
@@ -148,7 +148,7 @@ def test_text(run: Run, logs: Path) -> None:
     assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
 
 
-def test_attachments(run: Run, logs: Path, tmp_path: Path) -> None:
+def test_attachments_lists_and_extracts_files(run: Run, logs: Path, tmp_path: Path) -> None:
     done = run("attachments", logs / "tiny.ulg")
     assert "console.txt" in done.out
     assert "blob.bin" in done.out
@@ -166,12 +166,12 @@ def test_attachments(run: Run, logs: Path, tmp_path: Path) -> None:
     assert run("attachments", logs / "tiny.ulg", "--name", "nothing").code == 2
 
 
-def test_an_attachment_comes_byte_for_byte(spawn: Spawn, logs: Path) -> None:
+def test_an_attachment_is_printed_byte_for_byte(spawn: Spawn, logs: Path) -> None:
     done = spawn("-m", "logreel", "attachments", logs / "tiny.ulg", "--name", "blob.bin")
     assert done.stdout == b"\x00\x01\xfe\xff"
 
 
-def test_stats(run: Run, logs: Path) -> None:
+def test_stats_prints_rates_and_field_values(run: Run, logs: Path) -> None:
     done = run("stats", logs / "tiny.ulg")
     # Columns in which no channel has anything are not shown.
     assert " ".join(done.out.splitlines()[0].split()) == "channel messages rate period jitter longest size"
@@ -184,7 +184,7 @@ def test_stats(run: Run, logs: Path) -> None:
     assert run("stats", logs / "tiny.ulg", "--json", "--fields").json["channels"][0]["fields"]
 
 
-def test_index(run: Run, logs: Path) -> None:
+def test_index_writes_a_file_that_changes_no_output(run: Run, logs: Path) -> None:
     before = run("info", logs / "flight.ulg", "--json").json
     done = run("index", logs / "flight.ulg")
     assert done.code == 0
@@ -194,7 +194,7 @@ def test_index(run: Run, logs: Path) -> None:
     assert run("info", logs / "flight.ulg", "--json").json == before
 
 
-def test_formats(run: Run) -> None:
+def test_formats_lists_formats_and_outputs(run: Run) -> None:
     done = run("formats")
     assert "PX4 ULog" in done.out
     assert ".parquet/" in done.out
@@ -203,7 +203,7 @@ def test_formats(run: Run) -> None:
     assert ".ndjson" in {one["suffix"] for one in found["outputs"]}
 
 
-def test_convert(run: Run, logs: Path, tmp_path: Path) -> None:
+def test_convert_writes_tables_and_keeps_existing_ones(run: Run, logs: Path, tmp_path: Path) -> None:
     out = f"{tmp_path}/x.parquet/"
     done = run("convert", logs / "flight.ulg", out)
     assert (done.code, done.out) == (0, "")
@@ -222,7 +222,7 @@ def test_convert(run: Run, logs: Path, tmp_path: Path) -> None:
     assert run("convert", logs / "flight.ulg", tmp_path / "y.csv").code == 2
 
 
-def test_convert_tells_all_reasons_where_nothing_is_left(run: Run, logs: Path, tmp_path: Path) -> None:
+def test_convert_prints_all_reasons_if_nothing_can_be_written(run: Run, logs: Path, tmp_path: Path) -> None:
     done = run("convert", logs / "tiny.ulg", tmp_path / "x.bag")
     *reasons, last = done.err.splitlines()
     assert (done.code, done.out) == (1, "")
@@ -246,7 +246,9 @@ def test_demo_runs_and_runs_again(run: Run, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(run: Run, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_prints_the_script_of_the_shell(
+    run: Run, shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "_LOGREEL_COMPLETE" in run("completion", shell).out
     monkeypatch.setenv("SHELL", f"/bin/{shell}")
     assert run("completion").out == run("completion", shell).out
@@ -267,7 +269,7 @@ def test_version_and_help_are_printed(run: Run) -> None:
         assert f"logreel {verb}" in one.out
 
 
-def test_stats_shows_rare_columns_where_a_channel_has_something_in_them(run: Run, tmp_path: Path) -> None:
+def test_stats_shows_rare_columns_only_with_values(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     with logreel.create(path) as writer:
         channel = writer.add_channel("/a", logreel.Schema("std_msgs/Int8", "ros1msg", "int8 data\n"))

@@ -1,4 +1,4 @@
-"""``logreel record``: from a pipe into a log, its exit codes, and how it ends."""
+"""``logreel record``: a log from a pipe, exit codes, and interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES = "".join(f'{{"topic": "/a", "time_ns": {n}000000000, "data": {{"x": {n}.5
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in SAMPLES if suffix != ".mcap"])
-def test_what_cat_shows_is_recorded(suffix: str, tmp_path: Path, spawn: Spawn) -> None:
+def test_lines_of_cat_are_recorded(suffix: str, tmp_path: Path, spawn: Spawn) -> None:
     source, out = sample(tmp_path, suffix), tmp_path / f"out{suffix}"
     shown = spawn("-m", "logreel", "cat", source, "--format", "ndjson").stdout
     done = spawn("-m", "logreel", "record", out, "--like", source, "--from", "-", "--json", input=shown)
@@ -31,7 +31,9 @@ def test_what_cat_shows_is_recorded(suffix: str, tmp_path: Path, spawn: Spawn) -
     assert again == shown
 
 
-def test_options_and_exit_codes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_options_set_schema_and_compression(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("lines").write_text(LINES)
     Path("X.msg").write_text("float32 x\n")
@@ -60,7 +62,7 @@ def test_options_and_exit_codes(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_stops_it_gets_a_whole_log(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_stopped_recording_is_a_complete_log(number: signal.Signals, tmp_path: Path) -> None:
     out = tmp_path / "a.bag"
     command = [sys.executable, "-m", "logreel", "record", str(out), "--flush", "50ms"]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment()}
@@ -79,7 +81,7 @@ def test_who_stops_it_gets_a_whole_log(number: signal.Signals, tmp_path: Path) -
     assert logreel.open(out)["/a"]["x"].tolist() == [1.5, 2.5, 3.5]
 
 
-def test_a_pipe_that_begins_late_loses_nothing(tmp_path: Path) -> None:
+def test_a_pipe_that_starts_late_loses_no_messages(tmp_path: Path) -> None:
     reader, writer = os.pipe()
 
     def send() -> None:

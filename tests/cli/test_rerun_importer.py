@@ -1,4 +1,4 @@
-"""The command that Rerun calls for every file it opens."""
+"""The importer program that Rerun calls for every file it opens."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def test_files_of_others_are_not_ours(logs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_files_give_exit_code_66(logs: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (logs / "x.MCAP").write_bytes((logs / "tiny.ulg").read_bytes())
     for name in ("photo.jpg", "empty.ulg", "nothing", "", "x.MCAP"):
         assert main([str(logs / name), *OPTIONS]) == INCOMPATIBLE == 66
     assert capfd.readouterr() == ("", "")
 
 
-def test_that_is_told_before_rerun_is_imported(logs: Path, spawn: Spawn) -> None:
+def test_other_files_are_declined_before_rerun_is_imported(logs: Path, spawn: Spawn) -> None:
     code = CALL + "sys.exit(code if not {'rerun', 'pyarrow', 'click'} & set(sys.modules) else 1)"
     before = time.monotonic()
     done = spawn("-c", code, logs / "photo.jpg", *OPTIONS)
@@ -38,7 +38,7 @@ def test_that_is_told_before_rerun_is_imported(logs: Path, spawn: Spawn) -> None
     assert time.monotonic() - before < 20
 
 
-def test_a_log_goes_to_standard_output(logs: Path, spawn: Spawn, tmp_path: Path) -> None:
+def test_a_log_is_written_to_standard_output(logs: Path, spawn: Spawn, tmp_path: Path) -> None:
     pytest.importorskip("rerun")
     done = spawn("-c", CALL + "sys.exit(code)", logs / "flight.ulg", *OPTIONS)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -60,7 +60,9 @@ def test_a_log_that_cannot_be_read_is_an_error(logs: Path, spawn: Spawn) -> None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the command is a script of a POSIX shell here")
-def test_rerun_finds_it(logs: Path, spawn: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rerun_finds_the_importer(
+    logs: Path, spawn: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("rerun", minversion="0.32")
     command = tmp_path / "bin" / "rerun-importer-logreel"
     command.parent.mkdir()

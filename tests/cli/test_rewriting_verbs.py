@@ -1,4 +1,4 @@
-"""The verbs that write logs anew: options, answers, exit codes."""
+"""The verbs that write logs: options, output, exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_slice(run: Run) -> None:
+def test_slice_selects_topics_and_interval(run: Run) -> None:
     done = run(
         "slice", "a.bag", "-o", "b.bag", "-t", "/t*", "-t", "/imu", "-x", "/tf", "-S", "+0.2s", "-E", "-0.2s"
     )
@@ -44,7 +44,7 @@ def test_slice(run: Run) -> None:
     assert "x.bag" not in os.listdir()
 
 
-def test_split_and_merge(run: Run) -> None:
+def test_split_parts_merge_to_the_same_messages(run: Run) -> None:
     done = run("split", "a.ulg", "--every", "1s", "-o", "parts", "--json")
     assert done.code == 0
     files = [one["output"] for one in done.json["logs"]]
@@ -68,7 +68,7 @@ def test_split_and_merge(run: Run) -> None:
     assert run("split", "a.bag", "--by-topic", "-o", "a.ulg").code == 1
 
 
-def test_merge_names_and_clocks(run: Run) -> None:
+def test_merge_renames_topics_and_shifts_clocks(run: Run) -> None:
     args = ["--prefix", "", "--prefix", "/b", "--rename", "/imu=/inertia", "--align", "start"]
     done = run("merge", "a.bag", "a.bag", *args, "-o", "b.bag", "--json")
     assert done.code == 0, done.err
@@ -80,7 +80,7 @@ def test_merge_names_and_clocks(run: Run) -> None:
     assert run("merge", "-o", "c.bag").code == 2
 
 
-def test_sort_and_what_cannot_be_written(run: Run) -> None:
+def test_sort_orders_messages_by_time(run: Run) -> None:
     assert run("sort", "a.bag", "-o", "b.bag", "--compression", "bz2").code == 0
     times = [m.time for m in logreel.open("b.bag").messages(order="file")]
     assert times == sorted(times)
@@ -93,7 +93,7 @@ def test_sort_and_what_cannot_be_written(run: Run) -> None:
             assert "cannot be written yet; what can be: " in done.err
 
 
-def test_a_damaged_log_gives_code_3(run: Run) -> None:
+def test_a_damaged_log_gives_exit_code_3(run: Run) -> None:
     Path("cut.ulg").write_bytes(Path("a.ulg").read_bytes()[:-5])
     for verb in ("slice", "sort", "recover"):
         assert run(verb, "cut.ulg", "-o", f"{verb}.ulg").code == 3
@@ -102,7 +102,7 @@ def test_a_damaged_log_gives_code_3(run: Run) -> None:
     assert run("split", "cut.ulg", "--by-topic", "-o", "parts").code == 3
 
 
-def test_convert_to_logs(run: Run) -> None:
+def test_convert_to_mcap_and_back_keeps_messages(run: Run) -> None:
     done = run("convert", "a.bag", "b.mcap", "--raw")
     assert (done.code, "messages of 10 channels to b.mcap" in done.err) == (0, True)
     told = run("convert", "b.mcap", "c.bag", "--strict", "--compression", "lz4", "--json").json
@@ -122,7 +122,7 @@ def test_convert_to_logs(run: Run) -> None:
     assert run("check", "r.mcap").code == 0
 
 
-def test_convert_for_other_tools(run: Run) -> None:
+def test_convert_to_mcap_adds_channels_for_other_tools(run: Run) -> None:
     done = run("convert", "a.ulg", "x.mcap", "--chunk-size", "20kB", "--compression", "none", "--json").json
     assert "sensor_gps/LocationFix" in {one["topic"] for one in done["channels"]}
     facts = logreel.open("x.mcap").metadata["mcap"]
@@ -147,7 +147,7 @@ def test_regular_expressions_choose_topics(run: Run) -> None:
     assert run("cat", "a.bag", "-t", "re:(").code == 2
 
 
-def test_chunks_of_a_size(run: Run) -> None:
+def test_chunk_size_sets_the_number_of_chunks(run: Run) -> None:
     assert run("slice", "a.bag", "-o", "b.bag", "--chunk-size", "2kB").code == 0
     assert logreel.open("b.bag").metadata["chunks"] > 2 * logreel.open("a.bag").metadata["chunks"]
     assert run("slice", "a.bag", "-o", "c.bag", "--chunk-size", "big").code == 2

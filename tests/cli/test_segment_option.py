@@ -1,4 +1,4 @@
-"""``--segment N`` of ``check``, ``merge``, ``diff`` and ``sql`` means one of the logs in a file."""
+"""``--segment N`` of ``check``, ``merge``, ``diff`` and ``sql`` selects one of the logs in a file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_diff_compares_one_segment_of_both(run: Run) -> None:
     assert found.same
 
 
-def test_sql_asks_one_segment(run: Run) -> None:
+def test_sql_reads_one_segment(run: Run) -> None:
     query = "SELECT count(*) AS n FROM vehicle_attitude"
     both = [run("sql", query, "flash.ulg", "--segment", n, "--json").json["rows"] for n in ("1", "2")]
     assert both == [run("sql", query, f"{n}.ulg", "--json").json["rows"] for n in ("1", "2")]
@@ -53,6 +53,6 @@ def test_sql_asks_one_segment(run: Run) -> None:
 @pytest.mark.parametrize(
     "line", ["check 1.ulg", "merge 1.ulg -o x.ulg", "diff 1.ulg 1.ulg", "sql SELECT\x001 1.ulg"]
 )
-def test_a_segment_that_is_not_there_is_wrong_usage(run: Run, line: str) -> None:
+def test_a_missing_segment_gives_exit_code_2(run: Run, line: str) -> None:
     done = run(*(word.replace("\x00", " ") for word in line.split()), "--segment", "2")
     assert (done.code, "there is no segment 2; the log has one segment" in done.err) == (2, True)

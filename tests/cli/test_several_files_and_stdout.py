@@ -1,4 +1,4 @@
-"""Folders, several files, one of them foreign; -o - and -o OUT; the options that verbs share."""
+"""Folders and several files as input, -o with a file and with stdout, and options that verbs share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.harness.cli_runner import Run, Spawn, environment
 
 @pytest.fixture
 def field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: logs in day/ and below it, among files that are none."""
+    """The current folder: logs in day/ and below it, among other files."""
     monkeypatch.chdir(tmp_path)
     below = tmp_path / "day/second"
     below.mkdir(parents=True)

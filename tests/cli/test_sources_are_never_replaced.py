@@ -1,4 +1,4 @@
-"""No verb replaces a file that it reads, whatever its name is there: the path, a symbolic link, or a hard one."""
+"""No verb replaces a file that it reads, named by its path, a symbolic link, or a hard link."""
 
 from __future__ import annotations
 

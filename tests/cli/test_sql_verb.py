@@ -1,4 +1,4 @@
-"""``logreel sql``: every form of a result, and what it says where there is none."""
+"""``logreel sql``: all result formats, and errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read(path: Path) -> Any:
     return table.set_column(0, "time", table["time"].cast(pa.int64())).to_pylist()
 
 
-def test_a_table_to_read(run: Run) -> None:
+def test_the_default_is_a_text_table(run: Run) -> None:
     done = run("sql", QUERY, "tiny.ulg")
     assert done.code == 0, done.err
     assert done.out.splitlines() == [
@@ -62,7 +62,7 @@ def test_a_table_to_read(run: Run) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "json", "ndjson", "arrow"])
-def test_a_result_in_a_file(run: Run, form: str) -> None:
+def test_o_writes_the_result_to_a_file(run: Run, form: str) -> None:
     path = Path(f"x.{form}")
     done = run("sql", QUERY, "tiny.ulg", "-o", path)
     assert (done.code, done.out, done.err) == (0, "", f"logreel: wrote 2 rows to x.{form}\n")
@@ -75,14 +75,14 @@ def test_a_result_in_a_file(run: Run, form: str) -> None:
     assert read(Path(f"y.{form}")) == ROWS
 
 
-def test_a_result_in_a_pipe() -> None:
+def test_arrow_is_written_into_a_pipe() -> None:
     command = [sys.executable, "-m", "logreel", "sql", QUERY, "tiny.ulg", "--format", "arrow"]
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(), check=True)
     Path("z.arrow").write_bytes(done.stdout)
     assert read(Path("z.arrow")) == ROWS
 
 
-def test_one_object(run: Run) -> None:
+def test_json_is_one_object(run: Run) -> None:
     found = run("sql", QUERY, "tiny.ulg", "--json").json
     assert list(found) == ["paths", "columns", "rows", "problems"]
     assert found["paths"] == ["tiny.ulg"]
@@ -96,7 +96,7 @@ def test_one_object(run: Run) -> None:
     assert sums.json["rows"] == [{"s": 8, "d": 1.25, "day": "2024-05-01"}]
 
 
-def test_several_logs_and_an_interval(run: Run) -> None:
+def test_an_interval_applies_to_each_of_several_logs(run: Run) -> None:
     query = "SELECT log, count(*) AS n FROM vehicle_attitude GROUP BY log ORDER BY log"
     done = run("sql", query, "flight.ulg", "flight.ulg", "-S", "+1s", "-E", "+2s", "--json")
     assert [row["log"] for row in done.json["rows"]] == ["flight.ulg", "flight.ulg_2"]
@@ -131,7 +131,7 @@ def test_each_error_has_its_exit_code_and_one_sentence(
 
 
 @pytest.mark.parametrize(("form", "code"), [("parquet", 2), ("csv", 0)])
-def test_nothing_binary_to_a_terminal(form: str, code: int) -> None:
+def test_binary_results_to_a_terminal_are_refused(form: str, code: int) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "logreel", "sql", "SELECT 'a\x1b' AS a", "tiny.ulg", "--format", form]
     done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=environment(), check=False)

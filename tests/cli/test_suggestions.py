@@ -1,4 +1,4 @@
-"""Verbs, options and topics that do not exist are answered with what is meant."""
+"""Errors for unknown verbs, options and topics contain suggestions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables aligned in time, judged by pandas.merge_asof."""
+"""Tables aligned in time, compared with pandas.merge_asof."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_channel_can_be_the_clock() -> None:
     assert got[1].to_pylist() == [None if q is None else q[1] for q in want.to_pylist()]
 
 
-def test_the_interval_cuts_moments_only() -> None:
+def test_the_interval_limits_times_but_not_previous_rows() -> None:
     log = logreel.open(short_flight())
     got = logreel.align(log, "sensor_gps", rate=100, start="+1s", end="+1.05s")
     assert log.start is not None
@@ -108,7 +108,7 @@ def test_the_interval_cuts_moments_only() -> None:
     assert logreel.align(log, "sensor_gps", rate=100, start="+1s", end="+1s").num_rows == 0
 
 
-def test_columns_know_where_they_come_from() -> None:
+def test_columns_have_topic_field_and_type_as_metadata() -> None:
     log = logreel.open(short_flight())
     schema = logreel.align(log, ["sensor_gps", "battery_status"], rate=1, utc=True).schema
     assert schema.field("time").type == pa.timestamp("ns", "UTC")
@@ -190,7 +190,7 @@ def test_an_unknown_topic_or_field_names_the_nearest() -> None:
             logreel.align(tiny(), **{"rate": None if "clock" in options else 1, **options})
 
 
-def test_a_channel_that_cannot_be_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_align_raises_the_error_of_an_unusable_definition(monkeypatch: pytest.MonkeyPatch) -> None:
     def unusable(_: object) -> None:
         raise DefinitionError("no such type")
 

@@ -1,4 +1,4 @@
-"""What `check` must not warn of in sound MCAPs: numbered messages that are alike, and the padding of CDR."""
+"""Checks of undamaged MCAPs give no false warnings: numbered equal messages, and the padding of CDR."""
 
 from __future__ import annotations
 

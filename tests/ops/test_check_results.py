@@ -1,4 +1,4 @@
-"""``logreel.check`` and the verb of its name."""
+"""Results and exit codes of ``logreel.check`` and the verb."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_a_checksum_is_compared(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert [json.loads(line)["path"] for line in lines] == ["good", "bad"]
 
 
-def test_what_fails_is_chosen(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fail_on_sets_the_severity_of_exit_code_4(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     # Without an end block there is a warning, and nothing to compare a checksum with, which is a note.
     Path("killed").write_bytes(notes()[:-40])
@@ -75,7 +77,7 @@ def test_what_fails_is_chosen(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
         assert run("check", "killed", "--fail-on", severity).code == code
 
 
-def test_findings_of_very_many_channels_fit_a_screen(
+def test_findings_of_many_channels_are_collapsed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Every battery finds the fault that was planted for it, and nothing in the sound log."""
+"""Every check finds its defect, and nothing in an undamaged log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts: what a log must hold, in a TOML file or a mapping."""
+"""Contracts: requirements on a log in a TOML file or a mapping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOUND = ulog(steady())
 
 
 def broken(contract: dict[str, Any], data: bytes = SOUND) -> list[tuple[str, str | None, int]]:
-    """Code, topic and count of everything that breaks the contract."""
+    """Return code, topic and count of each violation of the contract."""
     found = logreel.check(data, contract=contract).findings
     told = [f for f in found if f.code.startswith("contract-")]
     assert all(f.severity == "error" for f in told)
@@ -28,7 +28,7 @@ def of_topic(**rules: Any) -> list[tuple[str, str | None, int]]:
     return broken({"topics": {"a": rules}})
 
 
-def test_a_log_that_keeps_to_its_contract() -> None:
+def test_a_log_that_meets_its_contract_has_no_findings() -> None:
     kept = {
         "format": ["rosbag", "ulog"],
         "min_messages": 900,
@@ -65,7 +65,7 @@ def test_a_log_that_keeps_to_its_contract() -> None:
         ({"topics": {"absent*": {"min_rate": 1}}}, "topic"),
     ],
 )
-def test_rules_for_the_whole_log(rules: dict[str, Any], code: str) -> None:
+def test_each_broken_rule_of_the_log_is_a_finding(rules: dict[str, Any], code: str) -> None:
     assert broken(rules) == [(code, None, 1)]
 
 
@@ -84,7 +84,7 @@ def test_rules_for_the_whole_log(rules: dict[str, Any], code: str) -> None:
         ({"values": {"other": {"max": -1}}}, "value"),
     ],
 )
-def test_rules_for_a_topic(rules: dict[str, Any], code: str) -> None:
+def test_each_broken_rule_of_a_topic_is_a_finding(rules: dict[str, Any], code: str) -> None:
     assert of_topic(**rules) == [(code, "a", 1)]
 
 
@@ -92,11 +92,11 @@ def test_a_pattern_holds_for_every_topic_that_it_fits() -> None:
     assert broken({"topics": {"[ab]": {"min_rate": 200}}}) == [("rate", "a", 1), ("rate", "b", 1)]
 
 
-def test_what_is_forbidden_is_counted() -> None:
+def test_forbidden_topics_with_messages_are_findings() -> None:
     assert broken({"forbidden": "b"}) == [("forbidden", "b", 300)]
 
 
-def test_silences_at_the_edges_count() -> None:
+def test_gaps_before_the_first_and_after_the_last_message_count() -> None:
     dead = [row for row in steady() if row[0] != "b" or 100 <= row[2] < 150 or 160 <= row[2] < 200]
     data = ulog(dead)
     found = list(logreel.check(data, contract={"topics": {"b": {"max_gap": "50ms"}}}).findings)
@@ -106,12 +106,12 @@ def test_silences_at_the_edges_count() -> None:
     assert "silent for 1.0 s and 2 times more, at most 50 ms are allowed" in one.text
 
 
-def test_a_topic_that_has_nothing_to_say() -> None:
+def test_a_topic_with_one_message_breaks_min_rate() -> None:
     data = ulog([*steady(), *rows("once", [6 * SECOND])])
     assert broken({"topics": {"once": {"min_rate": 1}}}, data) == [("rate", "once", 1)]
 
 
-def test_numbers_that_are_none() -> None:
+def test_nan_breaks_only_the_rule_nan() -> None:
     out = Builder(start_us=SECOND).flags().format("f:uint64_t timestamp;float[2] x;").subscribe("f", 0)
     for n in range(5):
         out.data(0, struct.pack("<Qff", SECOND + n * MS, n, float("nan") if n == 2 else 1.0))

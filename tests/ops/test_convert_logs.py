@@ -1,4 +1,4 @@
-"""Logs of every format as MCAP and back: messages, schemas and what else there is stay what they are."""
+"""Logs of every format converted to MCAP and back keep messages, schemas and other content."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def written(path: Path, data: bytes) -> Path:
 
 
 def without(metadata: dict[str, object]) -> dict[str, object]:
-    """Metadata but for facts of the file, which are those of the new one."""
+    """Return the metadata without facts of the file itself, which differ in a new file."""
     return {
         name: value for name, value in metadata.items() if name not in ("checksum", "size_reading", *LAYOUT)
     }
 
 
 def check(source: Path, folder: Path) -> list[str]:
-    """Convert a log to MCAP, and back where that can be; gives what was left out."""
+    """Convert a log to MCAP, and back if possible; return the sentences about skipped content."""
     log, there = logreel.open(source), folder / "x.mcap"
     done = logreel.convert(source, there, raw=True, force=True)
     other = logreel.open(there)
@@ -59,7 +59,7 @@ def check(source: Path, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_samples_of_every_format_come_back(name: str, tmp_path: Path) -> None:
+def test_samples_of_every_format_survive_mcap_and_back(name: str, tmp_path: Path) -> None:
     make = {f.suffixes[0]: f for f in OWN.values()}.get
     fmt = OWN[name]
     data = SAMPLES[fmt.suffixes[0]]() if fmt.suffixes[0] in SAMPLES else fmt.sample()  # type: ignore[misc]
@@ -68,7 +68,7 @@ def test_samples_of_every_format_come_back(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["ulog", "rosbag", "bddf", "carla", "koblenz"])
-def test_real_logs_come_back(shared: Path, tmp_path: Path, folder: str) -> None:
+def test_real_logs_survive_mcap_and_back(shared: Path, tmp_path: Path, folder: str) -> None:
     files = [
         f
         for f in sorted((shared / "data" / folder).rglob("*.*"))
@@ -115,7 +115,7 @@ def test_a_flight_in_an_mcap_is_decoded_like_one(tmp_path: Path) -> None:
         assert two[topic].to_arrow().equals(one[topic].to_arrow())
 
 
-def test_what_the_other_format_cannot_hold_is_told(tmp_path: Path) -> None:
+def test_content_that_the_other_format_cannot_hold_is_reported(tmp_path: Path) -> None:
     mcap = written(tmp_path / "a.mcap", SAMPLES[".mcap"]())
     done = logreel.convert(mcap, tmp_path / "a.bag")
     assert [one.topic for one in done.channels] == ["/imu", "/fix"]
@@ -134,7 +134,7 @@ WRITABLE = {f.suffixes[0]: f for f in formats().values() if f.create is not None
 
 
 @pytest.mark.parametrize("suffix", sorted(WRITABLE.keys() - {".mcap", ".bddf"}))
-def test_a_log_of_nothing_but_losses_is_refused(tmp_path: Path, suffix: str) -> None:
+def test_a_conversion_without_any_message_is_refused(tmp_path: Path, suffix: str) -> None:
     source, target = written(tmp_path / "a.bddf", bddf_walk()), tmp_path / f"a{suffix}"
     messages = len(list(logreel.open(source).messages(order="file")))
     with pytest.raises(
@@ -155,7 +155,7 @@ def test_a_log_of_nothing_but_losses_is_refused(tmp_path: Path, suffix: str) -> 
 
 
 def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -> None:
-    """Of what BDDF cannot declare it cannot tell either which other channels it is one with."""
+    """If BDDF cannot declare a channel, it cannot join it with other channels either."""
     with logreel.create(tmp_path / "a.mcap") as log:
         for topic, schema in (
             ("said", logreel.Schema("line", "text/plain")),
@@ -171,7 +171,7 @@ def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -
 
 @pytest.mark.parametrize("suffix", WRITABLE)
 @pytest.mark.parametrize("other", WRITABLE)
-def test_a_log_without_messages_becomes_another(tmp_path: Path, suffix: str, other: str) -> None:
+def test_a_log_without_messages_can_be_converted(tmp_path: Path, suffix: str, other: str) -> None:
     source, target = tmp_path / f"a{suffix}", tmp_path / f"b{other}"
     with logreel.create(source):
         pass
@@ -181,7 +181,7 @@ def test_a_log_without_messages_becomes_another(tmp_path: Path, suffix: str, oth
     assert not sum(map(len, log.channels.values()))
 
 
-def test_recover_into_another_format(tmp_path: Path) -> None:
+def test_recover_can_write_another_format(tmp_path: Path) -> None:
     flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]()[:-50])
     done = logreel.recover(flight, tmp_path / "a.mcap")
     assert done.lost_bytes > 0
@@ -215,8 +215,8 @@ def test_nan_and_infinities_are_json_strings(tmp_path: Path) -> None:
     assert check(written(tmp_path / "a.ulg", out.bytes()), tmp_path) == []
 
 
-def test_channels_whose_names_a_format_cannot_have_are_left_out_and_told(tmp_path: Path) -> None:
-    """Those of text and parameters of a flight, whose names begin with a tilde: not a wrong usage."""
+def test_channels_with_impossible_names_are_left_out_and_reported(tmp_path: Path) -> None:
+    """Channels of text and parameters, whose names begin with a tilde, are no usage error."""
     flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
     with pytest.raises(logreel.IncompleteOutputError, match="can hold none of the") as caught:
         logreel.convert(flight, tmp_path / "none.bddf")

@@ -1,4 +1,4 @@
-"""Every log into every format of logs: what a format cannot hold is told, and never a mistake of the user."""
+"""Every log into every log format: content that a format cannot hold is reported, not a usage error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCES = {**SAMPLES, "walk.bddf": bddf_walk}
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
-    """Each sample, and what it is as an MCAP: byte for byte, and for other tools."""
+    """Each sample, and its conversions to MCAP: byte for byte, and for other tools."""
     folder, found = tmp_path_factory.mktemp("sources"), dict[str, list[Path]]()
     for name, make in SOURCES.items():
         path = folder / (f"sample{name}" if name.startswith(".") else name)
@@ -34,7 +34,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
 
 @pytest.mark.parametrize("target", WRITABLE)
 @pytest.mark.parametrize("name", SOURCES)
-def test_what_a_format_cannot_hold_is_told(
+def test_content_that_a_format_cannot_hold_is_reported(
     sources: dict[str, list[Path]], tmp_path: Path, run: Run, name: str, target: str
 ) -> None:
     for path in sources[name]:
@@ -60,7 +60,7 @@ def test_what_a_format_cannot_hold_is_told(
 
 
 def test_a_flight_as_bddf_is_no_wrong_usage(tmp_path: Path, run: Run) -> None:
-    """Its text has a name that no series can have."""
+    """The channel of text has a name that is impossible in BDDF."""
     (tmp_path / "a.ulg").write_bytes(SAMPLES[".ulg"]())
     done = run("convert", tmp_path / "a.ulg", tmp_path / "a.bddf")
     assert done.code == 1

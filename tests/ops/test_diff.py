@@ -1,4 +1,4 @@
-"""``logreel.diff`` and the verb of its name."""
+"""``logreel.diff`` and the verb."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_real_logs_do_not_differ_from_themselves(shared: Path) -> None:
             assert logreel.diff(path, path, messages=True).same, path
 
 
-def test_channels_that_only_one_has() -> None:
+def test_channels_of_only_one_log_are_listed() -> None:
     found = logreel.diff(ulog(steady(channels=3)), ulog([*steady(channels=2), *rows("x", [6 * SECOND])]))
     assert {ch.topic: ch.only for ch in found.channels} == {"a": None, "b": None, "c": "a", "x": "b"}
     assert [ch.messages for ch in found.channels if ch.only] == [(300, 0), (0, 1)]
@@ -54,7 +54,7 @@ def test_channels_that_only_one_has() -> None:
     assert not found.same
 
 
-def test_topics_are_chosen() -> None:
+def test_diff_compares_only_chosen_topics() -> None:
     a, b = ulog(steady(channels=3)), ulog(steady(channels=2))
     assert logreel.diff(a, b, topics=["a", "b"]).channels[0].same
     assert [ch.topic for ch in logreel.diff(a, b, exclude="[ab]").channels] == ["c"]
@@ -62,7 +62,7 @@ def test_topics_are_chosen() -> None:
         logreel.diff(a, b, topics="z")
 
 
-def test_definitions_as_a_text_diff() -> None:
+def test_definitions_are_compared_as_unified_diff() -> None:
     (one,) = logreel.diff(
         ulog(rows("a", [SECOND])),
         ulog(
@@ -79,7 +79,7 @@ def test_definitions_as_a_text_diff() -> None:
     assert not one.same
 
 
-def test_what_logs_hold_besides_messages() -> None:
+def test_metadata_parameters_and_attachments_are_compared() -> None:
     def log(gain: float, board: str, blob: bytes, more: bool) -> bytes:
         out = Builder(start_us=SECOND).flags().info("ver_hw", board).parameter("GAIN", gain)
         out.info_multiple("uint8_t[3] console", blob)
@@ -130,8 +130,8 @@ def test_the_order_in_the_file_does_not_matter() -> None:
     assert compared(sound, mixed).same
 
 
-def test_messages_pair_up_by_time_and_turn() -> None:
-    """Judged by counting: with distinct contents, what is equal is what both have."""
+def test_messages_of_equal_time_are_paired_in_order() -> None:
+    """Compared with counts: with distinct contents, equal messages are those that both logs have."""
     rng = random.Random(5)
     for _ in range(30):
         a = [("a", SECOND + rng.randrange(12), rng.randrange(2)) for _ in range(rng.randrange(1, 25))]
@@ -153,7 +153,7 @@ def test_messages_pair_up_by_time_and_turn() -> None:
 
 
 @pytest.mark.parametrize("compression", ["bz2", "lz4"])
-def test_how_a_log_is_packed_does_not_matter_to_its_messages(compression: str) -> None:
+def test_compression_does_not_make_messages_differ(compression: str) -> None:
     found = logreel.diff(drive(2.0), drive(2.0, compression, chunk_bytes=20_000), messages=True)
     assert all(ch.same for ch in found.channels)
     assert "compression" in names(found.metadata)
@@ -182,7 +182,9 @@ def test_logs_of_two_formats_are_compared_by_time() -> None:
     assert (one.compared.equal, one.compared.only_a, one.compared.only_b) == (18, 2, 2)
 
 
-def test_the_verb(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_prints_differences_and_gives_exit_code_4(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.ulg").write_bytes(ulog(steady()))
     Path("b.ulg").write_bytes(ulog(moved(steady(), 450, 1, topics="b")))

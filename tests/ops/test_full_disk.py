@@ -1,5 +1,4 @@
-"""Disks that are full or fail, in every format that can be written: nothing that was there changes, and no half file
-gets a name."""
+"""On a full or failing disk, for every writable format: no existing file changes, no incomplete file gets a name."""
 
 from __future__ import annotations
 
@@ -64,7 +63,9 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails_changes_nothing(source: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_call_leaves_all_files_unchanged(
+    source: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, out = state(source.parent), source.with_name(f"old{source.suffix}")
     # Large pieces are handed over at once otherwise, so that there is no later one.
     monkeypatch.setattr("logreel.io.append_file.BUFFER", 1 << 12)
@@ -141,7 +142,7 @@ LIMITED = """
 """
 
 
-def test_the_true_limit_of_a_file(source: Path) -> None:
+def test_the_file_size_limit_of_the_system_leaves_all_files_unchanged(source: Path) -> None:
     before, out = state(source.parent), source.with_name(f"old{source.suffix}")
     here = Path(__file__).parent
     path = os.pathsep.join(map(str, (here, here.parent, Path(logreel.__file__).parents[1])))

@@ -1,4 +1,4 @@
-"""Definitions and types given by hand: whatever was needed to read a log is carried into every log written from it."""
+"""Definitions and types given by the user are included in every log written from the log."""
 
 from __future__ import annotations
 

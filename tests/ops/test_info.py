@@ -1,4 +1,4 @@
-"""``logreel.info`` gives exactly what the contract says."""
+"""``logreel.info``: keys and values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_problems_are_in_the_info() -> None:
     assert problem["lost"] is True
 
 
-def test_the_object_is_json_whatever_the_log_says() -> None:
+def test_every_value_of_a_log_becomes_valid_json() -> None:
     for log in (tiny(), hostile(), damaged()):
         json.dumps(logreel.info(log).as_dict(), allow_nan=False)
 

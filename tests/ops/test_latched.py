@@ -1,4 +1,4 @@
-"""Slices with what still holds at their start."""
+"""Slices with the messages in force at their start."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_static_transforms_are_kept_though_the_log_says_nothing_of_latching(
 
 
 @pytest.mark.parametrize("suffix", [".bag", ".mcap"])
-def test_what_is_carried_in_does_not_move_the_start(suffix: str, tmp_path: Path) -> None:
+def test_messages_in_force_do_not_move_the_start(suffix: str, tmp_path: Path) -> None:
     source, out = bag(tmp_path / f"a{suffix}"), tmp_path / f"b{suffix}"
     done = logreel.slice(source, out, start="+5s", end="+7s", keep_latched=True)
     log = logreel.open(out)
@@ -107,7 +107,7 @@ def test_transient_local_topics_of_ros_2_are_latched(tmp_path: Path) -> None:
     assert len(logreel.open(tmp_path / "b.mcap")["/mode"]) == 1
 
 
-def test_a_slice_without_messages_of_its_channels_is_written_and_told(tmp_path: Path) -> None:
+def test_a_slice_without_messages_of_its_channels_is_written_with_a_note(tmp_path: Path) -> None:
     source, out = bag(tmp_path / "a.bag"), tmp_path / "b.bag"
     done = logreel.slice(source, out, topics="/mode", start="+5s", end="+6s")
     assert done.messages == 0

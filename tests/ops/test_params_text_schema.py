@@ -12,7 +12,7 @@ from logreel.ops.inspect.text import level_name, level_number, text
 from support.builders.sample_logs import short_flight, tiny
 
 
-def test_parameters_can_be_narrowed() -> None:
+def test_parameters_can_be_filtered() -> None:
     log = logreel.open(tiny())
     assert [p.name for p in params(log)] == ["GAIN", "MODE"]
     assert [p.name for p in params(log, changed=True)] == ["MODE"]
@@ -23,7 +23,7 @@ def test_parameters_can_be_narrowed() -> None:
     assert all(p.value not in p.defaults.values() for p in params(many, defaults=True))
 
 
-def test_text_can_be_narrowed() -> None:
+def test_text_can_be_filtered() -> None:
     log = logreel.open(tiny())
     assert [line.text for line in text(log)] == ["running", "check the belt", ""]
     assert [line.text for line in text(log, 4)] == ["check the belt", ""]

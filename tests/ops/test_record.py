@@ -1,4 +1,4 @@
-"""Lines of JSON written as logs: what was read comes back, and what does not fit is told, never changed."""
+"""Lines of JSON written as logs: values are read back, and values that do not fit are reported, never changed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def typed(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_what_was_shown_is_recorded(suffix: str, tmp_path: Path) -> None:
+def test_lines_of_cat_are_recorded(suffix: str, tmp_path: Path) -> None:
     if suffix == ".mcap":
         pytest.skip("fields are not encoded as JSON or protobuf, of which the sample has channels")
     source, out = sample(tmp_path, suffix), tmp_path / f"out{suffix}"
@@ -134,7 +134,7 @@ def test_types_are_inferred() -> None:
         (Struct((Field("a", Scalar("int8")),)), [], None),
     ],
 )
-def test_values_come_back_or_are_refused(node: Node, value: Any, found: Any) -> None:
+def test_values_are_read_back_or_refused(node: Node, value: Any, found: Any) -> None:
     restore = json_converter(Layout(Struct((Field("x", node),))))
     if found is None:
         with pytest.raises(logreel.UsageError, match=r"^x"):
@@ -143,7 +143,7 @@ def test_values_come_back_or_are_refused(node: Node, value: Any, found: Any) -> 
         assert restore({"x": value, "y": None} if isinstance(value, str) else {"x": value}) == {"x": found}
 
 
-def test_what_does_not_fit_is_told(typed: str, tmp_path: Path) -> None:
+def test_messages_that_do_not_fit_are_reported(typed: str, tmp_path: Path) -> None:
     good = [line("/a", n, x=n, s="text") for n in range(3)]
     bad = [
         "{",
@@ -203,7 +203,7 @@ def test_schemas_can_be_given(tmp_path: Path) -> None:
             record([], tmp_path / f"b.{suffix}", schemas={"wind": tmp_path / "wind"})
 
 
-def test_a_log_of_another_format_tells_types(tmp_path: Path) -> None:
+def test_types_can_come_from_a_log_of_another_format(tmp_path: Path) -> None:
     bag = sample(tmp_path, ".bag")
     due = [one for one in lines(bag) if '"/gps' in one]
     assert due
@@ -213,7 +213,7 @@ def test_a_log_of_another_format_tells_types(tmp_path: Path) -> None:
     assert all("fixed size" in one for one in done.skipped) or told
 
 
-def test_times_of_messages_that_differ_are_told(tmp_path: Path) -> None:
+def test_message_times_that_differ_from_the_line_are_noted(tmp_path: Path) -> None:
     said = [line("a", 1, timestamp=10**6, x=1), line("a", 2, timestamp=5, x=1)]
     done = record(said, tmp_path / "a.ulg")
     assert done.notes == ("the field 'timestamp' of 'a' was set to the time of the message",)
@@ -247,7 +247,7 @@ def test_a_silent_pipe_is_flushed(typed: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [out.name]
 
 
-def test_lines_of_any_length(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_read_lines_truncates_long_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pipe_lines, "PIECE", 3)
     monkeypatch.setattr(pipe_lines, "LONGEST", 5)
     (tmp_path / "a").write_bytes(b"1\n\n333\n1234567890\n4444\nend")

@@ -1,4 +1,4 @@
-"""``record --like`` carries what a log says of itself besides messages, and tells what it cannot carry."""
+"""``record --like`` copies the content of a log besides messages, and reports what it cannot copy."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_recording_of_carla_is_of_the_same_release(release: str, tmp_path: Pat
     assert logreel.open(tmp_path / "y.rec").metadata["release"] == log.metadata["release"]
 
 
-def test_options_given_come_before_what_the_other_log_has(tmp_path: Path) -> None:
+def test_options_take_precedence_over_the_other_log(tmp_path: Path) -> None:
     log = logreel.open(walk_mcap())
     for given, due in ({}, []), ({"compression": "lz4"}, ["lz4"]):
         logreel.record(_lines(log), tmp_path / "x.mcap", like=log, force=True, **given)
@@ -83,7 +83,7 @@ def test_reserved_annotations_and_absent_checksums_of_bddf_are_taken_over(tmp_pa
     assert again["speed"].metadata["annotations"] == {"unit": "m/s"}
 
 
-def test_metadata_of_carla_replaces_what_the_other_log_says(tmp_path: Path) -> None:
+def test_metadata_option_replaces_metadata_of_the_carla_log(tmp_path: Path) -> None:
     log, found, _ = _again(
         carla_drive(3.0).bytes(), tmp_path / "x.rec", format="carla", metadata={"map": "Town99"}
     )
@@ -112,7 +112,7 @@ def test_a_ulog_keeps_information_and_parameters(tmp_path: Path) -> None:
     assert any("~text" in note for note in done.notes)
 
 
-def test_an_mcap_keeps_what_a_ulog_says(tmp_path: Path) -> None:
+def test_an_mcap_keeps_metadata_and_parameters_of_a_ulog(tmp_path: Path) -> None:
     log, found, done = _again(flight(2.0), tmp_path / "x.mcap", metadata={"site": "north"})
     assert found.epoch == "boot"
     assert dict(log.metadata).items() <= dict(found.metadata).items()
@@ -121,7 +121,7 @@ def test_an_mcap_keeps_what_a_ulog_says(tmp_path: Path) -> None:
     assert not done.skipped
 
 
-def test_what_a_bag_has_no_place_for_is_told(tmp_path: Path, run: Run) -> None:
+def test_content_that_a_bag_cannot_hold_is_reported(tmp_path: Path, run: Run) -> None:
     (tmp_path / "x.ulg").write_bytes(flight(2.0))
     topic = next(ch.topic for ch in logreel.open(tmp_path / "x.ulg").match(None) if len(ch))
     lines = _lines(logreel.open(tmp_path / "x.ulg"))
@@ -150,7 +150,7 @@ def _said(path: Path) -> list[tuple[int, int | None, str]]:
     return [(line.time, line.level, line.text) for line in logreel.open(path).text]
 
 
-def test_text_of_a_ulog_comes_along_where_no_line_is_of_text(tmp_path: Path, run: Run) -> None:
+def test_text_of_a_ulog_is_copied_if_no_line_is_text(tmp_path: Path, run: Run) -> None:
     source, lines, out = tmp_path / "a.ulg", tmp_path / "a.ndjson", tmp_path / "b.ulg"
     source.write_bytes(flight(2.0))
     lines.write_text(run("cat", source, "--format", "ndjson").out)
@@ -160,7 +160,7 @@ def test_text_of_a_ulog_comes_along_where_no_line_is_of_text(tmp_path: Path, run
     assert _said(out) == _said(source)
 
 
-def test_text_that_came_as_lines_is_not_doubled(tmp_path: Path, run: Run) -> None:
+def test_text_given_as_lines_is_not_duplicated(tmp_path: Path, run: Run) -> None:
     source, lines, out = tmp_path / "a.ulg", tmp_path / "a.ndjson", tmp_path / "b.ulg"
     source.write_bytes(flight(2.0))
     lines.write_text(run("cat", source, "-t", "*", "-t", "~text", "--format", "ndjson").out)
@@ -173,7 +173,7 @@ def test_text_that_came_as_lines_is_not_doubled(tmp_path: Path, run: Run) -> Non
     assert len(logreel.open(out)["~text"]) == 1
 
 
-def test_text_comes_along_of_the_time_that_was_recorded(tmp_path: Path) -> None:
+def test_text_is_copied_for_the_recorded_interval(tmp_path: Path) -> None:
     log = logreel.open(flight(2.0))
     text = log["~text"].times.tolist()
     some = [line for line in _lines(log) if text[3] <= json.loads(line)["time_ns"] <= text[6]]
@@ -189,7 +189,7 @@ def test_text_comes_along_of_the_time_that_was_recorded(tmp_path: Path) -> None:
     assert not logreel.record([], tmp_path / "z.ulg", like=log).skipped
 
 
-def test_text_said_before_the_first_message_comes_along(tmp_path: Path) -> None:
+def test_text_before_the_first_message_is_copied(tmp_path: Path) -> None:
     made = Builder(5 * 10**6).flags().format("a:uint64_t timestamp;float x;").subscribe("a", 0)
     made.text(4, 6 * 10**6, "booting").raw("L", b"\x34" + struct.pack("<Q", 7 * 10**6) + b"caf\xe9")
     for time in (8, 9):

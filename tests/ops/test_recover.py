@@ -1,4 +1,4 @@
-"""Damaged logs become sound ones, with everything that is there and an account of what is not."""
+"""Damaged logs become undamaged ones with all readable content, and a list of losses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_real_log_can_be_recovered(shared: Path, tmp_path: Path) -> None:
             assert logreel.recover(out, tmp_path / f"again{n}{path.suffix}").lost == (), path.name
 
 
-def test_the_ledger_has_bytes_and_times(tmp_path: Path) -> None:
+def test_losses_have_bytes_and_times(tmp_path: Path) -> None:
     whole = flight(4.0)
     at = len(whole) // 2
     damaged = whole[:at] + bytes(3000) + whole[at + 3000 : -7]
@@ -66,7 +66,7 @@ def test_the_ledger_has_bytes_and_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7])
-def test_every_cut_of_a_small_log(tmp_path: Path, step: int) -> None:
+def test_every_cut_of_a_small_log_is_recovered_without_problems(tmp_path: Path, step: int) -> None:
     whole, out = tiny(), tmp_path / "out.ulg"
     for end in range(len(whole) - 1, 16, -41 * step):
         log = logreel.open(whole[:end])
@@ -76,7 +76,7 @@ def test_every_cut_of_a_small_log(tmp_path: Path, step: int) -> None:
         assert not logreel.open(out).problems
 
 
-def test_cut_bags_of_every_compression(tmp_path: Path) -> None:
+def test_cut_bags_of_every_compression_are_recovered(tmp_path: Path) -> None:
     for name in ("none", "lz4", "bz2"):
         path, out = tmp_path / "a.bag", tmp_path / "b.bag"
         path.write_bytes(drive(2.0))
@@ -91,7 +91,7 @@ def test_cut_bags_of_every_compression(tmp_path: Path) -> None:
 
 
 def test_sort_of_two_logs_in_one_file_renames_channels_of_the_second(tmp_path: Path) -> None:
-    """Sorted into one, the second one's topics get names of their own, which a ULog can have."""
+    """Topics of the second log get different names that are valid in a ULog."""
     log = logreel.open(tiny() + tiny())
     done = logreel.sort(log, tmp_path / "out.ulg")
     assert done.messages == log.message_count
@@ -103,7 +103,7 @@ def test_sort_of_two_logs_in_one_file_renames_channels_of_the_second(tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", SAMPLES)
-def test_a_recording_that_was_not_finished(
+def test_an_unfinished_recording_is_recovered_under_its_final_name(
     tmp_path: Path, suffix: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -126,7 +126,7 @@ def test_a_recording_that_was_not_finished(
     assert run("recover", f"x{suffix}", "-o", f"y{suffix}").code == 0
 
 
-def test_the_verb_tells_what_was_lost(tmp_path: Path, run: Run) -> None:
+def test_the_verb_prints_losses(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "cut.ulg"
     path.write_bytes(flight(4.0)[:-7])
     done = run("recover", path, "-o", tmp_path / "out.ulg")

@@ -1,4 +1,4 @@
-"""Whatever reading delivers of a damaged log, recover writes, or says what it left out."""
+"""Recover writes every message that can be read from a damaged log, or reports that it was left out."""
 
 from __future__ import annotations
 

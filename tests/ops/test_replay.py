@@ -1,4 +1,4 @@
-"""A Player keeps time and does what it is asked for; with a clock that moves only as far as the Player waits."""
+"""Timing and controls of a Player, with a clock that advances only while the Player waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND = 10**9
 
 
 class Diary(logreel.Sink):
-    """Notes what comes, and when."""
+    """A sink that records calls with their times."""
 
     def __init__(self, timer: FakeTimer, batches: bool = False) -> None:
         self.timer, self.batches = timer, batches
@@ -69,7 +69,9 @@ def played(log: logreel.Log, timer: FakeTimer, **options: Any) -> list[tuple[int
 
 
 @pytest.mark.parametrize(("rate", "step"), [(1.0, 10), (2.0, 5), (0.5, 20), (10.0, 1)])
-def test_messages_come_when_they_are_due(log: logreel.Log, timer: FakeTimer, rate: float, step: int) -> None:
+def test_messages_are_played_when_they_are_due(
+    log: logreel.Log, timer: FakeTimer, rate: float, step: int
+) -> None:
     assert played(log, timer, rate=rate) == [(step * n, n) for n in range(10)]
 
 
@@ -168,7 +170,7 @@ def test_the_clock_is_a_channel(log: logreel.Log, tmp_path: Path) -> None:
         other.play(clock=1)
 
 
-def test_pause_and_resume(log: logreel.Log, timer: FakeTimer) -> None:
+def test_a_pause_shifts_later_messages(log: logreel.Log, timer: FakeTimer) -> None:
     diary = Diary(timer)
     player = logreel.Player(log, sink=diary, timer=timer, end="+50ms")
     positions: list[int] = []
@@ -214,7 +216,9 @@ def test_steps_go_both_ways(log: logreel.Log, timer: FakeTimer) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_any_way_through_a_log(tmp_path: Path, timer: FakeTimer, seed: int) -> None:
+def test_random_steps_and_seeks_play_the_expected_messages(
+    tmp_path: Path, timer: FakeTimer, seed: int
+) -> None:
     some = random.Random(seed)
     content = sorted((Numbered("/a", some.randrange(8) * MS, n) for n in range(30)), key=lambda m: m.time)
     log, times = bag(tmp_path / "a.bag", content), [BASE + m.time for m in content]
@@ -280,7 +284,7 @@ def test_a_control_does_not_catch_up_on_delays(log: logreel.Log, timer: FakeTime
     assert diary.whole_ms == [(0, 0), (10, 1), (1015, 2), (1025, 3), (1035, 4)]
 
 
-def test_a_change_of_direction(log: logreel.Log, timer: FakeTimer) -> None:
+def test_a_negative_rate_reverses_a_running_replay(log: logreel.Log, timer: FakeTimer) -> None:
     player = logreel.Player(log, timer=timer)
     timer.at(35 * MS, lambda: setattr(player, "rate", -1))
     assert numbers(player) == [0, 1, 2, 3, 3, 2, 1, 0]
@@ -297,7 +301,7 @@ def test_loop_starts_again_at_the_end(log: logreel.Log, timer: FakeTimer) -> Non
     assert diary.notes[-1][1] == "close"
 
 
-def test_waiting_at_the_end(log: logreel.Log, timer: FakeTimer) -> None:
+def test_stay_waits_at_the_end_for_resume_and_seek(log: logreel.Log, timer: FakeTimer) -> None:
     diary = Diary(timer)
     player = logreel.Player(log, sink=diary, timer=timer, stay=True, start="+80ms")
     seen: list[tuple[bool, bool]] = []
@@ -311,7 +315,7 @@ def test_waiting_at_the_end(log: logreel.Log, timer: FakeTimer) -> None:
     assert not player.ended
 
 
-def test_messages_in_force_come_first(tmp_path: Path, timer: FakeTimer) -> None:
+def test_messages_in_force_are_played_first(tmp_path: Path, timer: FakeTimer) -> None:
     content = [
         *(Numbered("/map", 10 * MS, 1), Numbered("/a", 20 * MS, 2), Numbered("/map", 30 * MS, 3)),
         *(Numbered("/a", 40 * MS, 4), Numbered("/pose", 45 * MS, 5), Numbered("/a", 60 * MS, 6)),
@@ -344,7 +348,7 @@ def test_late_messages_are_counted(log: logreel.Log, timer: FakeTimer) -> None:
     assert tally.as_dict()["topics"] == {"/a": 10}
 
 
-def test_a_break_and_a_pause_within_what_is_due(log: logreel.Log) -> None:
+def test_a_break_or_pause_stops_within_a_batch(log: logreel.Log) -> None:
     player = logreel.Player(log, rate=0)
     for message in player:
         if number(message) == 4:
@@ -353,7 +357,7 @@ def test_a_break_and_a_pause_within_what_is_due(log: logreel.Log) -> None:
     assert player.tally.messages == 5
 
 
-def test_what_a_sink_raises_ends_the_replay(log: logreel.Log, timer: FakeTimer) -> None:
+def test_an_exception_of_a_sink_ends_the_replay(log: logreel.Log, timer: FakeTimer) -> None:
     class Broken(Diary):
         def message(self, message: logreel.Message) -> None:
             raise BrokenPipeError

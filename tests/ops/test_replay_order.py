@@ -1,4 +1,4 @@
-"""Which messages a replay gives, and in which order: forwards, backwards, from any place, of several logs."""
+"""Messages of a replay and their order: forwards, backwards, from any place, of several logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.harness.replaying import BASE, MS, Numbered, bag, number, numbers
 
 
 def scattered(seed: int, count: int = 60) -> list[Numbered]:
-    """Messages of three topics, many of one time, not in the order of time."""
+    """Messages of three topics, many with equal times, not in time order."""
     some = random.Random(seed)
     return [
         Numbered(some.choice(("/a", "/b", "/c")), some.randrange(12) * MS, seed * 1000 + n)
@@ -25,7 +25,7 @@ def scattered(seed: int, count: int = 60) -> list[Numbered]:
 
 
 def expected(*logs: list[Numbered], shifts: tuple[int, ...] = (0, 0, 0)) -> list[int]:
-    """By time, then by log, then as they lie in the file."""
+    """Return the numbers by time, then by log, then by file position."""
     rows = [
         (m.time + shift, n, k, m.number)
         for n, (log, shift) in enumerate(zip(logs, shifts, strict=False))
@@ -44,7 +44,7 @@ def three(tmp_path: Path) -> tuple[list[list[Numbered]], list[logreel.Log]]:
     return content, [bag(tmp_path / f"{n}.bag", one) for n, one in enumerate(content)]
 
 
-def test_messages_of_one_log_come_as_the_log_gives_them(tmp_path: Path) -> None:
+def test_messages_of_one_log_are_in_the_order_of_the_log(tmp_path: Path) -> None:
     content = scattered(7)
     log = bag(tmp_path / "a.bag", content)
     found = list(log.play(rate=0))
@@ -54,7 +54,7 @@ def test_messages_of_one_log_come_as_the_log_gives_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sample", [short_flight, drive])
-def test_every_message_of_a_sample_comes_once(sample: object) -> None:
+def test_every_message_of_a_sample_is_played_once(sample: object) -> None:
     log = logreel.open(sample())  # type: ignore[operator]
     found = list(log.play(rate=0))
     assert found == list(log.messages())
@@ -71,12 +71,12 @@ def _no_wait() -> object:
     return NoWait()
 
 
-def test_several_logs_are_one(three: tuple[list[list[Numbered]], list[logreel.Log]]) -> None:
+def test_several_logs_play_as_one_by_time(three: tuple[list[list[Numbered]], list[logreel.Log]]) -> None:
     content, logs = three
     assert numbers(logreel.play(*logs, rate=0)) == expected(*content)
 
 
-def test_short_runs_and_pieces_change_nothing(
+def test_short_runs_do_not_change_the_order(
     three: tuple[list[list[Numbered]], list[logreel.Log]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content, logs = three
@@ -103,7 +103,9 @@ def test_clocks_are_moved_as_merge_moves_them(tmp_path: Path) -> None:
     assert numbers(logreel.play(logs[0], logs[0], rate=0, align="+5ms")) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
-def test_from_every_place_both_ways(three: tuple[list[list[Numbered]], list[logreel.Log]]) -> None:
+def test_a_timeline_can_be_read_both_ways_from_every_place(
+    three: tuple[list[list[Numbered]], list[logreel.Log]],
+) -> None:
     content, logs = three
     order, line = expected(*content), Timeline(logs)
     place = Place(0)
@@ -171,7 +173,7 @@ def test_runs_need_few_unpacked_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [bytes(p) for run in runs for p in run.payloads()] == [bytes(m.data) for m in found]
 
 
-def test_wrong_usage_is_told(tmp_path: Path) -> None:
+def test_wrong_options_raise_usage_errors(tmp_path: Path) -> None:
     log = bag(tmp_path / "a.bag", scattered(1))
     for options in (
         {"rate": float("nan")},

@@ -1,4 +1,4 @@
-"""Replays by the machine's own clock: controls from other threads, and real time."""
+"""Replays by the clock of the machine: controls from other threads, and real time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def log(tmp_path: Path) -> logreel.Log:
     return bag(tmp_path / "a.bag", [Numbered("/a", 10 * MS * n, n) for n in range(10)])
 
 
-def test_another_thread_is_in_control(log: logreel.Log) -> None:
+def test_another_thread_can_control_the_replay(log: logreel.Log) -> None:
     here, go_on = threading.Event(), threading.Event()
 
     def wait(message: logreel.Message) -> None:

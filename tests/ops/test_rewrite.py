@@ -1,4 +1,4 @@
-"""Logs written anew: what is copied is what was there, and the operations compose to the identity."""
+"""Rewritten logs have the content of their sources, and split and merge compose to the identity."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_slice_of_everything_is_the_log(log_file: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", SAMPLES)
-def test_real_logs_stay_what_they_are(shared: Path, tmp_path: Path, suffix: str) -> None:
+def test_a_slice_of_all_of_a_real_log_has_the_same_content(shared: Path, tmp_path: Path, suffix: str) -> None:
     for n, file in enumerate(real(shared, suffix)):
         out, by_time = tmp_path / f"{n}{suffix}", tmp_path / f"{n}-sorted{suffix}"
         logreel.slice(file, out)
@@ -56,7 +56,7 @@ def test_real_logs_stay_what_they_are(shared: Path, tmp_path: Path, suffix: str)
 @pytest.mark.parametrize("suffix", SAMPLES)
 @CUTS
 @given(shares=st.lists(st.floats(0, 1.05), min_size=2, max_size=2))
-def test_slices_hold_what_lies_in_them(
+def test_slices_hold_the_messages_of_their_interval(
     suffix: str, shares: list[float], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("slices")
@@ -103,7 +103,7 @@ def test_splitting_and_merging_is_the_identity(
         assert other_content(merged) == other_content(source)
 
 
-def test_a_log_per_topic(log_file: Path, tmp_path: Path) -> None:
+def test_split_by_topic_writes_a_log_per_topic(log_file: Path, tmp_path: Path) -> None:
     parts = logreel.split(log_file, tmp_path / "parts", by_topic=True)
     source = logreel.open(log_file)
     topics = [name for name in source if not name.startswith("~")]
@@ -115,7 +115,7 @@ def test_a_log_per_topic(log_file: Path, tmp_path: Path) -> None:
         assert found[topic] == content(source)[topic]
 
 
-def test_choosing_topics_and_counts(log_file: Path, tmp_path: Path) -> None:
+def test_slice_selects_topics_and_counts(log_file: Path, tmp_path: Path) -> None:
     source = logreel.open(log_file)
     first, *others = [ch.topic for ch in source.match(None) if len(ch)]
     out = tmp_path / f"a{log_file.suffix}"
@@ -192,7 +192,7 @@ def test_messages_in_force_are_kept(tmp_path: Path) -> None:
         assert (change.value in [c.value for c in kept.changes]) == keep
 
 
-def test_merged_names(log_file: Path, tmp_path: Path) -> None:
+def test_merge_prefixes_and_renames_topics(log_file: Path, tmp_path: Path) -> None:
     source, out = logreel.open(log_file), tmp_path / f"out{log_file.suffix}"
     topic = next(ch.topic for ch in source.match(None) if len(ch) > 3 and "[" not in ch.topic)
     old = source[topic].times
@@ -210,7 +210,7 @@ def test_merged_names(log_file: Path, tmp_path: Path) -> None:
     assert topic not in found
 
 
-def test_merged_clocks(log_file: Path, tmp_path: Path) -> None:
+def test_merge_shifts_clocks_to_a_common_start(log_file: Path, tmp_path: Path) -> None:
     source, out = logreel.open(log_file), tmp_path / f"out{log_file.suffix}"
     # Frames that agree become one.
     plain = [ch.topic for ch in source.match(None) if len(ch) > 3 and "[" not in ch.topic]
@@ -227,7 +227,7 @@ def test_merged_clocks(log_file: Path, tmp_path: Path) -> None:
     assert np.array_equal(logreel.open(out)[topic].times, np.sort(np.concatenate([old, old])))
 
 
-def test_one_name_for_two_definitions(tmp_path: Path) -> None:
+def test_channels_with_different_definitions_stay_separate_in_a_merge(tmp_path: Path) -> None:
     def bag(name: str, text: str) -> Path:
         with logreel.create(tmp_path / name) as w:
             w.write(w.add_channel("/a", logreel.Schema("pkg/A", "ros1msg", text)), 10**18, {"x": 3})
@@ -302,7 +302,7 @@ def test_unusable_arguments_are_refused(log_file: Path, tmp_path: Path) -> None:
     assert (tmp_path / f"old{log_file.suffix}").read_bytes() == b"old"
 
 
-def test_formats_that_cannot_be_written_are_said(tmp_path: Path) -> None:
+def test_formats_that_cannot_be_written_raise_an_error(tmp_path: Path) -> None:
     for fmt in formats().values():
         if fmt.create is None and fmt.sample is not None:
             path = _written(tmp_path / f"a{fmt.suffixes[0]}", fmt.sample())
@@ -338,8 +338,8 @@ def test_a_write_error_leaves_everything_as_it_was(
     assert (older.read_bytes(), log_file.read_bytes()) == (b"older output", source)
 
 
-def test_a_full_disk(log_file: Path, tmp_path: Path) -> None:
-    """The same with a true limit of the system."""
+def test_the_file_size_limit_of_the_system_leaves_no_file(log_file: Path, tmp_path: Path) -> None:
+    """As above, with the limit of file size of the system."""
     script = """
         import resource, signal, sys
         import logreel

@@ -1,4 +1,4 @@
-"""What a new log cannot have is left out and told; it is no reason to write none."""
+"""Content that a new log cannot hold is left out and reported; the log is still written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def verb(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return found
 
 
-def test_messages_that_only_the_index_has(verb: Callable[..., Any], tmp_path: Path) -> None:
+def test_messages_that_only_the_index_has_are_left_out_and_reported(
+    verb: Callable[..., Any], tmp_path: Path
+) -> None:
     out = Builder()
     numbers = [out.connection(topic) for topic in (CHATTER, COUNT)]
     for k in range(6):
@@ -40,7 +42,7 @@ def test_messages_that_only_the_index_has(verb: Callable[..., Any], tmp_path: Pa
     assert not log.problems
 
 
-def test_channels_that_a_damaged_file_describes(verb: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_damaged_connection_costs_no_message(verb: Callable[..., Any], tmp_path: Path) -> None:
     data = bytearray(SYNTHETIC["1.2 per topic"]())
     log = logreel.open(bytes(data))
     # The checksum that the header of one message states.
@@ -56,7 +58,9 @@ def test_channels_that_a_damaged_file_describes(verb: Callable[..., Any], tmp_pa
     assert logreel.open(tmp_path / "out.bag").message_count == done.messages
 
 
-def test_times_that_the_format_cannot_hold(verb: Callable[..., Any], tmp_path: Path) -> None:
+def test_messages_with_impossible_times_are_left_out_and_reported(
+    verb: Callable[..., Any], tmp_path: Path
+) -> None:
     name = next(name for name in SYNTHETIC if name[:2] == "0 ")
     source = tmp_path / "source.bag"
     source.write_bytes(SYNTHETIC[name]())
@@ -80,7 +84,7 @@ def test_old_bags_become_2_0(verb: Callable[..., Any], name: str, tmp_path: Path
     )
 
 
-def test_names_and_shifts_that_somebody_asked_for_are_mistakes(tmp_path: Path) -> None:
+def test_impossible_names_and_shifts_raise_usage_errors(tmp_path: Path) -> None:
     source = tmp_path / "source.bag"
     source.write_bytes(tiny())
     with pytest.raises(logreel.UsageError, match="printable"):
@@ -90,7 +94,7 @@ def test_names_and_shifts_that_somebody_asked_for_are_mistakes(tmp_path: Path) -
     assert not (tmp_path / "out.bag").exists()
 
 
-def test_a_further_definition_of_a_topic_alone(tmp_path: Path) -> None:
+def test_a_numbered_channel_alone_gets_its_topic_back(tmp_path: Path) -> None:
     name = next(name for name in SYNTHETIC if "connections" in name)
     source = tmp_path / "source.bag"
     source.write_bytes(SYNTHETIC[name]())
@@ -102,7 +106,7 @@ def test_a_further_definition_of_a_topic_alone(tmp_path: Path) -> None:
     assert {name: len(ch) for name, ch in found.channels.items()} == {topic[:-3]: len(log[topic])}
 
 
-def test_a_struct_brings_its_members(tmp_path: Path) -> None:
+def test_a_slice_of_a_struct_includes_its_members(tmp_path: Path) -> None:
     source = tmp_path / "source.bddf"
     source.write_bytes(walk(1))
     log = logreel.open(source)

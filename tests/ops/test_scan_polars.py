@@ -1,4 +1,4 @@
-"""Lazy frames give what whole ones give, and decode only what is needed."""
+"""LazyFrames equal whole tables, and decode only what is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that holds several logs, as a card that was used again does."""
+"""Files that hold several logs, such as from a reused memory card."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = 10**9
 
 
 def rest(*starts: int) -> bytes:
-    """A log of three seconds, behind which older ones go on without a header, at a record."""
+    """Return a log of three seconds, followed by the rest of older ones, which start at a record without a header."""
     out = Builder(starts[0])
     out.info("sys_name", "PX4")
     for name in NAMES:
@@ -98,7 +98,7 @@ def test_split_by_segment_makes_a_log_of_each(
         assert (log.start, log.end, log.utc_offset) == (alone.start, alone.end, alone.utc_offset)
 
 
-def test_info_knows_the_segments(flights: tuple[Path, list[bytes]], run: Any) -> None:
+def test_info_lists_the_segments(flights: tuple[Path, list[bytes]], run: Any) -> None:
     path, each = flights
     told = json.loads(run("info", path, "--json").out)["segments"]
     assert [one["messages"] for one in told] == [logreel.open(data).message_count for data in each]
@@ -159,7 +159,7 @@ def test_play_takes_a_segment(flights: tuple[Path, list[bytes]], run: Any) -> No
     )
 
 
-def test_the_rest_of_an_older_log_is_one_of_its_own(tmp_path: Path) -> None:
+def test_the_rest_of_an_older_log_is_a_separate_segment(tmp_path: Path) -> None:
     starts = (90_000_000, 50_000_000, 200_000_000, 10_000_000)
     path = tmp_path / "rest.ulg"
     path.write_bytes(rest(*starts[:2], starts[3]))

@@ -1,4 +1,4 @@
-"""Parts of logs tell the times of what is in them, and UTC as their source does."""
+"""Parts of logs have the times of their content, and the UTC offset of their source."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_split_and_merged_is_the_log_over_its_span(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_utc_is_that_of_the_source_however_it_is_written(suffix: str, tmp_path: Path) -> None:
+def test_rewritten_logs_keep_the_utc_offset(suffix: str, tmp_path: Path) -> None:
     log = logreel.open(sample(tmp_path, suffix))
     topic = next(ch.topic for ch in log.match(None) if len(ch) and "gps" not in ch.topic.lower())
     assert log.start is not None
@@ -191,7 +191,7 @@ def test_the_header_of_a_sliced_ulog_says_when_the_slice_begins(tmp_path: Path) 
 
 
 def test_a_whole_ulog_keeps_the_start_in_its_header(tmp_path: Path) -> None:
-    """The logger began a little before its first message; states from before it are no earlier start."""
+    """The logger starts before its first message; messages in force before that are no earlier start."""
     (tmp_path / "a.ulg").write_bytes(ulog_flight(3.0))
     log = logreel.open(tmp_path / "a.ulg")
     logreel.slice(log, tmp_path / "b.ulg")
@@ -222,7 +222,7 @@ def test_messages_of_one_topic_may_be_minutes_apart(tmp_path: Path) -> None:
     assert bounds(logreel.open(tmp_path / "b.ulg")) == (101 * S, 701 * S)
 
 
-def test_utc_of_a_ulog_without_its_gps_is_told_to_the_nanosecond(tmp_path: Path) -> None:
+def test_a_ulog_without_gps_keeps_utc_to_the_nanosecond(tmp_path: Path) -> None:
     (tmp_path / "a.ulg").write_bytes(ulog_flight(3.0))
     log = logreel.open(tmp_path / "a.ulg")
     part = logreel.open(logreel.slice(log, tmp_path / "b.ulg", topics="vehicle_attitude").path)

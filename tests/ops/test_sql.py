@@ -1,4 +1,4 @@
-"""SQL: answers are those of the tables, and only what a query needs is decoded."""
+"""SQL results equal the tables, and only what is needed is decoded."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_pruning_leaves_out_nothing_that_passes() -> None:
                 assert mask[passing].all()
 
 
-def test_the_first_rows_take_little(decoding: Decoding, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_decodes_only_the_first_rows(decoding: Decoding, monkeypatch: pytest.MonkeyPatch) -> None:
     # Less than this is decoded at once.
     monkeypatch.setattr(topic_table, "BYTES", 20_000)
     log = logreel.open(one_topic("uint8_t x;", [struct.pack("<QB", i, 1) for i in range(30_000)]))
@@ -188,7 +188,7 @@ def test_clocks_that_differ_need_utc(log: logreel.Log, bag: logreel.Log, tmp_pat
         logreel.sql("FROM pair", tiny(), utc=True)
 
 
-def test_an_interval_is_meant_for_each_log(log: logreel.Log) -> None:
+def test_an_interval_applies_to_each_log(log: logreel.Log) -> None:
     got = logreel.sql(
         "SELECT log, count(*) AS n FROM vehicle_attitude GROUP BY log", log, log, start="+1s", end="+2s"
     )
@@ -198,7 +198,7 @@ def test_an_interval_is_meant_for_each_log(log: logreel.Log) -> None:
     )
 
 
-def test_names_of_tables(log: logreel.Log) -> None:
+def test_topics_have_aliases_without_quotes(log: logreel.Log) -> None:
     assert [alias(t) for t in ("sensor_accel[1]", "/imu/data", "~text", "/3d", "//", "a.b c")] == [
         "sensor_accel_1", "imu_data", "_text", "_3d", "_", "a_b_c"
     ]  # fmt: skip
@@ -221,7 +221,7 @@ def test_names_of_tables(log: logreel.Log) -> None:
             logreel.sql(query, raw)
 
 
-def test_names_of_columns() -> None:
+def test_equal_column_names_get_numbers() -> None:
     raw = one_topic("uint8_t X;uint8_t x;uint8_t time;uint8_t log;", [struct.pack("<Q4B", 5, 1, 2, 3, 4)])
     (row,) = logreel.sql("SELECT X, x_2, time_2, log_2, log, 5 AS a, 6 AS a FROM t", raw).to_pylist()
     assert row == {"X": 1, "x_2": 2, "time_2": 3, "log_2": 4, "log": "<bytes>", "a": 5, "a_2": 6}
@@ -244,7 +244,7 @@ def test_the_catalogue_lists_logs_and_channels(log: logreel.Log) -> None:
     assert "voltage_v" in logreel.sql("DESCRIBE battery_status", log)["column_name"].to_pylist()
 
 
-def test_two_tables_in_one_query(log: logreel.Log, bag: logreel.Log) -> None:
+def test_queries_can_join_tables(log: logreel.Log, bag: logreel.Log) -> None:
     (row,) = logreel.sql("SELECT count(*) AS n FROM sensor_gps JOIN battery_status ON true", log).to_pylist()
     assert row["n"] == len(log["sensor_gps"]) * len(log["battery_status"])
     tables = " UNION ALL ".join(f"SELECT log FROM {name}" for name in ("odom", "tf", "imu"))
@@ -335,7 +335,7 @@ def test_a_query_needs_a_log() -> None:
         logreel.sql("SELECT 1")
 
 
-def test_results_come_in_batches(log: logreel.Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_returned_in_batches(log: logreel.Log, monkeypatch: pytest.MonkeyPatch) -> None:
     with module.answer("SELECT i FROM range(200000) AS t(i)", [log]) as (schema, batches):
         assert schema.names == ["i"]
         sizes = [batch.num_rows for batch in batches]

@@ -1,4 +1,4 @@
-"""Statistics against plain Python."""
+"""Statistics compared with plain Python."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_list_of_gaps_is_bounded() -> None:
     assert list(one.gaps) == sorted(one.gaps, key=lambda gap: gap.start_ns)
 
 
-def test_order_and_duplicates() -> None:
+def test_messages_out_of_order_and_equal_times_are_counted() -> None:
     (one,) = logreel.stats(ticks([1000, 3000, 2000, 3000, 4000]))
     assert (one.out_of_order, one.duplicates) == (1, 1)
 
@@ -100,7 +100,7 @@ def test_infinities_are_json_strings() -> None:
     json.dumps(data, allow_nan=False)
 
 
-def test_all_channels_with_messages_are_there() -> None:
+def test_stats_has_all_channels_with_messages() -> None:
     log = logreel.open(short_flight())
     assert [one.topic for one in logreel.stats(log)] == [ch.topic for ch in log.match(None) if len(ch)]
     assert [one.topic for one in logreel.stats(log, "sensor_accel*")] == ["sensor_accel", "sensor_accel[1]"]

@@ -1,4 +1,4 @@
-"""Attachments as files, whatever they are called."""
+"""Attachments extracted to files, with any names."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_hostile_names_stay_in_the_folder(tmp_path: Path) -> None:
         assert Path(path).read_bytes() == name.encode()
 
 
-def test_one_alone_gets_the_same_name_as_among_all(tmp_path: Path) -> None:
+def test_a_single_attachment_gets_the_same_name_as_among_all(tmp_path: Path) -> None:
     names = ["a/b.txt", "a.b.txt"]
     every = extract(map(attachment, names), tmp_path / "all")
     one = extract([attachment(names[1])], tmp_path / "one", all_names=names)
     assert os.path.basename(one[names[1]]) == os.path.basename(every[names[1]])
 
 
-def test_nothing_is_overwritten_unless_told(tmp_path: Path) -> None:
+def test_existing_files_are_replaced_only_with_force(tmp_path: Path) -> None:
     extract([attachment("a.txt")], tmp_path)
     with pytest.raises(LogError, match="exists already"):
         extract([attachment("a.txt")], tmp_path)

@@ -1,4 +1,4 @@
-"""Clouds and scans as PLY, read back by a reader of a few lines."""
+"""Point clouds and scans as PLY, read back by a small reader."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_coordinates_stay_double_where_the_log_has_doubles() -> None:
     assert found["x"] == ("double", [5_580_123.456])
 
 
-def test_big_endian_values_are_turned() -> None:
+def test_big_endian_values_are_converted() -> None:
     found = written({"x": np.array([1.5], ">f4"), "n": np.array([258], ">u2")})
     assert (found["x"], found["n"]) == (("float", [1.5]), ("ushort", [258]))
 
@@ -104,7 +104,7 @@ def test_packed_colours_are_unpacked(kind: str) -> None:
     assert "rgb" in written({"x": f4(1), "rgb": np.array([1.0])})
 
 
-def test_several_values_of_a_name_are_properties_of_their_own() -> None:
+def test_several_values_of_a_name_become_separate_properties() -> None:
     found = written({"x": f4(1, 2), "d": np.array([[1, 2, 3], [4, 5, 6]], np.uint8)})
     assert [found[f"d_{i}"][1] for i in range(3)] == [[1, 4], [2, 5], [3, 6]]
 
@@ -119,7 +119,7 @@ def test_names_out_of_a_log_cannot_break_the_header() -> None:
     assert len(comments[2]) < 220
 
 
-def test_clouds_that_cannot_be() -> None:
+def test_clouds_without_coordinates_or_with_too_many_values_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="no coordinates"):
         write(Points(5, "", {"range": f4(1)}))
     with pytest.raises(UnsupportedError, match="no coordinates"):
@@ -149,7 +149,7 @@ def test_scans_are_clouds(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-def test_clouds_that_lie_are_written_as_far_as_they_go(tmp_path: Path) -> None:
+def test_truncated_clouds_keep_their_complete_points(tmp_path: Path) -> None:
     rows = points((1, 2, 3, 4), (5, 6, 7, 8))
     ch = channel(
         "sensor_msgs/PointCloud2",
@@ -192,7 +192,7 @@ def test_a_lens_may_make_clouds_of_several_messages(tmp_path: Path, monkeypatch:
     assert calls[-1] == (5, 5)
 
 
-def test_the_verb(tmp_path: Path, run: Run) -> None:
+def test_convert_writes_clouds_and_names_channels_with_clouds(tmp_path: Path, run: Run) -> None:
     (tmp_path / "a.bag").write_bytes(drive(1))
     done = run("convert", tmp_path / "a.bag", f"{tmp_path}/x.ply/", "-t", "/sc*", "-E", "+0.25s")
     assert done.code == 0
@@ -203,7 +203,7 @@ def test_the_verb(tmp_path: Path, run: Run) -> None:
     assert "none of the channels chosen holds points or scans; these do: '/scan'" in done.err
 
 
-def test_a_real_scanner(shared: Path, tmp_path: Path) -> None:
+def test_ranges_of_a_real_scanner_match_its_points(shared: Path, tmp_path: Path) -> None:
     path = shared / "data" / "rosbag" / "v12_real_laser_scan_2010.bag"
     if not path.exists():
         pytest.skip("no real scans among the samples")

@@ -1,4 +1,4 @@
-"""One table of several channels, long or aligned, in every form that can hold it."""
+"""One table of several channels, long or aligned, in every format."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def long_rows(log: logreel.Log, topics: list[str]) -> dict[tuple[str, str], list
 
 
 def value_of(value: float | None, text: str | None) -> Any:
-    """What stands in a row of a long table."""
+    """Return the value in a row of a long table."""
     if value is None:
         return text
     return int(text) if text is not None else value
@@ -107,7 +107,7 @@ def test_integers_keep_their_digits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options", [{"layout": "long"}, {"align": "nearest", "rate": "3Hz", "tolerance": "20ms"}]
 )
-def test_every_form_holds_the_same(options: dict[str, str], tmp_path: Path) -> None:
+def test_all_formats_hold_the_same_rows(options: dict[str, str], tmp_path: Path) -> None:
     log = logreel.open(short_flight())
     done = {
         suffix: logreel.convert(
@@ -162,7 +162,9 @@ def test_an_aligned_table_is_that_of_align(tmp_path: Path) -> None:
         ("x.csv", {"layout": "long", "utc": True}, "does not tell"),
     ],
 )
-def test_what_cannot_be_combined(tmp_path: Path, name: str, options: dict[str, Any], words: str) -> None:
+def test_options_that_cannot_be_combined_raise_usage_errors(
+    tmp_path: Path, name: str, options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(UsageError, match=words):
         logreel.convert(tiny(), f"{tmp_path}/{name}", **options)
     assert not list(tmp_path.iterdir())
@@ -216,7 +218,7 @@ def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_a_table_says_where_it_comes_from(suffix: str, tmp_path: Path) -> None:
+def test_a_table_has_its_source_as_metadata(suffix: str, tmp_path: Path) -> None:
     log = logreel.open(drive())
     path = tmp_path / f"x{suffix}"
     logreel.convert(log, path, topics="/imu")

@@ -1,4 +1,4 @@
-"""Pictures out of a log: encoded ones byte for byte, raw ones as PNG, judged by a decoder of a few lines."""
+"""Pictures as files: encoded ones byte for byte, raw ones as PNG, read back by a small decoder."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_png_is_without_loss(shape: tuple[int, ...], kind: Any) -> None:
         (Picture(0, memoryview(GREY.replace(b"\0\x60\0\x80", b"\0\0\0\x80")), "jpeg"), "no pixels"),
     ],
 )
-def test_pictures_that_cannot_be(picture: Picture, why: str) -> None:
+def test_invalid_pictures_raise_an_error(picture: Picture, why: str) -> None:
     with pytest.raises(UnsupportedError, match=why):
         write(picture)
 
@@ -151,7 +151,7 @@ def test_every_cut_of_an_encoded_picture_is_noticed(data: bytes, suffix: str) ->
 
 
 @pytest.mark.parametrize("data", [GREY, DOT])
-def test_no_bytes_do_harm(data: bytes) -> None:
+def test_damaged_pictures_are_refused_or_written_unchanged(data: bytes) -> None:
     rng = random.Random(5)
     for _ in range(500):
         broken = bytearray(data)
@@ -183,7 +183,7 @@ def test_pictures_are_written_byte_for_byte(tmp_path: Path) -> None:
     assert (told["file"], told["rows"]) == ("camera.compressed", len(want))
 
 
-def test_an_interval_of_pictures(tmp_path: Path) -> None:
+def test_only_pictures_of_the_interval_are_written(tmp_path: Path) -> None:
     log = logreel.open(drive(2))
     times = log["/camera/compressed"].times.tolist()
     done = logreel.convert(log, f"{tmp_path}/x.jpg/", start=times[2], end=times[5])
@@ -194,7 +194,7 @@ def test_an_interval_of_pictures(tmp_path: Path) -> None:
     assert files(tmp_path / "y.jpg") == ["manifest.json"]
 
 
-def test_equal_times_and_times_before_zero_have_names_of_their_own(tmp_path: Path) -> None:
+def test_equal_times_and_times_before_zero_get_different_names(tmp_path: Path) -> None:
     log = compressed(*[GREY] * 5)
     log["/x"].log.index.times = lambda channel: np.array([7, 7, -3, 7, 8], np.int64)  # type: ignore[method-assign]
     logreel.convert(log, f"{tmp_path}/x.jpg/")
@@ -233,7 +233,7 @@ def test_damaged_messages_do_not_stop_the_others(tmp_path: Path) -> None:
     assert pixels((tmp_path / "x.jpg" / "x" / "0000000002000000000.png").read_bytes()).tolist() == [[2]]
 
 
-def test_the_verb_tells_what_it_left_out(tmp_path: Path, run: Run) -> None:
+def test_the_verb_reports_skipped_pictures(tmp_path: Path, run: Run) -> None:
     data = bytearray(drive(2))
     at = data.index(b"\xff\xd8\xff\xe0")
     data[at + 3] = 0
@@ -266,7 +266,7 @@ def test_wrong_options_raise_usage_errors(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_of_pictures_are_replaced_only_when_told(tmp_path: Path) -> None:
+def test_folders_of_pictures_are_replaced_only_with_force(tmp_path: Path) -> None:
     log = logreel.open(drive(1))
     logreel.convert(log, f"{tmp_path}/x.jpg/")
     with pytest.raises(LogError, match="exists already"):

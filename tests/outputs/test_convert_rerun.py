@@ -1,4 +1,4 @@
-"""Recordings of Rerun: what its own reader finds in them is what the log holds."""
+"""Rerun recordings, read by Rerun's own reader, have the content of the log."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bag() -> bytes:
 
 
 def first(values: list[list[Any]]) -> list[Any]:
-    """Of components that are one value a row."""
+    """Return the only value of each row."""
     assert all(len(row) == 1 for row in values)
     return [row[0] for row in values]
 
@@ -79,7 +79,7 @@ def test_every_number_of_a_flight_is_a_curve(tmp_path: Path) -> None:
     }
 
 
-def test_wall_clock_times(tmp_path: Path) -> None:
+def test_utc_converts_times(tmp_path: Path) -> None:
     log = logreel.open(short_flight())
     found, _ = written(log, tmp_path, utc=True)
     entity, shift = found["/battery_status/voltage_v"], log.utc_offset
@@ -123,7 +123,7 @@ def test_frames_keep_their_names(tmp_path: Path) -> None:
     assert set(first(found["/scan"].values["CoordinateFrame:frame"])) == {"base_scan"}
 
 
-def test_scans_pictures_and_lines(tmp_path: Path) -> None:
+def test_scans_pictures_and_text_become_archetypes(tmp_path: Path) -> None:
     log = logreel.open(bag())
     found, done = written(log, tmp_path)
     (clouds,) = readers(log["/scan"], "clouds")
@@ -162,14 +162,14 @@ def test_actors_are_boxes(tmp_path: Path) -> None:
     assert not away[~told].max(initial=0) > 1e-3
 
 
-def test_a_turned_box_has_its_middle_where_it_belongs(tmp_path: Path) -> None:
+def test_the_centre_of_a_rotated_box_is_rotated(tmp_path: Path) -> None:
     from logreel.outputs.rerun.archetypes import _rotated
 
     quarter = np.array([[0, 0, np.sqrt(0.5), np.sqrt(0.5)]])
     np.testing.assert_allclose(_rotated(np.array([[1.0, 2, 3]]), quarter), [[-2, 1, 3]], atol=1e-12)
 
 
-def test_a_log_without_frames_lies_at_its_paths(tmp_path: Path) -> None:
+def test_a_log_without_frames_is_placed_by_entity_paths(tmp_path: Path) -> None:
     log = logreel.open(tour(0.5))
     found, done = written(log, tmp_path)
     assert done.skipped == ()
@@ -181,7 +181,7 @@ def test_a_log_without_frames_lies_at_its_paths(tmp_path: Path) -> None:
     assert {"/ImageM/0", "/ImageM/1", "/LaserRange2DDataM/front", "/GPSDataM"} <= set(found)
 
 
-def test_raw_pictures(tmp_path: Path) -> None:
+def test_raw_pictures_become_images(tmp_path: Path) -> None:
     def image(encoding: str, *data: bytes) -> tuple[Entity, logreel.Converted]:
         told = {"encoding": encoding, "width": 2, "height": 1}
         return one(tmp_path, "sensor_msgs/Image", *({**told, "step": len(d), "data": d} for d in data))
@@ -206,7 +206,7 @@ def test_raw_pictures(tmp_path: Path) -> None:
         image("rgb8", b"abc")
 
 
-def test_packets_of_a_video_and_pictures_of_other_kinds(tmp_path: Path) -> None:
+def test_video_packets_and_pictures_of_one_channel_are_separated(tmp_path: Path) -> None:
     key, other = b"\0\0\0\1\x65key", b"\0\0\0\1\x41other"
     dot = png(np.zeros((2, 3), np.uint8))
     rows = [("h264", key), ("h264", other), ("png", dot), ("h264", other), ("jpeg", b"\xff\xd8\xff")]
@@ -218,7 +218,7 @@ def test_packets_of_a_video_and_pictures_of_other_kinds(tmp_path: Path) -> None:
     assert done.skipped == ("1 picture of '/x' left out: its JPEG is broken or cut off",)
 
 
-def test_clouds_with_colours(tmp_path: Path) -> None:
+def test_clouds_keep_their_colours(tmp_path: Path) -> None:
     fields = [
         {"name": n, "offset": 4 * i, "datatype": 7, "count": 1} for i, n in enumerate(("x", "y", "z", "rgb"))
     ]
@@ -233,7 +233,7 @@ def test_clouds_with_colours(tmp_path: Path) -> None:
     assert done.skipped == ("1 cloud of '/x' not whole: it lacks 8 of its points",)
 
 
-def test_poses_by_the_list_and_joints(tmp_path: Path) -> None:
+def test_pose_arrays_become_points_and_joints_become_scalars(tmp_path: Path) -> None:
     poses = [{"position": {"x": float(i), "y": 0.0, "z": 0.0}} for i in range(3)]
     entity, _ = one(tmp_path, "geometry_msgs/PoseArray", {"poses": poses}, {"poses": poses[:1]})
     assert entity.values["Points3D:positions"] == [[[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 0, 0]]]
@@ -244,7 +244,7 @@ def test_poses_by_the_list_and_joints(tmp_path: Path) -> None:
     assert not any(path.endswith("effort") for path in found)
 
 
-def test_an_interval_in_many_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_is_sent_in_several_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scene, "ROWS", 7)
     log = logreel.open(bag())
     start, end = log["/odom"].times[[20, 90]].tolist()
@@ -257,7 +257,7 @@ def test_an_interval_in_many_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             assert start <= min(entity.times) <= max(entity.times) < end, path
 
 
-def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+def test_skipped_content_is_reported(tmp_path: Path) -> None:
     log = channel("std_msgs/String", {"data": "x"}).log
     _, done = written(log, tmp_path)
     assert (done.rows, done.skipped) == (0, ())
@@ -277,7 +277,7 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "y.rrd").exists()
 
 
-def test_odd_names_and_times(tmp_path: Path) -> None:
+def test_unusual_names_and_times_are_written(tmp_path: Path) -> None:
     out = Builder().flags().format("g:uint64_t timestamp;float y;bool[2] on;uint8_t[65] many;")
     out.subscribe("g", 0).data(0, struct.pack("<Qf2?65B", 5, float("nan"), True, False, *bytes(65)))
     log = logreel.open(out.text(6, 9, "hello").bytes())
@@ -291,7 +291,7 @@ def test_odd_names_and_times(tmp_path: Path) -> None:
     assert on.values["Scalars:scalars"] == [[1.0, 0.0]]
 
 
-def test_the_verb(tmp_path: Path, run: Run) -> None:
+def test_convert_writes_the_chosen_topics(tmp_path: Path, run: Run) -> None:
     (tmp_path / "a.bag").write_bytes(bag())
     done = run("convert", tmp_path / "a.bag", tmp_path / "x.rrd", "-t", "/imu", "-t", "/gps/*")
     assert done.code == 0, done.err
@@ -303,16 +303,14 @@ def test_the_verb(tmp_path: Path, run: Run) -> None:
         logreel.convert(bag(), f"{tmp_path}/y.rrd/")
 
 
-def test_without_rerun_people_are_told_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_rerun_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rerun", None)
     with pytest.raises(MissingDependencyError, match=r"this needs rerun-sdk: pip install 'logreel\[rerun\]'"):
         logreel.convert(short_flight(), tmp_path / "x.rrd")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_written_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_recording_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise RuntimeError("disk full")
 
@@ -331,7 +329,7 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
     assert calls == sorted(calls)
 
 
-def test_scans_that_saw_nothing(tmp_path: Path) -> None:
+def test_scans_without_valid_ranges_have_no_points(tmp_path: Path) -> None:
     told = {"angle_increment": 0.1, "range_min": 1.0, "range_max": 2.0}
     entity, done = one(tmp_path, "sensor_msgs/LaserScan", {**told, "ranges": []}, {**told, "ranges": [9.0]})
     assert entity.values["Points3D:positions"] == [[], []]

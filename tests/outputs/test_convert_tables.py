@@ -1,4 +1,4 @@
-"""Every output holds exactly what ``Channel.to_arrow`` gives."""
+"""Every table output equals ``Channel.to_arrow``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions as KML, GPX and GeoJSON: all three tell the same, which is what the log holds."""
+"""Tracks as KML, GPX and GeoJSON have the positions of the log."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def fixes(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_tracks_of_a_flight(tmp_path: Path, suffix: str) -> None:
+def test_the_tracks_of_a_flight_have_all_positions(tmp_path: Path, suffix: str) -> None:
     log = logreel.open(short_flight())
     found, done = written(log, tmp_path, suffix)
     assert list(found) == [one.topic for one in done.channels] == ["sensor_gps", "vehicle_global_position"]
@@ -159,7 +159,7 @@ def test_the_tracks_of_a_flight(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_bag_and_an_interval_of_it(tmp_path: Path, suffix: str) -> None:
+def test_an_interval_limits_the_track(tmp_path: Path, suffix: str) -> None:
     log = logreel.open(drive(6))
     found, done = written(log, tmp_path, suffix)
     assert list(found) == ["/gps/fix"]
@@ -194,7 +194,7 @@ def test_without_utc_there_are_no_times(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_is_no_position_is_left_out_and_counted(tmp_path: Path, suffix: str) -> None:
+def test_invalid_positions_are_left_out_and_counted(tmp_path: Path, suffix: str) -> None:
     nan, inf = float("nan"), float("inf")
     rows = [(0, 0, 1), (nan, 1, 1), (1, inf, 1), (91, 1, 1), (1, -181, 1), (1, 1, 1), (90, 180, 1), (2, 2, 2)]
     found, done = written(fixes(*rows, status=(0,) * 7 + (-1,)), tmp_path, suffix)
@@ -214,7 +214,7 @@ def test_what_is_no_position_is_left_out_and_counted(tmp_path: Path, suffix: str
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_tracks_are_cut_where_nothing_came(tmp_path: Path, suffix: str) -> None:
+def test_tracks_are_cut_at_gaps(tmp_path: Path, suffix: str) -> None:
     # Without those that have no fix there are 11 s between the second and the third.
     rows = [(1, i, 5) for i in range(1, 20)]
     log = fixes(*rows, status=(0, 0, *[-1] * 10, 0))
@@ -237,7 +237,7 @@ def test_a_part_may_be_one_position(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_altitudes_that_are_missing(tmp_path: Path, suffix: str) -> None:
+def test_missing_altitudes_are_left_out(tmp_path: Path, suffix: str) -> None:
     nan = float("nan")
     found, _ = written(fixes((1, 2, nan), (1, 3, nan)), tmp_path, suffix)
     assert [row[2] for row in found["/x"][0]] == [None, None]
@@ -262,7 +262,7 @@ def test_one_position_is_a_point(tmp_path: Path) -> None:
     assert b"<Point><altitudeMode>absolute</altitudeMode><coordinates>\n8,48,7\n" in name.read_bytes()
 
 
-def test_what_is_no_position_is_none_for_foxglove_either(tmp_path: Path) -> None:
+def test_invalid_positions_are_left_out_for_foxglove(tmp_path: Path) -> None:
     """One rule for tracks and for the LocationFix of an MCAP."""
     rows = [(48.0, 8.0, 3), (0.0, 0.0, 3), (91.0, 8.0, 3), (48.5, 8.5, 0), (float("nan"), 8.0, 3)]
     out = Builder(1).flags().format("g:uint64_t timestamp;double lat;double lon;uint8_t fix_type;")
@@ -277,7 +277,7 @@ def test_what_is_no_position_is_none_for_foxglove_either(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_positions_come_by_time(tmp_path: Path, suffix: str) -> None:
+def test_positions_are_sorted_by_time(tmp_path: Path, suffix: str) -> None:
     log = fixes((1, 1, 0), (1, 2, 0), (1, 3, 0))
     log.index.times = lambda channel: np.array([5, 3, 4], np.int64) * S  # type: ignore[method-assign]
     found, _ = written(log, tmp_path, suffix)
@@ -285,7 +285,7 @@ def test_positions_come_by_time(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_absurd_times_do_no_harm(tmp_path: Path, suffix: str) -> None:
+def test_extreme_times_do_not_overflow(tmp_path: Path, suffix: str) -> None:
     log = fixes((1, 1, 0), (1, 2, 0), (1, 3, 0))
     ends = [-(1 << 63), 0, (1 << 63) - 1]
     log.index.times = lambda channel: np.array(ends, np.int64)  # type: ignore[method-assign]
@@ -314,7 +314,7 @@ def test_a_nan_that_complains_is_left_out(tmp_path: Path) -> None:
     assert done.notes[0] == "1 position of 'g' left out: not a number"
 
 
-def test_text_and_numbers() -> None:
+def test_text_is_escaped_and_numbers_have_no_exponent() -> None:
     assert (
         xml_text('a<b>&"\x00\x1b\ud800\uffff\n\U0001f600')
         == "a&lt;b&gt;&amp;&quot;\ufffd\ufffd\ufffd\ufffd\n\U0001f600"
@@ -325,7 +325,7 @@ def test_text_and_numbers() -> None:
     assert metres(1e20) == "100000000000000000000"
 
 
-def test_a_log_without_positions_says_so(tmp_path: Path) -> None:
+def test_a_log_without_positions_raises_an_error(tmp_path: Path) -> None:
     log = logreel.open(drive(1))
     with pytest.raises(
         LogError, match="none of the channels chosen holds latitude and longitude; these do: '/gps/fix'"
@@ -346,7 +346,7 @@ def test_nothing_in_an_interval_is_a_file_without_tracks(tmp_path: Path, suffix:
     assert done.channels[0].file is None
 
 
-def test_the_verb(tmp_path: Path, run: Run) -> None:
+def test_convert_reports_written_and_skipped_positions(tmp_path: Path, run: Run) -> None:
     (tmp_path / "a.bag").write_bytes(drive(3))
     done = run("convert", tmp_path / "a.bag", tmp_path / "x.gpx")
     assert (done.code, done.err) == (0, f"logreel: wrote 3 positions of 1 channel to {tmp_path}/x.gpx\n")
@@ -378,7 +378,9 @@ def test_the_verb(tmp_path: Path, run: Run) -> None:
         ),
     ],
 )
-def test_real_flights(shared: Path, tmp_path: Path, name: str, counts: dict[str, int]) -> None:
+def test_tracks_of_real_flights_equal_their_positions(
+    shared: Path, tmp_path: Path, name: str, counts: dict[str, int]
+) -> None:
     path = shared / "data" / "ulog" / f"{name}.ulg"
     if not path.exists():
         pytest.skip("no such flight among the samples")

@@ -1,4 +1,4 @@
-"""Videos: what av reads back is what the log holds, byte for byte where it is encoded, at the same times."""
+"""Videos read by av have the pictures of the log at their times, byte for byte if encoded."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_jpegs_are_not_encoded_again(tmp_path: Path) -> None:
         assert file.metadata["creation_time"].startswith("2025-05-17T08:22:20")
 
 
-def test_an_interval(tmp_path: Path) -> None:
+def test_only_pictures_of_the_interval_are_in_the_video(tmp_path: Path) -> None:
     log = logreel.open(drive(2))
     times = log["/camera/compressed"].times.tolist()
     done = logreel.convert(log, tmp_path / "x.mp4", start=times[2], end=times[5])
@@ -119,7 +119,7 @@ def test_broken_pictures_and_others_are_left_out(tmp_path: Path) -> None:
     assert why.endswith("it is mjpeg of 64 × 16 pixels, but the first one is mjpeg of 32 × 16 pixels")
 
 
-def test_nothing_to_show_is_no_file(tmp_path: Path) -> None:
+def test_no_valid_picture_leaves_no_file(tmp_path: Path) -> None:
     for name in ("x.mp4", "x.mp4/"):
         with pytest.raises(
             LogError, match="nothing could be written: 1 picture of '/x' left out: it is empty"
@@ -128,7 +128,7 @@ def test_nothing_to_show_is_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_verb_tells_what_it_left_out(tmp_path: Path, run: Run) -> None:
+def test_the_verb_reports_skipped_pictures(tmp_path: Path, run: Run) -> None:
     data = bytearray(drive(2))
     data[data.index(b"\xff\xd8\xff\xe0") + 3] = 0
     (tmp_path / "a.bag").write_bytes(data)
@@ -215,7 +215,7 @@ def test_packets_of_a_video_begin_with_a_key_frame(tmp_path: Path, kind: str, co
         ((-7, 1493), (0, 0.000002), 0),
     ],
 )
-def test_times_that_do_not_rise(
+def test_pictures_with_decreasing_times_are_shown_in_order(
     tmp_path: Path, times: tuple[int, ...], shown: tuple[float, ...], jumps: int
 ) -> None:
     done = logreel.convert(at(compressed(*map(grey, range(len(times)))), *times), tmp_path / "x.mp4")
@@ -232,7 +232,7 @@ def test_one_picture_is_shown(tmp_path: Path) -> None:
     assert len(pictures(tmp_path / "x.mp4")) == 1
 
 
-def test_long_logs_count_coarser(tmp_path: Path) -> None:
+def test_long_logs_have_a_coarser_time_base(tmp_path: Path) -> None:
     log = compressed(grey(1), grey(2), grey(3))
     log._scan.end = 3600 * S
     logreel.convert(at(log, 0, 3_000_000 * 1000, 3599 * S), tmp_path / "x.mp4")
@@ -241,7 +241,7 @@ def test_long_logs_count_coarser(tmp_path: Path) -> None:
         assert file.streams.video[0].time_base == Fraction(1, 90_000)
 
 
-def test_without_av_people_are_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_av_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(MissingDependencyError, match=r"this needs av: pip install 'logreel\[video\]'"):
         logreel.convert(compressed(grey(1)), tmp_path / "x.mp4")
@@ -256,7 +256,7 @@ def test_progress_reaches_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [grey(1), png(np.zeros((3, 2), np.uint8))])
-def test_no_bytes_do_harm(tmp_path: Path, data: bytes) -> None:
+def test_damaged_pictures_still_give_a_complete_video(tmp_path: Path, data: bytes) -> None:
     rng = np.random.default_rng(5)
     for _ in range(60):
         broken = bytearray(data)
@@ -270,7 +270,7 @@ def test_no_bytes_do_harm(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("wide", "high"), [(1, 1), (3, 1), (1, 9)])
-def test_small_pictures(tmp_path: Path, wide: int, high: int) -> None:
+def test_odd_sizes_are_padded(tmp_path: Path, wide: int, high: int) -> None:
     logreel.convert(raw("mono8", wide, high, bytes([77]) * wide * high), tmp_path / "x.mp4")
     ((_, image),) = pictures(tmp_path / "x.mp4")
     assert image.shape == (high + high % 2, wide + wide % 2, 3)

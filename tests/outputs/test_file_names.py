@@ -1,4 +1,4 @@
-"""File names from hostile names."""
+"""Safe file names for names with any characters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_hostile_topics_stay_safe_and_distinct(suffix: str) -> None:
     assert not stems & {"con", "nul", "aux", "com1", "manifest"}
 
 
-def test_names_that_look_like_made_ones_stay_distinct() -> None:
+def test_names_that_look_like_generated_ones_stay_distinct() -> None:
     first = file_names(["a/b", "a.b"])
     again = file_names(["a/b", "a.b", *first.values()])
     assert len({name.casefold() for name in again.values()}) == 4

@@ -1,4 +1,4 @@
-"""Times in MCAPs for other tools: whose clock they are of, and what ``timestamp`` tells; read by other libraries."""
+"""Times in MCAPs for other tools: their clock, and the field ``timestamp``; read by other libraries."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def flight(path: Path) -> Path:
     return path
 
 
-def test_times_are_utc_where_the_log_tells_it(tmp_path: Path) -> None:
+def test_times_are_utc_if_the_offset_is_known(tmp_path: Path) -> None:
     source = logreel.open(flight(tmp_path / "a.ulg"))
     offset = source.utc_offset
     assert offset is not None
@@ -231,7 +231,7 @@ def test_the_clock_of_the_log_can_be_kept(tmp_path: Path, options: dict[str, Any
     assert (again.epoch, again.utc_offset) == (source.epoch, source.utc_offset)
 
 
-def test_a_clock_that_is_not_known_is_not_made_up(tmp_path: Path) -> None:
+def test_unknown_utc_keeps_the_clock_of_the_log(tmp_path: Path) -> None:
     log = Flight(start_us=1_000_000).flags().format("g:uint64_t timestamp;double lat;double lon;")
     (tmp_path / "a.ulg").write_bytes(
         log.subscribe("g", 0).data(0, struct.pack("<Qdd", 5_000_000, 50, 7)).bytes()
@@ -244,7 +244,7 @@ def test_a_clock_that_is_not_known_is_not_made_up(tmp_path: Path) -> None:
     assert not (tmp_path / "b.mcap").exists()
 
 
-def test_clocks_that_there_are_not_are_refused(tmp_path: Path) -> None:
+def test_unknown_clocks_are_refused(tmp_path: Path) -> None:
     path = flight(tmp_path / "a.ulg")
     with pytest.raises(logreel.UsageError, match="'utc' or 'log'"):
         logreel.convert(path, tmp_path / "b.mcap", clock="sensor_gps")
@@ -257,7 +257,7 @@ def test_clocks_that_there_are_not_are_refused(tmp_path: Path) -> None:
 
 
 def test_stamps_of_the_wall_clock_stay_where_the_log_counts_from_its_start(tmp_path: Path) -> None:
-    """Stamps of the clock of the log go with it."""
+    """Stamps in the clock of the log are shifted with it."""
     text = f"{HEADER}float64 latitude\nfloat64 longitude\n{STD}"
     offset = LOGGED - 500 * NS
     out = McapBuilder()
@@ -370,7 +370,7 @@ def test_a_log_on_utc_is_one_of_unix_time(tmp_path: Path, suffix: str) -> None:
 
 @needs_clock
 @pytest.mark.parametrize("suffix", [".ulg", ".vel", ".rec", ".bag", ".bddf"])
-def test_a_log_comes_back_from_utc_on_its_own_clock(tmp_path: Path, suffix: str) -> None:
+def test_converting_back_restores_the_clock_of_the_log(tmp_path: Path, suffix: str) -> None:
     path = sample(tmp_path, suffix)
     source = logreel.open(path)
     logreel.convert(path, tmp_path / "a.mcap", raw=True, clock="utc")

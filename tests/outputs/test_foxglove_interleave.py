@@ -1,4 +1,4 @@
-"""Messages with what they mean between them, judged by what the encoders give of whole channels."""
+"""Interleaved messages equal the output of the encoders for whole channels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = tuple[int, int, bytes]
 
 
 def rows_of(mixed: Interleaving, part: Part) -> tuple[list[Row], dict[str, list[int]]]:
-    """Time, channel and payload of each message as they come, and what lies beside them."""
+    """Return time, channel and payload of each message in order, and the side columns."""
     rows, beside = list[Row](), defaultdict[str, list[int]](list)
     for batch in mixed.batches(part):
         payloads = batch.payloads.in_one()
@@ -36,7 +36,7 @@ def rows_of(mixed: Interleaving, part: Part) -> tuple[list[Row], dict[str, list[
 
 
 def due(mixed: Interleaving, part: Part) -> dict[int, list[Row]]:
-    """By channel what is due, through columns and all at once."""
+    """Return the expected messages by channel, encoded through columns at once."""
     numbers = {ch.topic: ch.number for ch in part.channels}
     kept = [topic for topic, n in numbers.items() if n not in mixed.instead]
     found = defaultdict[int, list[Row]](list)
@@ -68,7 +68,9 @@ def check(path: Path) -> tuple[Interleaving, dict[str, list[int]]]:
 
 @pytest.mark.parametrize("suffix", SAMPLES)
 @pytest.mark.parametrize("window", [1 << 14, 16 << 20])
-def test_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, window: int) -> None:
+def test_interleaved_samples_equal_the_expected_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, window: int
+) -> None:
     monkeypatch.setattr(interleave, "WINDOW", window)
     monkeypatch.setattr(streams, "BYTES", max(2000, window >> 3))
     mixed, _ = check(sample(tmp_path, suffix))
@@ -76,8 +78,10 @@ def test_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: s
     assert (len(straight) > 3) == (suffix == ".ulg")
 
 
-def test_messages_that_stay_beside_those_that_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without chunks messages of one size lie where they can be written straight; one channel tells of itself."""
+def test_unchanged_messages_are_mixed_with_translated_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of equal size in a file without chunks are written directly; one channel describes itself."""
     logreel.convert(sample(tmp_path, ".ulg"), tmp_path / "raw.mcap", raw=True)
     with (tmp_path / "raw.mcap").open("rb") as source, (tmp_path / "a.mcap").open("wb") as out:
         writer, ids = Writer(out, use_chunking=False), dict[int, int]()
@@ -107,7 +111,7 @@ def test_messages_that_stay_beside_those_that_do_not(tmp_path: Path, monkeypatch
         assert (published - time, sequence) == told
 
 
-def test_messages_out_of_order(tmp_path: Path) -> None:
+def test_messages_out_of_order_are_interleaved_by_time(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     from logreel.formats.ulog.sample.builder import Builder
 
@@ -122,7 +126,7 @@ def test_messages_out_of_order(tmp_path: Path) -> None:
     assert len(mixed.added) == 1
 
 
-def test_channels_that_turn_out_to_be_unusable(tmp_path: Path) -> None:
+def test_channels_that_cannot_be_encoded_are_skipped(tmp_path: Path) -> None:
     part = select_part(logreel.open(sample(tmp_path, ".ulg")))
     mixed = interleaved_channels(part.log, part.channels)
 
@@ -132,5 +136,5 @@ def test_channels_that_turn_out_to_be_unusable(tmp_path: Path) -> None:
     mixed.added[:] = [replace(one, fill=fail) for one in mixed.added]
     rows, _ = rows_of(mixed, part)
     assert {row[1] for row in rows} == {n for n in mixed.instead if part.count(n)}
-    assert mixed.told == [f"channel {one.topic!r} was left out: no use" for one in mixed.added]
+    assert mixed.skipped == [f"channel {one.topic!r} was left out: no use" for one in mixed.added]
     assert list(mixed.batches(select_part(part.log, start=1 << 62))) == []

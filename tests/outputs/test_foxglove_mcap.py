@@ -1,4 +1,4 @@
-"""MCAPs that other tools understand: read by the mcap library and its decoders, and by us."""
+"""MCAPs for other tools, read by the mcap library, its decoders, and logreel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ADDED = {
 
 
 def decoded(path: Path) -> dict[str, list[tuple[int, Any]]]:
-    """What the mcap library and its decoders read: times and messages by topic."""
+    """Return times and messages by topic, as read by the mcap library and its decoders."""
     factories = [mcap_ros1.DecoderFactory(), mcap_protobuf.DecoderFactory()]
     found: dict[str, list[tuple[int, Any]]] = {}
     with path.open("rb") as file:
@@ -80,7 +80,7 @@ def convert(source: Path | str, out: Path, **options: Any) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("suffix", SAMPLES)
-def test_others_read_every_sample(tmp_path: Path, suffix: str) -> None:
+def test_other_libraries_read_every_sample(tmp_path: Path, suffix: str) -> None:
     path, out = sample(tmp_path, suffix), tmp_path / "out.mcap"
     convert(path, out)
     source, log, theirs = logreel.open(path), logreel.open(out), decoded(out)
@@ -102,7 +102,7 @@ def test_others_read_every_sample(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".ulg", ".bag", ".bddf", ".vel", ".rec"])
-def test_real_logs(shared: Path, tmp_path: Path, suffix: str) -> None:
+def test_other_libraries_read_real_logs(shared: Path, tmp_path: Path, suffix: str) -> None:
     seen = 0
     for path in sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}"))):
         if path.stat().st_size > 300_000:
@@ -165,7 +165,7 @@ def test_bags_keep_their_messages(tmp_path: Path) -> None:
     assert library_rows((tmp_path / "c.mcap").read_bytes()) == library_rows(out.read_bytes())
 
 
-def test_what_was_transcoded_does_not_come_back(tmp_path: Path) -> None:
+def test_transcoded_messages_are_not_converted_back(tmp_path: Path) -> None:
     flight, out = sample(tmp_path, ".ulg"), tmp_path / "a.mcap"
     convert(flight, out)
     for options in ({}, {"strict": True}, {"topics": "sensor_*"}, {"topics": "*/LocationFix"}):
@@ -180,7 +180,7 @@ def test_what_was_transcoded_does_not_come_back(tmp_path: Path) -> None:
 
 
 def test_a_log_converted_byte_for_byte_is_translated_as_the_log_itself(tmp_path: Path) -> None:
-    """Text, parameters and dropouts too, which no file defines."""
+    """Includes text, parameters and dropouts, which no file defines."""
     flight = sample(tmp_path, ".ulg")
     convert(flight, tmp_path / "a.mcap")
     convert(flight, tmp_path / "raw.mcap", raw=True)
@@ -218,7 +218,7 @@ def test_types_that_foxglove_shows_are_known_by_their_whole_names(tmp_path: Path
     assert added == {"gps_common/NavSatFix/LocationFix", "gps_msgs/msg/NavSatFix/LocationFix"}
 
 
-def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_size_does_not_change_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for suffix in (".ulg", ".vel", ".bag"):
         path = sample(tmp_path, suffix)
         convert(path, tmp_path / "a.mcap")
@@ -232,7 +232,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert facts["chunks"] > 10
 
 
-def test_parts_of_a_log(tmp_path: Path) -> None:
+def test_topics_and_interval_select_messages(tmp_path: Path) -> None:
     path, out = sample(tmp_path, ".ulg"), tmp_path / "a.mcap"
     log = logreel.open(path)
     rows = convert(path, out, topics=["sensor_gps", "cpuload"], start="+1s", end="+2s")
@@ -244,7 +244,7 @@ def test_parts_of_a_log(tmp_path: Path) -> None:
     assert decoded(out) == {}
 
 
-def test_topics_that_are_taken(tmp_path: Path) -> None:
+def test_topics_in_use_get_a_number(tmp_path: Path) -> None:
     flight = Builder(start_us=1_000_000).flags().format("g:uint64_t timestamp;double lat;double lon;")
     flight.subscribe("g", 0).data(0, struct.pack("<Qdd", 0, 48, 8))
     (tmp_path / "a.ulg").write_bytes(flight.bytes())
@@ -258,7 +258,7 @@ def test_topics_that_are_taken(tmp_path: Path) -> None:
     assert {topic: len(found) for topic, found in decoded(tmp_path / "d.mcap").items()} == rows
 
 
-def test_messages_that_cannot_be_decoded_are_told(tmp_path: Path) -> None:
+def test_messages_that_cannot_be_decoded_are_reported(tmp_path: Path) -> None:
     flight = Builder(start_us=1_000_000).flags().format("g:uint64_t timestamp;float x;").subscribe("g", 0)
     (tmp_path / "b.ulg").write_bytes(flight.data(0, bytes(12)).bytes())
     convert(tmp_path / "b.ulg", tmp_path / "b.mcap", raw=True)
@@ -274,7 +274,7 @@ def test_messages_that_cannot_be_decoded_are_told(tmp_path: Path) -> None:
     assert not (tmp_path / "e.mcap").exists()
 
 
-def test_encodings_that_nobody_knows_stay(tmp_path: Path) -> None:
+def test_unknown_encodings_stay_unchanged(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.mcap") as w:
         w.write(w.add_channel("/x", logreel.Schema("a/B", "strange", "?")), 1, b"payload")
         fix = logreel.Schema(
@@ -294,7 +294,7 @@ def test_encodings_that_nobody_knows_stay(tmp_path: Path) -> None:
     assert found["/fix/LocationFix"][0][1].latitude == 50
 
 
-def test_numbers_beside_messages_are_told(tmp_path: Path) -> None:
+def test_lost_side_columns_are_reported(tmp_path: Path) -> None:
     path = sample(tmp_path, ".bddf")
     done = logreel.convert(path, tmp_path / "a.mcap", raw=True)
     assert done.skipped == ("pid, n of channel 'say' left out: these numbers lie beside its messages",)
@@ -308,7 +308,7 @@ def test_numbers_beside_messages_are_told(tmp_path: Path) -> None:
 
 
 def test_descriptors_that_are_known_are_added(tmp_path: Path) -> None:
-    """A walk has protobuf messages and no descriptors; others need them, and we tell them apart from logged ones."""
+    """The MCAP gets descriptors for protobuf messages of a BDDF file; logreel reads the original schema back."""
     (tmp_path / "a.bddf").write_bytes(bddf_walk())
     for raw in (True, False):
         done = logreel.convert(tmp_path / "a.bddf", tmp_path / "a.mcap", raw=raw, force=True)

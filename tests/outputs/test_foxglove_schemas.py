@@ -1,4 +1,4 @@
-"""Messages in Foxglove's schemas, judged by Foxglove's own library."""
+"""Messages in Foxglove's schemas, compared with Foxglove's own library."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def described(raw: bytes) -> dict[tuple[str, str], Any]:
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_schemas_are_those_of_foxglove(name: str) -> None:
-    """Newer releases may have further fields, which stay empty; none is another."""
+    """Newer releases may have additional fields, which stay empty; no field differs."""
     theirs = described(getattr(fox, name).get_schema().data)
     ours = described(descriptor_set(wellknown(name)))
     assert ours == {key: theirs.get(key) for key in ours}
@@ -149,7 +149,7 @@ def payloads(found: Encoded) -> list[bytes]:
 
 
 def made_of(ch: logreel.Channel) -> Iterator[Encoder]:
-    """What every lens gives, also where tools know the type itself."""
+    """Return the encoders for all lenses, also for types that tools know."""
     for lens in lenses(ch):
         meaning = message_for_lens(lens)
         if meaning is not None:
@@ -188,7 +188,7 @@ def bag(folder: Path, name: str, messages: list[Any], text: str = "") -> logreel
     return logreel.open(folder / "a.bag")["/x"]
 
 
-def test_raw_pictures(tmp_path: Path) -> None:
+def test_raw_pictures_are_little_endian_without_padding(tmp_path: Path) -> None:
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8)
     padded = b"".join(pixels[9 * r : 9 * r + 9].tobytes() + b"\0" for r in range(2))
     deep = np.arange(6, dtype=">u2").tobytes()
@@ -213,7 +213,7 @@ def test_raw_pictures(tmp_path: Path) -> None:
     assert [p.code for p in ch.log.problems] == ["picture"]
 
 
-def test_clouds(tmp_path: Path) -> None:
+def test_point_clouds_are_packed(tmp_path: Path) -> None:
     names = (("x", 0, 7), ("y", 4, 7), ("z", 8, 7), ("time", 16, 8), ("ring", 12, 2))
     fields = [{"name": n, "offset": o, "datatype": t, "count": 1} for n, o, t in names]
     points = b"".join(struct.pack("<fffB3xd", k, k + 1, k + 2, k, k / 2) for k in range(5))
@@ -288,7 +288,7 @@ def test_actors_are_a_scene() -> None:
     assert parsed("SceneUpdate", due.encode()).deletions[0].type == 1
 
 
-def test_scanners_of_koblenz() -> None:
+def test_koblenz_scans_equal_their_lens() -> None:
     log = logreel.open(SAMPLES[".vel"]())
     ranged = 0
     for ch in log.channels.values():

@@ -1,4 +1,4 @@
-"""Logs of several formats as one MCAP."""
+"""Logs of several formats merged into one MCAP."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def test_logs_of_all_formats_merge_by_their_dates(
         assert utc_times(both, topic) == sorted(utc_times(log, topic)), path.name
 
 
-def test_clocks_of_two_kinds_are_not_mixed_unasked(
-    logs_of_all_formats: dict[str, Path], tmp_path: Path
-) -> None:
+def test_clocks_of_two_kinds_need_align(logs_of_all_formats: dict[str, Path], tmp_path: Path) -> None:
     stripped = tmp_path / "flight.ulg"
     logreel.slice(logs_of_all_formats[".ulg"], stripped, topics="sensor_accel")
     raw = stripped.read_bytes().replace(b"logreel_utc_offset_ns", b"logreel_nothing_at_al")
@@ -90,7 +88,9 @@ def test_topics_prefixes_and_names_are_those_of_the_sources(
     assert not [topic for topic in logreel.open(out) if "odom" in topic]
 
 
-def test_what_cannot_hold_both_says_what_can(logs_of_all_formats: dict[str, Path], tmp_path: Path) -> None:
+def test_an_output_that_cannot_hold_both_names_one_that_can(
+    logs_of_all_formats: dict[str, Path], tmp_path: Path
+) -> None:
     with pytest.raises(logreel.UsageError, match="mcap"):
         logreel.merge(
             [logs_of_all_formats[".ulg"], logs_of_all_formats[".bag"]], tmp_path / "x.ulg", align="utc"

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all."""
+"""New files and folders appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fail_in_folder(path: Path, error: type[BaseException]) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_failure_leaves_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+def test_a_failure_leaves_no_file(tmp_path: Path, error: type[BaseException]) -> None:
     with pytest.raises(error):
         fail_in_file(tmp_path / "x", error)
     with pytest.raises(error):
@@ -54,7 +54,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, error: type[BaseException]) ->
     assert left(tmp_path) == []
 
 
-def test_a_failure_keeps_what_was_there(tmp_path: Path) -> None:
+def test_a_failure_keeps_the_existing_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     folder = ours(tmp_path / "d")
     with pytest.raises(ValueError, match="no"), new_file(tmp_path / "x", force=True):
@@ -66,7 +66,7 @@ def test_a_failure_keeps_what_was_there(tmp_path: Path) -> None:
     assert left(tmp_path) == ["d", "x"]
 
 
-def test_nothing_is_overwritten_unless_told(tmp_path: Path) -> None:
+def test_existing_files_are_replaced_only_with_force(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old")
     with pytest.raises(LogError, match="exists already"), new_file(tmp_path / "x"):
         pass
@@ -134,7 +134,7 @@ def test_links_to_folders_are_followed(tmp_path: Path) -> None:
     assert left(tmp_path / "real") == ["f"]
 
 
-def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_paths_that_cannot_be_written_raise_errors(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="no such folder"), new_file(tmp_path / "no" / "x"):
         pass
     with pytest.raises(LogError, match="is a folder"), new_file(tmp_path, force=True):

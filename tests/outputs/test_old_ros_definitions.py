@@ -1,4 +1,4 @@
-"""Definitions of ROS releases before 2010 in MCAPs for other tools: parsers of today read them."""
+"""Definitions of ROS releases before 2010 in MCAPs can be read by current parsers."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def test_raw_keeps_definitions_byte_for_byte(tmp_path: Path) -> None:
             assert log[f"/{name.partition('/')[2]}"].schema.text == text
 
 
-def test_a_header_of_other_fields_stays_beside_that_of_today() -> None:
+def test_a_header_with_other_fields_stays_next_to_the_current_one() -> None:
     text = f"roslib/Header a\nstd_msgs/Header b{RULE}MSG: roslib/Header\nuint32 other\n"
     text += f"{RULE}MSG: std_msgs/Header\n{HEADER}"
     assert ros1msg.portable(text, "old_msgs/Two") == text
 
 
 @pytest.mark.parametrize("name", ros1msg.standard().names())
-def test_a_definition_of_today_stays_as_it_is(name: str) -> None:
+def test_a_current_definition_stays_unchanged(name: str) -> None:
     text = ros1msg.full_text(name)
     if "roslib/Header" not in text:
         assert ros1msg.portable(text, name) == text

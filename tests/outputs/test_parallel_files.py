@@ -1,4 +1,4 @@
-"""Files are written side by side, decoded one by one, and all of them stop when one fails."""
+"""Files are written in parallel, decoded by one thread at a time, and all stop when one fails."""
 
 from __future__ import annotations
 

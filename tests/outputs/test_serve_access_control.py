@@ -1,4 +1,4 @@
-"""Who is let in, and what wrong requests are told."""
+"""Access control of the service, and error responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices over HTTP have the bytes of ``logreel slice`` and ``logreel convert``, whatever the format."""
+"""Slices over HTTP have the bytes of ``logreel slice`` and ``logreel convert``, for every format."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def wishes(log: logreel.Log) -> list[dict[str, Any]]:
 
 
 def written(log: logreel.Log, path: Path, wish: dict[str, Any], convert: bool = False) -> bytes | str:
-    """What the verb writes, or the sentence that it ends with."""
+    """Return the bytes that the verb writes, or its error."""
     try:
         if convert:
             # The verb cannot leave out channels: those to be left out are not named.

@@ -1,4 +1,4 @@
-"""Answers on their way: clients that leave or stall, errors, files that change, and the end of the service."""
+"""Responses while they are sent: disconnected and slow clients, errors, changed files, and shutdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGE = 48 << 20
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Slices of LARGE bytes that say how far they got; what is put behind that number is raised there."""
+    """Replace all slices by LARGE zero bytes; yield the number of bytes written, in a list."""
     made: list[int] = [0]
 
     def make(self: SliceStream, out: Appender) -> None:
@@ -52,7 +52,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 
 def settled(made: list[int]) -> int:
-    """How far the work got when it does not go on any more."""
+    """Return the progress when it does not change any more."""
     assert eventually(lambda: made[0] > 4 * two_pass.PIECE)
     before = -1
     while made[0] != before:
@@ -94,7 +94,7 @@ def test_a_slow_client_gets_the_whole_slice(client: Client, endless: list[int]) 
 
 
 def received_all(connection: Any) -> bytes:
-    """A chunked answer up to its last chunk."""
+    """Return a chunked response up to its last chunk."""
     found = bytearray()
     while not found.endswith(b"\r\n0\r\n\r\n"):
         found += connection.recv(1 << 20)
@@ -232,7 +232,7 @@ def test_only_the_last_used_logs_stay_open(tmp_path: Path) -> None:
 
 
 def serving(*args: str | Path, token: str | None = None) -> tuple[subprocess.Popen[str], str]:
-    """The verb in a process of its own, and where it says that it serves."""
+    """Run the verb in a separate process; return it with the address that it prints."""
     given = {**environment(), **({"LOGREEL_TOKEN": token} if token else {})}
     command = [sys.executable, "-m", "logreel", "serve", *map(str, args)]
     process = subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

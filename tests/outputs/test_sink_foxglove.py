@@ -1,4 +1,4 @@
-"""The sink ``foxglove``, seen from a client of its protocol."""
+"""The sink ``foxglove``, tested with a client of its protocol."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECOND = 10**9
 
 @contextmanager
 def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logreel.Player, FoxgloveClient]]:
-    """A Player in a thread of its own, and a client that knows all channels."""
+    """A Player in a separate thread, and a client that knows all channels."""
     out = sink("foxglove", port="0", clock=clock)
     said = []
     out.say = said.append
@@ -47,7 +47,7 @@ def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logre
 
 
 def take(client: FoxgloveClient, count: int) -> list[Got]:
-    """So many messages, and no more until the replay has ended; messages and states overtake one another."""
+    """Return *count* messages, and check that no more follow until the replay ends; states may be mixed in."""
     client.until(lambda: len(client.messages) >= count)
     client.until(lambda: any(state.status == ENDED for state in client.states))
     client.rest()
@@ -74,7 +74,7 @@ def test_messages_of_a_bag_arrive_as_they_are():
 
 
 def test_messages_of_other_formats_arrive_as_protobuf_once_each():
-    """Two channels may have messages of one time, and what is made of them comes with the first."""
+    """Translated messages of two channels with equal times are sent with the first of them."""
     log = logreel.open(flight())
     end = log.start + 4 * SECOND
     with served(log, rate=20, end=end) as (player, client):
@@ -111,7 +111,7 @@ def test_times_of_messages_and_inside_of_them_are_of_one_clock(clock):
         assert [kind.FromString(one.data).timestamp.ToNanoseconds() for one in got] == sampled.tolist()
 
 
-def test_a_clock_that_is_not_known_is_refused(tmp_path):
+def test_an_unusable_clock_is_refused(tmp_path):
     with pytest.raises(logreel.UsageError, match="'utc' or 'log'"):
         sink("foxglove", clock="gps")
     log = logreel.open(Builder(start_us=1_000_000).flags().bytes())
@@ -141,7 +141,7 @@ def test_pause_rate_and_seek_from_the_client(tmp_path):
         assert max(at for at in got if at < 0) < -25 * SECOND
 
 
-def test_what_is_latched_comes_first_after_a_seek(tmp_path):
+def test_latched_messages_are_sent_first_after_a_seek(tmp_path):
     messages = [Numbered("/map", 0, 7), *(Numbered("/n", 100 * MS * k, k) for k in range(100))]
     log = bag(tmp_path / "a.bag", messages, latched=("/map",))
     with served(log, paused=True) as (player, client):
@@ -154,7 +154,7 @@ def test_what_is_latched_comes_first_after_a_seek(tmp_path):
         assert client.messages[1][:2] == ("/n", BASE + 5 * SECOND)
 
 
-def test_steps_go_back_over_what_was_made_of_messages():
+def test_backward_steps_send_translated_messages():
     log = logreel.open(flight())
     with served(log, paused=True, topics="sensor_gps") as (player, client):
         client.subscribe()
@@ -168,7 +168,7 @@ def test_steps_go_back_over_what_was_made_of_messages():
         assert [one.time for one in client.messages] == [first, first, second, second, second, second]
 
 
-def test_a_channel_whose_definition_cannot_be_used_is_left_out_and_told(monkeypatch):
+def test_a_channel_with_an_unusable_definition_is_left_out_and_reported(monkeypatch):
     from logreel.outputs.live import foxglove
 
     def refuse(ch: logreel.Channel) -> object:
@@ -185,7 +185,7 @@ def test_a_channel_whose_definition_cannot_be_used_is_left_out_and_told(monkeypa
     assert out.skipped == ["channel 'sensor_gps' was left out: nobody knows"]
 
 
-def test_a_port_that_is_taken(tmp_path):
+def test_a_port_in_use_raises_an_error(tmp_path):
     log = bag(tmp_path / "a.bag", [Numbered("/n", 0, 1)])
     with log, socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -194,7 +194,7 @@ def test_a_port_that_is_taken(tmp_path):
             logreel.Player(log, sink=sink("foxglove", port=other.getsockname()[1])).run()
 
 
-def test_the_library_is_asked_for_when_it_is_needed(monkeypatch):
+def test_without_the_library_the_error_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "foxglove", None)
     monkeypatch.setitem(sys.modules, "foxglove.websocket", None)
     with pytest.raises(LogError, match=r"pip install 'logreel\[foxglove\]'"):

@@ -1,4 +1,4 @@
-"""The sink ``rerun``: what Rerun's own reader finds in the end is what a converted log has."""
+"""The sink ``rerun`` writes the content of a converted log, read by Rerun's own reader."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_rows(found: dict[str, Entity]) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("every", [0.0, 60.0], ids=["piece by piece", "at once"])
 @pytest.mark.parametrize("make", [short_flight, lambda: drive(3)], ids=["ulog", "bag"])
-def test_what_was_played_is_what_was_recorded(make, every, tmp_path, monkeypatch) -> None:
+def test_a_replay_sends_the_content_of_convert(make, every, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("logreel.outputs.live.rerun.EVERY", every)
     with logreel.open(make()) as log:
         topics = [ch.topic for ch in log.channels.values() if not ch.reserved]
@@ -51,7 +51,7 @@ def test_what_was_played_is_what_was_recorded(make, every, tmp_path, monkeypatch
         assert as_rows(played(log, tmp_path / "live.rrd")) == as_rows(want)
 
 
-def test_nothing_is_sent_twice_and_backwards_is_as_good(tmp_path: Path) -> None:
+def test_nothing_is_sent_twice_in_either_direction(tmp_path: Path) -> None:
     with bag(tmp_path / "a.bag", [Numbered("/n", 10 * MS * k, k) for k in range(100)]) as log:
         sink = logreel.sink("rerun", save=str(tmp_path / "x.rrd"))
         with logreel.Player(log, rate=10, sink=sink) as player:
@@ -74,7 +74,7 @@ def test_several_logs_share_the_clock_of_the_first(tmp_path: Path) -> None:
     assert found["/b/data"].times == [BASE, BASE + 5 * MS]
 
 
-def test_the_library_is_asked_for_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rerun", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'logreel\[rerun\]'"):
         logreel.sink("rerun")

@@ -1,4 +1,4 @@
-"""What is published through rospy is what a genuine recorder receives; skipped where ROS 1 is not installed."""
+"""Messages published through rospy arrive unchanged at a genuine recorder; skipped without ROS 1."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAY = (
 
 
 class Ros:
-    """A master, and programs that know it."""
+    """A ROS master, and programs connected to it."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -118,7 +118,7 @@ def test_a_genuine_recorder_receives_exactly_the_messages(ros: Ros, tmp_path: Pa
 
 
 def _complete(active: Path, recorder: subprocess.Popen[bytes]) -> bool:
-    """Have the recorder, which has received all by now or will at once, close its bag."""
+    """Make the recorder close its bag, after all messages have arrived."""
     time.sleep(2)
     recorder.send_signal(signal.SIGINT)
     recorder.wait(PATIENCE)
@@ -129,20 +129,20 @@ def _payloads(log: logreel.Log, topic: str) -> list[bytes]:
     return [bytes(message.data) for message in log.messages(topic)]
 
 
-def test_what_is_not_of_ros_is_left_out(ros: Ros, logs: Path) -> None:
+def test_channels_of_other_encodings_are_left_out(ros: Ros, logs: Path) -> None:
     done = ros.play(str(logs / "flight.ulg"), "--to", "ros")
     assert done.returncode == 2
     assert b"no channel holds messages of ROS 1" in done.stderr
 
 
-def test_without_a_master(ros: Ros, logs: Path) -> None:
+def test_a_missing_master_is_an_error(ros: Ros, logs: Path) -> None:
     ros.environment["ROS_MASTER_URI"] = "http://127.0.0.1:9"
     done = ros.play(str(logs / "flight.ulg"), "--to", "ros")
     assert done.returncode == 1
     assert b"no ROS master answers at http://127.0.0.1:9" in done.stderr
 
 
-def test_without_rospy(run: Run, tmp_path: Path) -> None:
+def test_a_missing_rospy_is_an_error(run: Run, tmp_path: Path) -> None:
     if "rospy" in sys.modules:
         pytest.skip("rospy is there")
     bag(tmp_path / "a.bag", [Numbered("/a", 0, 0)])

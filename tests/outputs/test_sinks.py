@@ -1,4 +1,4 @@
-"""Where a replay can go: lines, frames of bytes, summaries of frames, nothing, and what others offer."""
+"""The sinks ``stdout``, ``frames`` and ``null``, and sinks of other packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.harness.replaying import BASE, MS, Numbered, bag
 
 
 def frames_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Kind, number and body of each frame, as docs/howto/play.md tells."""
+    """Return kind, number and body of each frame, as documented in docs/howto/play.md."""
     at = 0
     while at < len(data):
         size, kind, number = struct.unpack_from("<IBI", data, at)
@@ -93,7 +93,7 @@ def test_a_format_can_describe_its_frames() -> None:
     heads = [line for line in lines if line.startswith("Frame ")]
     assert len(heads) == len(log["frames"])
     assert heads[0].startswith("Frame 1 at 0 seconds: ")
-    # What happens is told as the query of the simulator tells it.
+    # Events are described as by the query of the simulator.
     told = [
         line for line in logreel.carla.info(log).lines() if line.startswith((" Create", " Destroy", " Coll"))
     ]
@@ -109,14 +109,14 @@ def test_frames_escape_control_characters() -> None:
 
 
 class Radio(logreel.Sink):
-    """A sink of somebody else."""
+    """A sink of another package."""
 
     def __init__(self, host: str = "localhost", port: int = 1, loud: bool = False, gain: float = 1.0) -> None:
         self.told = (host, port, loud, gain)
 
 
 def dict_of() -> dict[str, str]:
-    """No sink."""
+    """A class that is no sink."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""The coordinates of tracks are those of the table, digit by digit, and their times are UTC."""
+"""Coordinates of tracks equal those of the table, digit by digit, with times in UTC."""
 
 from __future__ import annotations
 

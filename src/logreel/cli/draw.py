@@ -226,10 +226,10 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
         losses[0] += f", and {len(skipped) - 1} more like this"
     # Messages that cannot be decoded are still in the index, so no bytes count as unread.
     bad = sum(problem.count for problem in lost if problem.code == "payload")
-    gone = [problem for problem in lost if problem.code != "payload"]
-    if gone:
-        size = sum(problem.size for problem in gone)
-        where = "one place" if len(gone) == 1 else f"{len(gone)} places"
+    unread = [problem for problem in lost if problem.code != "payload"]
+    if unread:
+        size = sum(problem.size for problem in unread)
+        where = "one place" if len(unread) == 1 else f"{len(unread)} places"
         losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
     if bad:
         many = f"{bad} messages" if bad > 1 else "one message"

@@ -62,7 +62,7 @@ _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 @click.option("--strict", is_flag=True, help="Stop at the first line that cannot be written.")
 @click.option(
     "--metadata",
-    "told",
+    "pairs",
     multiple=True,
     metavar="NAME=VALUE",
     help='Metadata of the new log: a number or a text; "7" in quotes is a text.',
@@ -82,7 +82,7 @@ def record(
     flush: str,
     sync: bool,
     strict: bool,
-    told: tuple[str, ...],
+    pairs: tuple[str, ...],
     force: bool,
     msgdef: Definitions,
     as_json: bool,
@@ -104,10 +104,10 @@ def record(
         if "=" not in pair:
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
     files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
-    for pair in told:
+    for pair in pairs:
         if not pair.partition("=")[0] or "=" not in pair:
             raise UsageError(f"--metadata {pair!r}: write NAME=VALUE")
-    metadata = {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in told)}
+    metadata = {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
     options = {} if compression is None else {"compression": compression}
     with contextlib.ExitStack() as stack:
         lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))

@@ -1,4 +1,4 @@
-"""Logs that functions are given open, or as anything that ``logreel.open`` takes."""
+"""Logs as arguments of functions: open Logs, or anything that ``logreel.open`` takes."""
 
 from __future__ import annotations
 

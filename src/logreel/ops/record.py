@@ -54,8 +54,8 @@ class Recorded(Rewritten):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``record --json``."""
-        told = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
-        return Rewritten.as_dict(self) | told
+        counts = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
+        return Rewritten.as_dict(self) | counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +213,9 @@ class _Recorder:
             self.notes.append(f"{TEXT!r} holds what came; that of {log.name} was left alone")
             return
         # Text before the first or after the last message of *log* is kept with these messages.
-        told = [other for other in log.channels.values() if len(other) and not other.reserved]
-        begun = any((other.start or 0) < self._first for other in told)
-        ended = any((other.end or 0) > self._last for other in told)
+        others = [other for other in log.channels.values() if len(other) and not other.reserved]
+        begun = any((other.start or 0) < self._first for other in others)
+        ended = any((other.end or 0) > self._last for other in others)
         count, left = 0, list[str]()
         for message in log.messages([TEXT]):
             if (begun and message.time < self._first) or (ended and message.time > self._last):

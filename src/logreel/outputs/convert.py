@@ -88,14 +88,14 @@ def convert(
     flatten   ``x.parquet``: one column per member of a struct, ``pose.position.x``; False: structs
     layout    ``wide``: a column per field; ``long``: one table of all channels with a row per value; for ``x.parquet``,
               ``x.csv``, ``x.arrow``, ``x.ndjson``
-    align     ``previous`` or ``nearest``: one table of all channels with a row per moment, for the same outputs;
+    align     ``previous`` or ``nearest``: one table of all channels with a row per time, for the same outputs;
               *rate*, *clock* and *tolerance* as for ``logreel.align``
-    clock     with *align*: the channel whose times are the moments. Into an MCAP: the clock of its times, ``utc`` for
+    clock     with *align*: the channel with the times of the rows. For an MCAP: the clock of its times, ``utc`` for
               Unix time or ``log`` for the clock of the source; None: UTC if it is known, with *raw* the clock of the
               source
-    raw       only for logs: copy payloads and schemas unchanged, and add nothing. Otherwise an MCAP gets channels in
-              well-known schemas for all that lenses recognise, and messages that other tools cannot decode become
-              protobuf
+    raw       only for logs: copy payloads and schemas unchanged, without added channels. Otherwise an MCAP gets
+              channels in well-known schemas for all that lenses recognise, and messages that other tools cannot decode
+              become protobuf
     strict    only for logs: write nothing if something would have to be left out
     compression  only for logs: a compression of their format; None: that of the source, or the default of the format
     chunk_bytes  only for logs: size of chunks before compression; None: the default of the format
@@ -240,8 +240,8 @@ def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int,
 
 def _shift_to_original_clock(log: Log, fmt: str) -> int:
     """Return ns to add to a log that was converted from *fmt* to UTC, to restore its original clock; else 0."""
-    told = log.metadata.get(log.format) if log.converted_from == fmt != log.format else None
-    before = told.get("converted_from") if isinstance(told, Mapping) else None
+    metadata = log.metadata.get(log.format) if log.converted_from == fmt != log.format else None
+    before = metadata.get("converted_from") if isinstance(metadata, Mapping) else None
     if not isinstance(before, Mapping) or before.get("clock") != UTC:
         return 0
     offset = str(before.get("utc_offset"))
@@ -297,7 +297,7 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     mixed = interleave(part.log, part.channels, part.shift)
     return (
         translate(part, target, mixed)
-        if mixed.instead or mixed.added or mixed.told
+        if mixed.instead or mixed.added or mixed.skipped
         else rewrite_portable(part, target)
     )
 

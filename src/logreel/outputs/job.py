@@ -122,6 +122,8 @@ class Job:
 
 def _with_definition(schema: pa.Schema, ch: Channel) -> pa.Schema:
     """Return *schema* with the definition of *ch* in its metadata."""
-    told = {"format": ch.log.format, "encoding": ch.schema.encoding, "definition": ch.schema.text}
-    meta = {key.encode(): value.encode("utf-8", "backslashreplace") for key, value in told.items() if value}
+    definition = {"format": ch.log.format, "encoding": ch.schema.encoding, "definition": ch.schema.text}
+    meta = {
+        key.encode(): value.encode("utf-8", "backslashreplace") for key, value in definition.items() if value
+    }
     return schema.with_metadata({**schema.metadata, **meta})

@@ -133,7 +133,7 @@ OUTPUTS: dict[str, Output] = {
 
 
 def logs() -> dict[str, Output]:
-    """Return an output for each log format that can be written, by suffix."""
+    """Return the outputs for all log formats that can be written, by suffix."""
     return {
         suffix: Output(suffix, fmt.title, "", Shape.LOG, "message")
         for fmt in formats().values()

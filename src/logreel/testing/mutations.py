@@ -23,37 +23,37 @@ def mutate(data: bytes, seed: int) -> bytes:
     return bytes(out)
 
 
-def _spot(out: bytearray, rng: random.Random) -> int:
+def _random_position(out: bytearray, rng: random.Random) -> int:
     """Return a position: anywhere, near the start (definitions), or near the end (cuts)."""
     near = min(len(out), 2048)
     return rng.choice((rng.randrange(len(out)), rng.randrange(near), len(out) - 1 - rng.randrange(near)))
 
 
-def _range(out: bytearray, rng: random.Random) -> slice:
+def _random_range(out: bytearray, rng: random.Random) -> slice:
     """Return a range of a few bytes up to most of the file."""
-    begin = _spot(out, rng)
+    begin = _random_position(out, rng)
     longest = len(out) - begin
     return slice(begin, begin + min(longest, rng.choice((1, 2, 3, 8, 40, 512, 1 + rng.randrange(longest)))))
 
 
 def flip_bits(out: bytearray, rng: random.Random) -> None:
     for _ in range(rng.choice((1, 1, 2, 5, 20))):
-        out[_spot(out, rng)] ^= 1 << rng.randrange(8)
+        out[_random_position(out, rng)] ^= 1 << rng.randrange(8)
 
 
 def set_bytes(out: bytearray, rng: random.Random) -> None:
     for _ in range(rng.choice((1, 1, 3, 10))):
-        out[_spot(out, rng)] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+        out[_random_position(out, rng)] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
 
 
 def truncate(out: bytearray, rng: random.Random) -> None:
-    del out[_spot(out, rng) :]
+    del out[_random_position(out, rng) :]
 
 
 def stretch_length(out: bytearray, rng: random.Random) -> None:
     """Write an extreme value in place of a possible length, count or offset."""
     width = rng.choice((1, 2, 4, 8))
-    at = min(_spot(out, rng), max(0, len(out) - width))
+    at = min(_random_position(out, rng), max(0, len(out) - width))
     top = 256**width - 1
     rest = len(out) - at
     value = rng.choice(
@@ -63,16 +63,16 @@ def stretch_length(out: bytearray, rng: random.Random) -> None:
 
 
 def duplicate(out: bytearray, rng: random.Random) -> None:
-    part = _range(out, rng)
+    part = _random_range(out, rng)
     out[part.stop : part.stop] = out[part]
 
 
 def delete(out: bytearray, rng: random.Random) -> None:
-    del out[_range(out, rng)]
+    del out[_random_range(out, rng)]
 
 
 def move(out: bytearray, rng: random.Random) -> None:
-    part = _range(out, rng)
+    part = _random_range(out, rng)
     piece = out[part]
     del out[part]
     at = rng.randrange(len(out) + 1)
@@ -80,27 +80,27 @@ def move(out: bytearray, rng: random.Random) -> None:
 
 
 def insert(out: bytearray, rng: random.Random) -> None:
-    at, size = _spot(out, rng), rng.choice((1, 2, 3, 7, 64, 600))
+    at, size = _random_position(out, rng), rng.choice((1, 2, 3, 7, 64, 600))
     out[at:at] = rng.choice((rng.randbytes(size), bytes(size), bytes(out[:size])))
 
 
 def blank_sector(out: bytearray, rng: random.Random) -> None:
     """Fill aligned sectors with zeros or ones; the file keeps its length."""
     size = rng.choice(SECTORS)
-    begin = _spot(out, rng) // size * size
+    begin = _random_position(out, rng) // size * size
     end = min(len(out), begin + size * rng.choice((1, 1, 2)))
     out[begin:end] = rng.choice((b"\x00", b"\xff")) * (end - begin)
 
 
 def drop_sector(out: bytearray, rng: random.Random) -> None:
     size = rng.choice(SECTORS)
-    begin = _spot(out, rng) // size * size
+    begin = _random_position(out, rng) // size * size
     del out[begin : begin + size]
 
 
 def change_number(out: bytearray, rng: random.Random) -> None:
     """Change a number in embedded text, such as the size of an array; the text keeps its length."""
-    begin = _spot(out, rng)
+    begin = _random_position(out, rng)
     found = _NUMBER.search(out, begin) or _NUMBER.search(out)
     if found:
         size = found.end() - found.start()

@@ -49,7 +49,7 @@ class Case:
 def check_operations(fmt: Format, sample: bytes, sequences: int, always: Collection[str] = ()) -> None:
     """Run *sequences* sequences of operations that begin with *sample*; raise AssertionError at a wrong result.
 
-    always  channels of which every log of the format has messages, whatever topics it was sliced by
+    always  channels with messages in every log of the format, even if sliced by other topics
     """
     machine: Any = partial(Operations, fmt, sample, always)
     run_state_machine_as_test(
@@ -65,7 +65,7 @@ def check_operations(fmt: Format, sample: bytes, sequences: int, always: Collect
 
 
 def messages_of(log: Log) -> Rows:
-    """Time and payload by channel, in file order; without empty, reserved and synthetic channels."""
+    """Return time and payload of messages by channel, in file order; without empty, reserved and synthetic channels."""
     found: Rows = {}
     for ch in log.match(None):
         if len(ch) and log.index.synthetic(ch.number) is None:
@@ -74,7 +74,7 @@ def messages_of(log: Log) -> Rows:
 
 
 def between(due: Rows, start: int | None, end: int | None) -> Rows:
-    """The messages with start <= time < end; without channels that have none."""
+    """Return the messages with start <= time < end; without channels that have none."""
     found = {
         topic: [row for row in some if (start is None or start <= row[0]) and (end is None or row[0] < end)]
         for topic, some in due.items()
@@ -201,7 +201,7 @@ class Operations(RuleBasedStateMachine):
 
 
 def _interval(due: Rows, first: float, last: float) -> tuple[int | None, int | None]:
-    """Times at two shares of all messages; None at either end."""
+    """Return the times at two fractions of all messages; None at the start and the end."""
     times = sorted(row[0] for some in due.values() for row in some)
     low, high = sorted(round(share * len(times)) for share in (first, last))
     return (times[low] if 0 < low < len(times) else None), (times[high] if high < len(times) else None)
@@ -212,7 +212,7 @@ def _by_time(due: Rows) -> Rows:
 
 
 def _compare(found: Rows, due: Rows, what: str, once: bool = False) -> None:
-    """Raise AssertionError unless both are equal; *once*: or equal but for messages that are there repeatedly."""
+    """Raise AssertionError unless both are equal; *once*: *found* may lack repetitions of messages in *due*."""
     for topic in {**due, **found}:
         mine, others = found.get(topic, []), due.get(topic, [])
         if mine == others or (once and mine == list(dict.fromkeys(others))):

@@ -57,7 +57,7 @@ class FormatSuite:
     options    keyword arguments for ``create``
     cuts       number of positions at which each sample is cut; all for samples with fewer bytes
     mutations  number of ways in which each sample is damaged
-    always     channels of which every log of the format has messages, whatever topics it was sliced by
+    always     channels with messages in every log of the format, even if sliced by other topics
     sequences  sequences of operations (open, slice, sort, merge, recover) that begin with the smallest sample
     """
 
@@ -184,9 +184,9 @@ class FormatSuite:
                 found = payloads(log)
                 expect(found <= known, f"cut at {cut}: there are messages that never were")
                 missing = Counter({p: n for p, n in places(cut).items() if n > found[p]})
-                told = any(problem.lost for problem in log.problems)
+                reported = any(problem.lost for problem in log.problems)
                 expect(
-                    told or not missing,
+                    reported or not missing,
                     f"cut at {cut}: {missing.total()} messages before it are gone, untold",
                 )
 
@@ -280,7 +280,7 @@ class FormatSuite:
                     expect(lost == bool(done.lost), f"cut at {cut}: the ledger is not what was lost")
 
     def test_operations_in_any_order(self) -> None:
-        """Slicing, sorting, merging and recovering, in any order, give what they give for a list of messages."""
+        """Slicing, sorting, merging and recovering, in any order, have the same results as on a list of messages."""
         self._need_writer()
         try:
             from logreel.testing.operations import check_operations
@@ -291,7 +291,7 @@ class FormatSuite:
         check_operations(self.format, min(self._data, key=len), self.sequences, self.always)
 
     def test_appended(self) -> None:
-        """Messages appended to a log follow those that it had."""
+        """Messages appended to a log follow its existing messages."""
         raise unittest.SkipTest("logreel cannot append to an existing log yet")
 
     def test_to_mcap_and_back(self) -> None:
@@ -313,7 +313,7 @@ class FormatSuite:
                     convert(path, back, force=True)
                     expect(rows(self._reopened(back)) == rows(log), "back from MCAP it holds something else")
 
-    # -------------------------------------------------------------------------------------------- what else
+    # ---------------------------------------------------------------------------------------------- helpers
 
     def _reopened(self, path: Path) -> Log:
         log = opened_as(self.format, path.read_bytes())

@@ -59,11 +59,11 @@ def check(
     batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
     with as_open_log(what, definitions) as log:
         found = dict.fromkeys(finding for battery in batteries for finding in battery(log))
-        placed = sorted(_collapsed(found), key=lambda f: (f.offset is None, f.offset or 0))
+        placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
         return Checked(log.name, log.format, tuple(placed))
 
 
-def _collapsed(found: Iterable[Finding]) -> Iterator[Finding]:
+def _with_few_of_each_kind(found: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings, with one finding in place of more than ALIKE of the same kind."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
     for one in found:

@@ -54,13 +54,13 @@ class Compared:
 
     def sentence(self) -> str:
         """Return the result as a sentence."""
-        told = f"{self.equal} messages equal, {self.changed} changed, "
-        told += f"{self.only_a} only in the first log, {self.only_b} only in the second"
+        text = f"{self.equal} messages equal, {self.changed} changed, "
+        text += f"{self.only_a} only in the first log, {self.only_b} only in the second"
         if self.first is not None:
             places = (self.first.a, "first"), (self.first.b, "second")
             rows = [f"message {row} of the {log} log" for row, log in places if row is not None]
-            told += f"; the first at {seconds_text(self.first.time_ns)} s: {', '.join(rows)}"
-        return told
+            text += f"; the first at {seconds_text(self.first.time_ns)} s: {', '.join(rows)}"
+        return text
 
 
 def compare(one: Log, two: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[str, Compared]:
@@ -80,11 +80,11 @@ def compare(one: Log, two: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[s
 
 def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -> Compared:
     time = np.concatenate([a.time, b.time])
-    turn = np.concatenate([_turns(a.time), _turns(b.time)])
+    turn = np.concatenate([_occurrences(a.time), _occurrences(b.time)])
     side = np.repeat(np.array([0, 1], np.int8), [len(a.time), len(b.time)])
     order = np.lexsort((side, turn, time))
     time, turn = time[order], turn[order]
-    # A pair stands at i and i + 1: the message of the first log comes first.
+    # A pair is at i and i + 1, the message of the first log first.
     pair = (time[1:] == time[:-1]) & (turn[1:] == turn[:-1])
     alike = pair.copy()
     if by_payload:
@@ -100,11 +100,11 @@ def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -
         pairs - equal,
         len(a.time) - pairs,
         len(b.time) - pairs,
-        _first(int(np.argmax(odd)), order, time, pair, len(a.time), rows) if odd.any() else None,
+        _first_difference(int(np.argmax(odd)), order, time, pair, len(a.time), rows) if odd.any() else None,
     )
 
 
-def _turns(time: I64) -> I64:
+def _occurrences(time: I64) -> I64:
     """Return int64[n]: the number of earlier messages with the same time, for each message."""
     order = np.argsort(time, kind="stable")
     ordered = time[order]
@@ -116,18 +116,18 @@ def _turns(time: I64) -> I64:
     return found
 
 
-def _first(
+def _first_difference(
     at: int, order: I64, time: I64, pair: NDArray[np.bool_], split: int, rows: tuple[Rows, Rows]
 ) -> First:
     row = int(order[at])
     if at < len(pair) and pair[at]:
         other = int(order[at + 1]) - split
-        return First("changed", int(time[at]), _numbered(rows[0], row), _numbered(rows[1], other))
+        return First("changed", int(time[at]), _row_number(rows[0], row), _row_number(rows[1], other))
     if row < split:
-        return First("only_a", int(time[at]), _numbered(rows[0], row), None)
-    return First("only_b", int(time[at]), None, _numbered(rows[1], row - split))
+        return First("only_a", int(time[at]), _row_number(rows[0], row), None)
+    return First("only_b", int(time[at]), None, _row_number(rows[1], row - split))
 
 
-def _numbered(rows: Rows, at: int) -> int:
+def _row_number(rows: Rows, at: int) -> int:
     """Return the number in its channel of message *at* of *rows*."""
     return int(rows.start) + at if isinstance(rows, slice) else int(rows[at])

@@ -74,15 +74,15 @@ def _broken(
 # ------------------------------------------------------------------------------------------------------ reading
 
 
-def _read(told: Mapping[str, Any], known: Mapping[str, Callable[[str, Any], Any]], where: str) -> Rules:
+def _read(given: Mapping[str, Any], known: Mapping[str, Callable[[str, Any], Any]], where: str) -> Rules:
     """Return the values by key, each read by the function in *known*; raises UsageError for an unknown key."""
     inside = f" of {where!r}" if where else ""
-    for key in told:
+    for key in given:
         if key not in known:
             near = get_close_matches(key, known, n=1, cutoff=0.4)
             hint = f"nearest: {near[0]}" if near else f"there are: {', '.join(known)}"
             raise UsageError(f"the contract has no key {key!r}{inside}; {hint}")
-    return {key: known[key](f"{key}{inside}", value) for key, value in told.items()}
+    return {key: known[key](f"{key}{inside}", value) for key, value in given.items()}
 
 
 def _table(key: str, value: Any) -> Mapping[str, Any]:
@@ -190,8 +190,8 @@ def _channel(ch: Channel, rules: Rules) -> Iterator[Finding]:
 def _rate(ch: Channel, rules: Rules) -> Iterator[Finding]:
     rate = channel_stats(ch).rate
     if rate is None or rate < rules.get("min_rate", 0):
-        told = "no rate can be told" if rate is None else f"{rate:.4g} Hz"
-        yield _broken("rate", f"{told}, at least {rules.get('min_rate', 0)} Hz are required", ch)
+        measured = "no rate can be told" if rate is None else f"{rate:.4g} Hz"
+        yield _broken("rate", f"{measured}, at least {rules.get('min_rate', 0)} Hz are required", ch)
     elif rate > rules.get("max_rate", rate):
         yield _broken("rate", f"{rate:.4g} Hz, at most {rules['max_rate']} Hz are allowed", ch)
 

@@ -61,8 +61,8 @@ class ChannelDiff(Brief):
     @property
     def same(self) -> bool:
         """True where nothing differs."""
-        told = self.only or self.changes or self.schema or self.fields
-        return not told and (self.compared is None or self.compared.same)
+        changes = self.only or self.changes or self.schema or self.fields
+        return not changes and (self.compared is None or self.compared.same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class _Side:
         """Return type, encoding, counts, times, rate and metadata by name."""
         if self.ch is None:
             return {}
-        told = {f"metadata.{name}": to_json_values(value) for name, value in self.ch.metadata.items()}
+        metadata = {f"metadata.{name}": to_json_values(value) for name, value in self.ch.metadata.items()}
         count, first, last = self.when()
         rate = None
         if first is not None and last is not None and last > first:
@@ -114,7 +114,7 @@ class _Side:
             "start_ns": first,
             "end_ns": last,
             "rate": rate,
-            **told,
+            **metadata,
         }
 
     def fields(self) -> dict[str, Any]:
@@ -148,14 +148,14 @@ class Difference(Brief):
     @property
     def same(self) -> bool:
         """True where nothing differs."""
-        told = self.log or self.metadata or self.parameters or self.attachments
-        return not told and all(channel.same for channel in self.channels)
+        changes = self.log or self.metadata or self.parameters or self.attachments
+        return not changes and all(channel.same for channel in self.channels)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``diff --json``: only channels that differ or whose messages were compared."""
         found: dict[str, Any] = to_json_values(asdict(self))
-        told = zip(found["channels"], self.channels, strict=True)
-        found["channels"] = [one for one, ch in told if not ch.same or ch.compared is not None]
+        pairs = zip(found["channels"], self.channels, strict=True)
+        found["channels"] = [one for one, ch in pairs if not ch.same or ch.compared is not None]
         return {"same": self.same, **found}
 
 

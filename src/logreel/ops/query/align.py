@@ -125,14 +125,18 @@ def aligned(
     if not channels:
         raise UsageError("there is no channel to align", path=log.name)
     shift_of(log, utc)
-    count, moments = _moments(log, how, span)
+    count, moments = _sample_times(log, how, span)
     followers = [Follower(ch, fields, how, Shape(True, utc, interpolate)) for ch, fields in channels]
     fields = [field for one in followers for field in one.fields]
     fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
     any_channel = channels[0][0]
     clock = pa.field("time", time_column(any_channel, np.zeros(0, np.int64), utc).type)
-    told = {"source": log.name.encode("utf-8", "backslashreplace"), "epoch": log.epoch, "method": how.method}
-    schema = pa.schema([clock, *fields], metadata=told)
+    metadata = {
+        "source": log.name.encode("utf-8", "backslashreplace"),
+        "epoch": log.epoch,
+        "method": how.method,
+    }
+    schema = pa.schema([clock, *fields], metadata=metadata)
 
     def batches() -> Iterator[pa.RecordBatch]:
         lo = 0
@@ -147,7 +151,7 @@ def aligned(
     return schema, batches()
 
 
-def _moments(
+def _sample_times(
     log: Log, how: Alignment, span: tuple[int | None, int | None]
 ) -> tuple[int, Callable[[int, int], I64]]:
     """Return the number of rows, and a function that returns the times (ns) of rows lo to hi."""
@@ -187,26 +191,26 @@ class Follower:
 
     def weight(self, at: I64) -> int:
         """Return the approximate number of bytes that the rows take."""
-        lo, hi = self._around(at)
+        lo, hi = self._candidate_messages(at)
         rows = len(at) if self._ch.is_uniform else hi - lo
         return rows * (self._ch.bytes // max(1, len(self._ch)))
 
     def at(self, at: I64) -> list[pa.Array]:
         """Return the columns at the times *at*."""
-        return self._one_each(at) if self._ch.is_uniform else self._searched(at)
+        return self._from_single_rows(at) if self._ch.is_uniform else self._from_decoded_rows(at)
 
-    def _one_each(self, at: I64) -> list[pa.Array]:
+    def _from_single_rows(self, at: I64) -> list[pa.Array]:
         """Return the columns if each message is one row: only the matching messages are decoded."""
         picked = pick(self._times, at, self._how.method, self._how.within)
         rows = picked if self._order is None else np.where(picked < 0, -1, self._order[picked])
         wanted, place = np.unique(rows, return_inverse=True)
         none = int(len(wanted) > 0 and wanted[0] < 0)
         table = self._reader.read(as_slice(wanted[none:]))
-        return _taken(table, place.reshape(-1) - none)
+        return _take_rows(table, place.reshape(-1) - none)
 
-    def _searched(self, at: I64) -> list[pa.Array]:
+    def _from_decoded_rows(self, at: I64) -> list[pa.Array]:
         """Return the columns if messages hold several rows or may be broken: decode all messages around, then match."""
-        lo, hi = self._around(at)
+        lo, hi = self._candidate_messages(at)
         while True:
             table, times = self._rows(lo, hi)
             before = lo > 0 and (not len(times) or times[0] > at[0])
@@ -218,9 +222,9 @@ class Follower:
                 max(0, lo - (hi - lo)) if before else lo,
                 min(len(self._times), 2 * hi - lo) if after else hi,
             )
-        return _taken(table, pick(times, at, self._how.method, self._how.within))
+        return _take_rows(table, pick(times, at, self._how.method, self._how.within))
 
-    def _around(self, at: I64) -> tuple[int, int]:
+    def _candidate_messages(self, at: I64) -> tuple[int, int]:
         """Return the messages, by time, that can match: from one before the first time to one after the last."""
         lo = int(self._times.searchsorted(at[0], "right")) - 1
         return max(0, lo), min(len(self._times), int(self._times.searchsorted(at[-1], "right")) + 1)
@@ -256,7 +260,7 @@ def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
     return np.where(far, -1, found)
 
 
-def _taken(table: pa.Table, rows: I64) -> list[pa.Array]:
+def _take_rows(table: pa.Table, rows: I64) -> list[pa.Array]:
     """Return the columns of *table* except the time at *rows*; null for row -1."""
     import pyarrow as pa
 
@@ -267,9 +271,9 @@ def _taken(table: pa.Table, rows: I64) -> list[pa.Array]:
 
 
 def _named(field: pa.Field, ch: Channel) -> pa.Field:
-    told = {b"topic": ch.topic, b"field": field.name, b"type": ch.schema.name}
+    metadata = {b"topic": ch.topic, b"field": field.name, b"type": ch.schema.name}
     meta = {
         **(field.metadata or {}),
-        **{key: value.encode("utf-8", "backslashreplace") for key, value in told.items()},
+        **{key: value.encode("utf-8", "backslashreplace") for key, value in metadata.items()},
     }
     return field.with_name(f"{ch.topic}.{field.name}").with_metadata(meta).with_nullable(True)

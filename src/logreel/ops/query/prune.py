@@ -42,8 +42,8 @@ def referenced_columns(condition: pc.Expression, schema: pa.Schema, given: Itera
 def matching_rows(condition: pc.Expression, schema: pa.Schema, times: I64, known: Known, rows: Rows) -> Rows:
     """Return those of *rows* for which *condition* can be true: all that match, and few that do not.
 
-    Arrow skips files of a dataset that a condition excludes, by what is known about each file. Here ranges of messages
-    take the place of the files, which are never opened.
+    Arrow skips files of a dataset if a condition excludes their known values. Here each "file" is a range of messages,
+    and is never opened.
 
     schema  the columns that the condition can use
     times   int64[n] of all messages, in any order

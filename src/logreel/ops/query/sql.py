@@ -51,20 +51,20 @@ def sql(
 ) -> pa.Table:
     """Return the result of a query over the channels of *logs*, which are tables named by their topics.
 
-    query  SQL as DuckDB understands it; ``SELECT avg(voltage_v) FROM battery_status``. Awkward topics stand in
-           quotes, ``"/imu/data"``, or are written as words, ``imu_data``. A path in quotes, ``"pose.position.x"``,
-           ``"q[2]"``, is a column too, and nothing else of its field is decoded
+    query  SQL of DuckDB; ``SELECT avg(voltage_v) FROM battery_status``. Topics with special characters need quotes,
+           ``"/imu/data"``, or are named by their alias, ``imu_data``. A path in quotes, ``"pose.position.x"``,
+           ``"q[2]"``, is a column, too; only this part of the field is decoded
     logs   open Logs, or anything that ``logreel.open`` takes; the same topic of several logs is one table
-    start, end  ns, or times as people write them, for each log by itself; half-open
+    start, end  ns, or text as on the command line, separately for each log; half-open
     utc    wall-clock times
     definitions  as for ``logreel.open``
 
-    A table has the columns ``time`` (timestamp, or an interval where the log's clock is not Unix time, which DuckDB
-    keeps in microseconds), ``time_ns`` (whole ns), the fields, and ``log``. Only the columns that the query needs
-    are decoded, and of conditions on ``time_ns`` only messages for which they can be true. ``logreel.logs`` and
-    ``logreel.channels`` tell about the logs. The query cannot read anything else.
+    A table has the columns ``time`` (timestamp, or, if the log's clock is not Unix time, an interval, which DuckDB
+    stores in microseconds), ``time_ns`` (integer ns), the fields, and ``log``. Only the columns that the query needs
+    are decoded, and only messages that can meet its conditions on ``time_ns``. ``logreel.logs`` and
+    ``logreel.channels`` list the logs and channels. The query cannot read anything else.
 
-    Raises UsageError for a wrong query, TopicError for a topic that no log has, MissingDependencyError without
+    Raises UsageError for an invalid query, TopicError for a topic that no log has, MissingDependencyError without
     DuckDB.
     """
     with answer(query, logs, start, end, utc, definitions) as (schema, batches):
@@ -97,7 +97,7 @@ def answer(
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
         tables = Tables([Asked(*one, utc) for one in zip(held, names, spans, strict=True)], paths)
         con = connection.result()
-        with _told(duckdb, tables):
+        with _database_errors(duckdb, tables):
             _offer(con, duckdb, query, tables)
             found = con.sql(query)
             if found is None:
@@ -249,8 +249,8 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
 
 
 @contextmanager
-def _told(duckdb: Any, tables: Tables) -> Iterator[None]:
-    """Turn what DuckDB raises into errors of ours."""
+def _database_errors(duckdb: Any, tables: Tables) -> Iterator[None]:
+    """Raise errors of DuckDB and Arrow in the block as UsageError, TopicError or LogError."""
     import pyarrow as pa
 
     try:
@@ -276,7 +276,7 @@ def _reader(found: Any) -> pa.RecordBatchReader:
 def _results(duckdb: Any, tables: Tables, reader: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    with _told(duckdb, tables):
+    with _database_errors(duckdb, tables):
         for batch in reader:
             columns = [_duration(c) if _is_interval(c.type) else c for c in batch.columns]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

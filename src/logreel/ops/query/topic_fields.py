@@ -35,14 +35,14 @@ def fields_by_topic(log: Log, wanted: str | Iterable[str]) -> FieldsByTopic:
             chosen |= dict.fromkeys(ch.topic for ch in log.match([want]))
             continue
         topics, fields = split
-        for topic in _having(log, topics, fields):
+        for topic in _topics_with_fields(log, topics, fields):
             before = chosen.get(topic, [])
             chosen[topic] = None if before is None else list(dict.fromkeys([*before, *fields]))
     return {topic: chosen[topic] for topic in log.channels if topic in chosen}
 
 
-def _having(log: Log, topics: list[str], fields: list[str]) -> list[str]:
-    """Return those of *topics* that have all *fields*; raises the error of the first where none has."""
+def _topics_with_fields(log: Log, topics: list[str], fields: list[str]) -> list[str]:
+    """Return those of *topics* that have all *fields*; if none has, raise the error of the first one."""
     found, errors = [], []
     for topic in topics:
         try:
@@ -56,7 +56,7 @@ def _having(log: Log, topics: list[str], fields: list[str]) -> list[str]:
 
 
 def check_fields(ch: Channel, fields: Iterable[str]) -> None:
-    """Raise NotFoundError for a field path that *ch* does not have, DefinitionError where its schema cannot be used."""
+    """Raise NotFoundError for a field path that *ch* does not have, DefinitionError if its schema cannot be used."""
     for path in own_paths(ch, fields) or []:
         try:
             steps_of(ch.layout.record, path)
@@ -66,9 +66,9 @@ def check_fields(ch: Channel, fields: Iterable[str]) -> None:
 
 
 def field_picker(ch: Channel, fields: list[str] | None) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-    """Return a function from a decoded message of *ch* to a dict of *fields* by path; None where *fields* is None.
+    """Return a function from a decoded message of *ch* to a dict of *fields* by path; None if *fields* is None.
 
-    Where a message holds many records, the dict has one of them for each, under ``records``.
+    If messages hold several records, the dict has a list of such dicts, under ``records``.
     """
     if fields is None:
         return None
@@ -80,12 +80,12 @@ def field_picker(ch: Channel, fields: list[str] | None) -> Callable[[dict[str, A
 
     if not isinstance(ch.layout.root, Sequence):
         return pick
-    # What all records of a message have in common stands next to them.
+    # Fields that all records of a message share are stored next to the records.
     return lambda data: {"records": [pick({**data, **one}) for one in data["records"]]}
 
 
 def _value_at(value: Any, steps: tuple[str | int, ...]) -> Any:
-    """Return what lies at *steps* below *value*; a name goes through lists. None for an item that is missing."""
+    """Return the value at the path *steps* in *value*; names apply to all items of a list. None if missing."""
     for i, step in enumerate(steps):
         if value is None:
             return None

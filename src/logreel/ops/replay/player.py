@@ -218,7 +218,7 @@ class Player:
         """Yield messages when they are due, including those of ``/clock``."""
         with contextlib.closing(self._turns()) as turns:
             for turn in turns:
-                yield from [turn] if isinstance(turn, Message) else self._each(turn)
+                yield from [turn] if isinstance(turn, Message) else self._messages_of_turn(turn)
 
     def run(self) -> Tally:
         """Play to the sink until the end or ``stop``; return the tally."""
@@ -235,7 +235,7 @@ class Player:
                     batch(turn.run[turn.first : turn.last])
                     self._mark_played(turn, turn.last - turn.first)
                 else:
-                    for one in self._each(turn):
+                    for one in self._messages_of_turn(turn):
                         message(one)
         return self.tally
 
@@ -252,7 +252,7 @@ class Player:
             self._transport.close()
             self.sink.close()
 
-    def _each(self, turn: Turn) -> Iterator[Message]:
+    def _messages_of_turn(self, turn: Turn) -> Iterator[Message]:
         """Yield the messages of *turn* until another request arrives."""
         done, requests, now = 0, self._requests, self._transport.timer.now
         start, end = self.start_time, self.end_time

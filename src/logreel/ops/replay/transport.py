@@ -94,7 +94,7 @@ class Transport:
         self._sink, self.timer, self._silence, self._clock = sink, timer, silence, clock
         #: Position between two messages, and its time.
         self._place = Place(TIME_MIN)
-        self._reached = self._edge(requests.rate)
+        self._reached = self._start_of_replay(requests.rate)
         self._next: int | None = None
         self._paused, self._rate = requests.paused, requests.rate
         self._pace: Pace | None = None
@@ -143,10 +143,10 @@ class Transport:
             if target is not None or restart:
                 yield from self._restart() if target is None else self._move(target)
             if step:
-                yield from self._one(step)
+                yield from self._play_one(step)
             elif self._paused:
                 yield from self._pause()
-            elif not (yield from self._go()) and not (yield from self._end()):
+            elif not (yield from self._play_due()) and not (yield from self._handle_end()):
                 return
 
     def _adapt(self) -> None:
@@ -177,14 +177,16 @@ class Transport:
 
     # ------------------------------------------------------------------------------------------------ moving
 
-    def _edge(self, rate: float) -> int:
+    def _start_of_replay(self, rate: float) -> int:
         """Return the time at which a replay at *rate* starts."""
         return self._timeline.clamp(TIME_MAX if rate < 0 else TIME_MIN)
 
     def _restart(self) -> Turns:
         """Move to the start."""
         rate = self._requests.rate
-        return self._put(Place(TIME_MAX - 1, 0, -1) if rate < 0 else self._begin(), self._edge(rate))
+        return self._move_to(
+            Place(TIME_MAX - 1, 0, -1) if rate < 0 else self._begin(), self._start_of_replay(rate)
+        )
 
     def _begin(self) -> Place:
         """Return the position before the first message."""
@@ -193,9 +195,9 @@ class Transport:
 
     def _move(self, target: int) -> Turns:
         """Move to time *target*."""
-        return self._put(self._begin() if target == self._edge(1.0) else Place(target), target)
+        return self._move_to(self._begin() if target == self._start_of_replay(1.0) else Place(target), target)
 
-    def _put(self, place: Place, moment: int) -> Turns:
+    def _move_to(self, place: Place, moment: int) -> Turns:
         """Move to *place* at time *moment*, and yield the messages in force there."""
         with self._changed:
             self._place, self._reached, self._next = place, moment, None
@@ -218,7 +220,7 @@ class Transport:
         self.close()
         self._source = self._run = None
 
-    def _ready(self, step: int) -> bool:
+    def _has_next(self, step: int) -> bool:
         """Return whether there is a message in direction *step*; it is then message ``_at`` of ``_run``."""
         if self._place.step != step or self._source is None:
             self._leave()
@@ -234,10 +236,10 @@ class Transport:
 
     # ----------------------------------------------------------------------------------------------- playing
 
-    def _one(self, step: int) -> Turns:
+    def _play_one(self, step: int) -> Turns:
         """Play one message at once."""
         self._requests.ended = False
-        if self._ready(step) and self._run is not None:
+        if self._has_next(step) and self._run is not None:
             yield Turn(self._run, self._at, self._at + 1)
             yield from self._clock_messages(self._reached)
 
@@ -249,21 +251,21 @@ class Transport:
         elif self._wait(self.timer.now() + round(SECOND / self._clock[1])):
             yield from self._clock_messages(self._reached)
 
-    def _go(self) -> Going:
+    def _play_due(self) -> Going:
         """Yield the next messages when they are due; return False after the last message."""
         step = -1 if self._rate < 0 else 1
-        if not self._ready(step) or self._run is None:
+        if not self._has_next(step) or self._run is None:
             return False
         run, first, pace = self._run, self._at, self._pace
-        last, edge = len(run), self._edge(step)
+        last, edge = len(run), self._start_of_replay(step)
         if pace is not None and step * run.times[first] < step * edge:
             # Messages from before the start are not timed.
-            yield Turn(run, first, self._until(run, first, edge - step, step))
+            yield Turn(run, first, self._index_after(run, first, edge - step, step))
             self._anchor()
             return True
         self._next = time = self._timeline.clamp(run.times[first])
         if pace is not None:
-            pace = self._shortened(pace, time, step)
+            pace = self._pace_without_silence(pace, time, step)
         if self._clock is not None and step * self._tick <= step * time:
             if pace is None or self._wait(pace.due(self._tick)):
                 yield from self._clock_messages(self._tick)
@@ -272,19 +274,19 @@ class Transport:
         if pace is not None:
             if not self._wait(pace.due(time)):
                 return True
-            last = self._until(run, first, pace.at(self.timer.now()), step)
+            last = self._index_after(run, first, pace.at(self.timer.now()), step)
         if self._clock is not None:
-            last = min(last, self._until(run, first, self._tick - step, step))
+            last = min(last, self._index_after(run, first, self._tick - step, step))
         yield Turn(run, first, last, pace)
         return True
 
-    def _until(self, run: Run, first: int, moment: int, step: int) -> int:
+    def _index_after(self, run: Run, first: int, moment: int, step: int) -> int:
         """Return the index after the messages up to *moment*, at least one message."""
-        if step * moment >= step * self._edge(-step):
+        if step * moment >= step * self._start_of_replay(-step):
             return len(run)
         return max(first + 1, bisect_right(run.times, step * moment, first, key=lambda time: step * time))
 
-    def _shortened(self, pace: Pace, time: int, step: int) -> Pace:
+    def _pace_without_silence(self, pace: Pace, time: int, step: int) -> Pace:
         """Return the pace, moved to shorten an interval without messages up to *time*."""
         gap = step * (time - self._reached)
         if self._silence is None or gap <= self._silence:
@@ -300,7 +302,7 @@ class Transport:
             self._fresh = True
             yield clock_message(self._clock[0], time)
 
-    def _end(self) -> Going:
+    def _handle_end(self) -> Going:
         """Handle the end of the replay; return whether to continue."""
         requests = self._requests
         if requests.loop and not self._timeline.empty:

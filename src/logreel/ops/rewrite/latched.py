@@ -33,9 +33,9 @@ def is_parameters(ch: Channel) -> bool:
 
 def is_marked_latched(ch: Channel) -> bool:
     """Return whether the log marks *ch* as latched."""
-    told = ch.metadata.get("offered_qos_profiles")
+    profiles = ch.metadata.get("offered_qos_profiles")
     return bool(ch.metadata.get("latching")) or (
-        isinstance(told, str) and _TRANSIENT.search(told) is not None
+        isinstance(profiles, str) and _TRANSIENT.search(profiles) is not None
     )
 
 

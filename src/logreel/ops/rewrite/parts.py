@@ -23,7 +23,7 @@ class Part:
     start, end  requested interval, ns
     names       new topics by channel number; other channels keep theirs
     shift       ns to add to times
-    in_force    True: also select what was in force at *start* and is no message
+    in_force    True: also select content in force at *start* that is not stored as messages
     floor       ns: time that earlier messages, selected since they are in force, are written with
     notes       sentences about the selection
     """

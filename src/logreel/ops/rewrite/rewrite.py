@@ -124,8 +124,8 @@ class Rewriting:
     made: dict[str, int] = field(default_factory=dict)
     #: New values of the last side column, by part and channel number.
     moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
-    #: Number of messages by name that are in an index but not in the file.
-    gone: Counter[str] = field(default_factory=Counter)
+    #: Number of selected messages that were not written, by name.
+    unwritten: Counter[str] = field(default_factory=Counter)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write the log, read it back, and give the file its name."""
@@ -177,7 +177,7 @@ class Rewriting:
             if not name.startswith("~"):
                 given = sum(self.parts[p].count(ch.number) for p, ch in members)
                 extra = self.format_writer.extra_messages[self._count_key(name, members[0][1])]
-                count = given - self.gone[name] + extra
+                count = given - self.unwritten[name] + extra
                 yield Copied(name, self.made.get(name, count))
 
     def _count_key(self, name: str, channel: Channel) -> str:
@@ -187,7 +187,7 @@ class Rewriting:
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
         wanted = [(part.log.index, number) for part in self.parts for number in part.rows]
-        due, told = sum(part.total for part in self.parts), list[str]()
+        due, skipped = sum(part.total for part in self.parts), list[str]()
         with ThreadPoolExecutor(1) as pool:
             times = pool.submit(gather_times, wanted)
             for part in self.parts:
@@ -195,12 +195,12 @@ class Rewriting:
                 if self._is_foreign:
                     # A copier with the clock ``utc`` shifts imported times itself.
                     moved = log if self.copier.clock == "utc" else shift_clock(log, part.shift)
-                    told += self.copier.import_foreign(moved, log.converted_from == self.fmt.name)
+                    skipped += self.copier.import_foreign(moved, log.converted_from == self.fmt.name)
                 else:
-                    told += self.copier.copy_metadata(log)
+                    skipped += self.copier.copy_metadata(log)
             table = self._add_channels(writer)
         times.result()
-        self.skipped += told
+        self.skipped += skipped
         # Times out of range are a loss, except after a requested shift, where they are an error.
         self.parts = [
             self._representable(part) if self._is_foreign or not part.shift else part for part in self.parts
@@ -231,8 +231,8 @@ class Rewriting:
         for (name, members), count in zip(self.names.items(), written, strict=False):
             missing = sum(self.parts[p].count(ch.number) for p, ch in members) - count
             if missing:
-                self.gone[name] = missing
-                why = self._why_gone(members[0][1])
+                self.unwritten[name] = missing
+                why = self._why_unwritten(members[0][1])
                 self.skipped.append(f"{missing} messages of {name!r} were left out: {why}")
 
     def _refuse(self, due: int, held: int) -> None:
@@ -243,11 +243,11 @@ class Rewriting:
         if self.target.strict and self.skipped:
             raise IncompleteOutputError("", self.skipped, path=self.target.path)
         if self._is_foreign and due and not held:
-            why = f"{self.format_writer.title} can hold none of the {due} messages{self._way_out()}: "
+            why = f"{self.format_writer.title} can hold none of the {due} messages{self._alternative()}: "
             raise IncompleteOutputError(why, [*self.skipped, *self.notes], path=self.target.path)
 
-    def _way_out(self) -> str:
-        """Return a hint how to write messages that the new format cannot hold."""
+    def _alternative(self) -> str:
+        """Return a hint which conversion can hold the messages; empty if no format can."""
         log = self.parts[0].log
         if any(TRANSCODED in ch.metadata for ch in log.channels.values()):
             return " (convert --raw makes logs that can be converted back)"
@@ -256,7 +256,7 @@ class Rewriting:
         ]
         return f" ({able[0].title}, *{able[0].suffixes[0]}, holds those of every format)" if able else ""
 
-    def _why_gone(self, channel: Channel) -> str:
+    def _why_unwritten(self, channel: Channel) -> str:
         return "they are not in the file"
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
@@ -266,10 +266,10 @@ class Rewriting:
     def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
         """Return int64[n, k]: side columns of the batch, zeros for channels without; None if there are none."""
         names = self.format_writer.side_column_names
-        told = bool(names) and batch.more.keys() >= set(names)
-        if told or self.moved:
+        complete = bool(names) and batch.more.keys() >= set(names)
+        if complete or self.moved:
             none = np.zeros(len(batch.queue), np.int64)
-            found = np.column_stack([batch.more[name] if told else none for name in names])
+            found = np.column_stack([batch.more[name] if complete else none for name in names])
             for (p, channel), numbers in self.moved.items():
                 mine = np.flatnonzero((batch.origin == p) & (batch.channel == channel))
                 found[mine, -1] = numbers[found[mine, -1]]
@@ -390,7 +390,7 @@ class Rewriting:
         for name, members in self.names.items():
             for p, ch in members:
                 due[self._count_key(name, ch)] += self.parts[p].count(ch.number)
-            due[self._count_key(name, members[0][1])] -= self.gone[name]
+            due[self._count_key(name, members[0][1])] -= self.unwritten[name]
         for ch in log.channels.values():
             found[self._count_key(ch.topic, ch)] += len(ch)
         for name, count in due.items():
@@ -414,7 +414,7 @@ class Rewriting:
 
     def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
-            if name not in log or name.startswith("~") or name in self.made or self.gone[name]:
+            if name not in log or name.startswith("~") or name in self.made or self.unwritten[name]:
                 continue
             due = [
                 self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift

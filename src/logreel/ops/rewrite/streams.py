@@ -101,14 +101,14 @@ class _Stream:
 
     def batches(self) -> Iterator[Batch]:
         """Yield batches of about BYTES payload bytes."""
-        for found in map(self._lifted, self._merged()):
+        for found in map(self._with_floor, self._merged()):
             piece = (np.cumsum(found.size) - found.size) // BYTES
             cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
             for lo, hi in itertools.pairwise(cuts):
                 if hi > lo:
                     yield from self._buffered(found.rows(slice(lo, hi)))
 
-    def _lifted(self, found: Merged) -> Merged:
+    def _with_floor(self, found: Merged) -> Merged:
         """Return *found* with times raised to the floor of their Part."""
         if self._floors is None:
             return found
@@ -122,7 +122,7 @@ class _Stream:
 
     def _buffered(self, found: Merged) -> Iterator[Batch]:
         if int(found.chunk.max()) < 0:
-            yield self._resident(found)
+            yield self._batch_in_place(found)
             return
         place = self._origins.take(found.queue).astype(np.int64) << 32 | found.chunk.astype(np.uint32)
         turns = np.flatnonzero(np.diff(place)) + 1
@@ -133,9 +133,9 @@ class _Stream:
                 self._put_side_columns(more, some, slice(None), payloads.data)
                 yield self._batch(some, payloads, more)
         else:
-            yield self._gathered(found, place)
+            yield self._batch_copied(found, place)
 
-    def _resident(self, found: Merged) -> Batch:
+    def _batch_in_place(self, found: Merged) -> Batch:
         """Return a batch without decompressed chunks: payloads are not copied."""
         which = (2 * self._origins - 1).take(found.queue) - found.chunk
         logs = [part.log for part in self._parts]
@@ -151,7 +151,7 @@ class _Stream:
                 self._put_side_columns(more, found, mine, buffers[number])
         return self._batch(found, payloads, more)
 
-    def _gathered(self, found: Merged, place: I64) -> Batch:
+    def _batch_copied(self, found: Merged, place: I64) -> Batch:
         """Return a batch with payloads of several buffers copied into one; each buffer is read once."""
         ends = np.cumsum(found.size)
         start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)

@@ -33,14 +33,14 @@ class Made(Protocol):
 class Translation(Protocol):
     """Replacements for the messages of one log.
 
-    added  added channels; their numbers follow those of the log
-    told   sentences about what could not be translated
+    added    added channels; their numbers follow those of the log
+    skipped  sentences about what could not be translated
     """
 
     @property
     def added(self) -> Sequence[Made]: ...
     @property
-    def told(self) -> Sequence[str]: ...
+    def skipped(self) -> Sequence[str]: ...
 
     def replaced(self, channel: Channel) -> Made | None:
         """Return the replacement of a channel; None if its messages stay unchanged."""
@@ -61,8 +61,8 @@ class Portable(Rewriting):
     """Writing of a log with definitions in the form that other tools can parse."""
 
     def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
-        schema, told = super()._declared(channel, metadata)
-        return portable(schema), told
+        schema, more = super()._declared(channel, metadata)
+        return portable(schema), more
 
 
 def translate(part: Part, target: Target, translation: Translation) -> Rewritten:
@@ -98,7 +98,7 @@ class Translating(Portable):
             number, name = add_channel(writer, one.topic, one.schema, one.metadata, taken)
             numbers.append(number)
             self.added.append(name)
-        self.skipped += self.translation.told
+        self.skipped += self.translation.skipped
         return np.append(table, np.array([numbers], np.int32), axis=1)
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
@@ -106,15 +106,15 @@ class Translating(Portable):
 
     def _account(self, written: Sequence[int]) -> None:
         # Sentences added while messages were translated.
-        self.skipped += [text for text in self.translation.told if text not in self.skipped]
+        self.skipped += [text for text in self.translation.skipped if text not in self.skipped]
         super()._account(written)
         self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))
         for name, count in self.counts.items():
             self.format_writer.extra_messages[self.copier.count_key(name, {})] += count
 
-    def _why_gone(self, channel: Channel) -> str:
+    def _why_unwritten(self, channel: Channel) -> str:
         made = self.translation.replaced(channel)
-        return super()._why_gone(channel) if made is None else "they cannot be decoded"
+        return super()._why_unwritten(channel) if made is None else "they cannot be decoded"
 
     def _copied(self) -> Iterator[Copied]:
         yield from super()._copied()

@@ -141,7 +141,7 @@ def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interle
 
     shift  ns to add to times of the log
     """
-    instead, added, told = dict[int, Encoder](), list[Encoder](), list[str]()
+    instead, added, skipped = dict[int, Encoder](), list[Encoder](), list[str]()
     there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
     for ch in channels:
         if not {MADE_OF, TRANSCODED} & ch.metadata.keys():
@@ -150,7 +150,7 @@ def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interle
             try:
                 instead[ch.number] = transcoded(ch)
             except DefinitionError as error:
-                told.append(
+                skipped.append(
                     f"messages of channel {ch.topic!r} stay in an encoding of the format: {error.text}"
                 )
-    return Interleaving(instead, added, told)
+    return Interleaving(instead, added, skipped)

@@ -34,12 +34,12 @@ class Interleaving:
 
     instead  Encoders that replace channels, by channel number
     added    Encoders of additional channels
-    told     sentences about what could not be translated
+    skipped  sentences about what could not be translated
     """
 
     instead: Mapping[int, Encoder]
     added: list[Encoder]
-    told: list[str]
+    skipped: list[str]
 
     def replaced(self, channel: Channel) -> Encoder | None:
         """Return the Encoder that replaces *channel*; None if it is not replaced."""
@@ -70,8 +70,8 @@ class Interleaving:
             found = encoder.encode(start, end)
         except DefinitionError as error:
             text = f"channel {encoder.topic!r} was left out: {error.text}"
-            if text not in self.told:
-                self.told.append(text)
+            if text not in self.skipped:
+                self.skipped.append(text)
             return _NOTHING
         payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
         made = _batch(np.full(len(found), channel, np.int32), found.time + shift, payloads)
@@ -96,7 +96,7 @@ class _StraightWriter:
             return batch
         stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
         made = self._encoded(_rows(batch, go), kind[go])
-        return _woven([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
+        return _in_order([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
 
     def _encoded(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
         data, start = self._straights.encode(kind, batch.payloads.places)
@@ -136,7 +136,7 @@ _NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), 
 
 
 def _rows(batch: Batch, which: slice | I64) -> Batch:
-    """Some messages of *batch*."""
+    """Return the messages *which* of *batch*."""
     return replace(
         batch,
         queue=batch.queue[which],
@@ -148,23 +148,23 @@ def _rows(batch: Batch, which: slice | I64) -> Batch:
 
 
 def _merged(batches: Sequence[Batch]) -> Batch:
-    """Messages of several, each in order of time, by time; of those of one time the ones of the first come first."""
+    """Return the messages of several batches, each sorted by time, as one batch by time; ties in order of *batches*."""
     some = [batch for batch in batches if len(batch.time)]
     if len(some) < 2:
         return some[0] if some else _NOTHING
-    return _woven(some, np.argsort(np.concatenate([batch.time for batch in some]), kind="stable"))
+    return _in_order(some, np.argsort(np.concatenate([batch.time for batch in some]), kind="stable"))
 
 
-def _woven(some: Sequence[Batch], order: I64) -> Batch:
-    """Messages of several in this order of all of them."""
+def _in_order(some: Sequence[Batch], order: I64) -> Batch:
+    """Return the messages of the concatenated batches in *order*, as one batch."""
     time = np.concatenate([batch.time for batch in some])
     channel = np.concatenate([batch.channel for batch in some])
     payloads = chained([batch.payloads for batch in some])
-    return _batch(channel[order], time[order], payloads.rows(order), _beside(some, time, order))
+    return _batch(channel[order], time[order], payloads.rows(order), _side_columns(some, time, order))
 
 
-def _beside(batches: Sequence[Batch], time: I64, order: I64) -> dict[str, I64]:
-    """What lies beside messages; those that were made are published at their time, and have no number."""
+def _side_columns(batches: Sequence[Batch], time: I64, order: I64) -> dict[str, I64]:
+    """Return the side columns; translated messages get their time as ``publish_time``, and 0 in all other columns."""
     found = {}
     for name in {name for batch in batches for name in batch.more}:
         values = time.copy() if name == "publish_time" else np.zeros_like(time)

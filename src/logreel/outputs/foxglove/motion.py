@@ -111,8 +111,8 @@ def scene(lens: ActorPose, shift: int) -> Fill:
         first, offsets = grouped(states.time)
         time, one = states.time[first], np.arange(len(first) + 1, dtype=np.int64)
         every = np.full(len(first), number_of("SceneEntityDeletion.Type", "ALL"), np.int32)
-        gone = {"timestamp": time + shift, "type": every}
-        return time, {"deletions": Many(one, gone), "entities": Many(offsets, _entities(states, shift))}
+        deletion = {"timestamp": time + shift, "type": every}
+        return time, {"deletions": Many(one, deletion), "entities": Many(offsets, _entities(states, shift))}
 
     return fill
 
@@ -121,12 +121,12 @@ def _entities(states: ActorStates, shift: int) -> Values:
     n = len(states.time)
     boxed = np.isfinite(np.hstack([states.size, states.centre])).all(axis=1).reshape(n)
     pairs = np.arange(n + 1, dtype=np.int64) * 2
-    told = [text for pair in zip(states.kind, states.model, strict=True) for text in pair]
+    values = [text for pair in zip(states.kind, states.model, strict=True) for text in pair]
     return {
         "timestamp": states.time + shift,
         "frame_id": same(WORLD, n),
         "id": texts(list(map(str, states.id.tolist()))),
-        "metadata": Many(pairs, {"key": texts(["class", "model"] * n), "value": texts(told)}),
+        "metadata": Many(pairs, {"key": texts(["class", "model"] * n), "value": texts(values)}),
         "cubes": Many(_counted(boxed), _boxes(states, boxed)),
         "arrows": Many(_counted(~boxed), _arrows(states, ~boxed)),
     }

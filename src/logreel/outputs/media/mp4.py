@@ -130,11 +130,11 @@ class _VideoWriter:
         return stream
 
     def _describe(self, time: int) -> None:
-        shift, told = utc_shift(self._job.log), self._file.metadata
-        told["title"] = self._ch.topic
-        told["comment"] = f"made by logreel {__version__}; begins at {time} ns"
+        shift, metadata = utc_shift(self._job.log), self._file.metadata
+        metadata["title"] = self._ch.topic
+        metadata["comment"] = f"made by logreel {__version__}; begins at {time} ns"
         if shift is not None:
-            told["creation_time"] = utc_text(time + shift, 6)
+            metadata["creation_time"] = utc_text(time + shift, 6)
 
     def _tick(self, time: int) -> int:
         """Return the tick of the next picture: at its time if that is possible, and after the previous one."""

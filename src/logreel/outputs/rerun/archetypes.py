@@ -218,10 +218,10 @@ def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
     for name, joint in lens.series(ch).items():
         mine = scene.job.in_interval(joint.time)
         most = max(most, int(np.count_nonzero(mine)))
-        told: dict[str, F64] = {
+        quantities: dict[str, F64] = {
             "position": joint.position, "velocity": joint.velocity, "effort": joint.effort
         }  # fmt: skip
-        for what, values in told.items():
+        for what, values in quantities.items():
             if np.isfinite(values[mine]).any():
                 columns = rerun.Scalars.columns(scalars=values[mine])
                 scene.send(scene.path(ch, name, what), joint.time[mine], 0, columns)

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from logreel.errors import LogError
-from logreel.outputs.serve.flow import Flow, Gone
+from logreel.outputs.serve.flow import Disconnected, Flow
 from logreel.outputs.serve.log_cache import CachedLog
 from logreel.outputs.slice_stream import SliceStream
 
@@ -80,7 +80,7 @@ class Answer:
         watcher = asyncio.create_task(_watch(receive, flow))
         try:
             await self._send(flow, send)
-        except Gone:
+        except Disconnected:
             pass
         finally:
             watcher.cancel()
@@ -99,7 +99,7 @@ class Answer:
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             self._tell(f"{self._stream.name}: broken off: nothing was taken for {PATIENCE:.0f} s")
-        except Gone:
+        except Disconnected:
             raise
         except Exception as error:
             # Returning without the end of the body closes the connection, which the client detects.

@@ -17,7 +17,7 @@ AHEAD = 4
 TURN = 0.02
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """Raised when the client has disconnected."""
 
 
@@ -35,7 +35,7 @@ class Flow:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._room = Semaphore(AHEAD)
-        self._gone, self._since = False, 0.0
+        self._stopped, self._since = False, 0.0
         self.size: int | None = None
 
     # ------------------------------------------------------------------------------------- in the thread
@@ -48,7 +48,7 @@ class Flow:
                 self._since = time.monotonic()
                 self._write(stream, sized)
                 self._check_in()
-        except Gone:
+        except Disconnected:
             return
         except Exception as error:
             # A traceback would keep the data of the thread alive.
@@ -69,9 +69,9 @@ class Flow:
         stream.write(StreamOut(stream.name, self._put_piece, edits, self._check_in, stream.write))
 
     def _check_in(self) -> None:
-        """Raise Gone or the error of *check*; release the lock for a moment if it was held for TURN seconds."""
-        if self._gone:
-            raise Gone
+        """Raise Disconnected or the error of *check*; release the lock for a moment if it was held for TURN seconds."""
+        if self._stopped:
+            raise Disconnected
         self._check()
         if time.monotonic() - self._since > TURN:
             self._lock.release()
@@ -91,16 +91,16 @@ class Flow:
         self._give(piece)
 
     def _give(self, what: bytes | Exception | None) -> None:
-        # RuntimeError: the event loop is closed, so nobody waits.
+        # RuntimeError: the event loop is closed, so no coroutine waits for the piece.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, what)
 
     # ----------------------------------------------------------------------------------- in the event loop
 
     async def next(self) -> bytes | None:
-        """Return the next piece, None at the end; raises errors of the thread, Gone after ``stop``."""
-        if self._gone:
-            raise Gone
+        """Return the next piece, None at the end; raises errors of the thread, Disconnected after ``stop``."""
+        if self._stopped:
+            raise Disconnected
         piece = await self._queue.get()
         if isinstance(piece, Exception):
             raise piece
@@ -109,7 +109,7 @@ class Flow:
 
     def stop(self) -> None:
         """End the work; the thread stops before its next piece."""
-        if not self._gone:
-            self._gone = True
+        if not self._stopped:
+            self._stopped = True
             self._room.release()
-            self._queue.put_nowait(Gone())
+            self._queue.put_nowait(Disconnected())

@@ -153,11 +153,11 @@ class _Headers:
         self._all = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
 
     def count(self, name: str) -> int:
-        """Return how often the header comes."""
+        """Return the number of headers with this name."""
         return sum(one == name for one, _ in self._all)
 
     def only(self, name: str) -> str:
-        """Return the value of a header that comes exactly once, else the empty string."""
+        """Return the value of a header that is sent exactly once, else the empty string."""
         found = [value for one, value in self._all if one == name]
         return found[0] if len(found) == 1 else ""
 

@@ -28,29 +28,32 @@ def duplicates(log: Log) -> Iterator[Finding]:
     doubtful: dict[int, I64] = {}
     numbers: dict[int, I64] = {}
     for ch in log.match(None):
-        rows = _of_one_time(ch.times)
+        rows = _rows_with_equal_times(ch.times)
         if len(ch) >= MESSAGES and len(rows) > STILL * len(ch):
-            yield _frozen(ch, rows)
+            yield _frozen_finding(ch, rows)
         elif len(rows):
             sequence = log.index.side_column(ch.number, "sequence")
             counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
-            alike = _alike(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
+            alike = _has_equal(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
             if alike.any():
                 doubtful[ch.number], numbers[ch.number] = rows[alike], counted[alike]
     found = digests(log, doubtful) if doubtful else {}
     for ch in log.match(None):
-        if ch.number in found and (told := _twice(ch, found[ch.number], numbers[ch.number])) is not None:
-            yield told
+        if (
+            ch.number in found
+            and (finding := _duplicate_finding(ch, found[ch.number], numbers[ch.number])) is not None
+        ):
+            yield finding
 
 
-def _of_one_time(times: I64) -> I64:
-    """Return the rows of messages with the time of another one, ascending."""
+def _rows_with_equal_times(times: I64) -> I64:
+    """Return the rows of messages whose time another message has too, ascending."""
     if (times[1:] > times[:-1]).all():
         return np.zeros(0, np.int64)
-    return np.flatnonzero(_alike(times))
+    return np.flatnonzero(_has_equal(times))
 
 
-def _sorted(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
+def _sort_rows(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
     """Return int64[n]: the rows sorted by value; bool[n - 1]: whether each sorted row equals the previous one."""
     order = np.lexsort(columns)
     same = np.ones(max(len(order) - 1, 0), np.bool_)
@@ -59,16 +62,16 @@ def _sorted(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_]]:
     return order, same
 
 
-def _alike(*columns: I64) -> NDArray[np.bool_]:
+def _has_equal(*columns: I64) -> NDArray[np.bool_]:
     """Return bool[n]: whether another row has the same values in all columns."""
-    order, same = _sorted(columns)
+    order, same = _sort_rows(columns)
     found = np.zeros(len(order), np.bool_)
     found[order[1:]] |= same
     found[order[:-1]] |= same
     return found
 
 
-def _frozen(ch: Channel, rows: I64) -> Finding:
+def _frozen_finding(ch: Channel, rows: I64) -> Finding:
     text = f"time stands still: {len(rows)} of {len(ch)} messages have the time of another one"
     first = int(rows[0])
     return Finding(
@@ -76,8 +79,8 @@ def _frozen(ch: Channel, rows: I64) -> Finding:
     )
 
 
-def _twice(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
-    order, same = _sorted((*found.keys(), found.time, sequence))
+def _duplicate_finding(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
+    order, same = _sort_rows((*found.keys(), found.time, sequence))
     again = order[1:][same]
     if not len(again):
         return None

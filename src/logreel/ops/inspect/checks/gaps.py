@@ -17,7 +17,7 @@ from logreel.ops.inspect.checks.places import group_overlapping, offset_of, topi
 #: A regular channel has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians.
 PERIODS = 50
 NEAR, FAR = 0.5, 1.5
-#: A gap is longer than so many median periods; a channel with a larger share of gaps comes in bursts.
+#: A gap is longer than FACTOR median periods; a channel with a larger share of gaps than PART has bursts.
 FACTOR = 10
 PART = 0.01
 #: Number of longest gaps of a channel that are compared with those of other channels.
@@ -28,7 +28,7 @@ CHANNELS, STALL_NS = 3, SECOND
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Gap of *ch*, ns."""
+    """An interval (ns) without messages of *ch*."""
 
     ch: Channel
     start: int

@@ -43,9 +43,9 @@ class _Tally:
         for code, n in self.count.items():
             severity, text = KINDS[code]
             row = self.first[code]
-            told = f"{n} of {len(self.ch)} messages {text}; the first is number {row}"
+            sentence = f"{n} of {len(self.ch)} messages {text}; the first is number {row}"
             place, time = offset_of(self.ch, row), int(self.ch.times[row])
-            yield Finding(code, severity, place, 0, told, self.ch.topic, time, n)
+            yield Finding(code, severity, place, 0, sentence, self.ch.topic, time, n)
 
 
 def payloads(log: Log) -> Iterator[Finding]:
