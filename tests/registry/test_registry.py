@@ -64,7 +64,7 @@ def test_a_format_of_another_package_opens(install: Install) -> None:
     assert logreel.open(b"no such head", format="other").format == "other"
 
 
-def test_our_own_formats_cannot_be_replaced(install: Install) -> None:
+def test_builtin_formats_cannot_be_replaced(install: Install) -> None:
     install(lambda: Format("ulog", "fake", (), lambda _: True, scan))
     assert known_formats()["ulog"] is ULOG
     assert logreel.open(tiny()).message_count > 0

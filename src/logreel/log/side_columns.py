@@ -25,7 +25,7 @@ Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
 
 
 class PayloadDecoder(Protocol):
-    """Decodes payloads; see PayloadDecoder."""
+    """The required methods of a decoder of payloads; see ``payload_decoder.PayloadDecoder``."""
 
     def decode_batch(
         self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64
@@ -98,7 +98,7 @@ class SideColumnsDecoder:
         arrays = []
         for i in wanted:
             numbers = values[i] if got.records is None else repeated(values[i], got.records)
-            # pyarrow's own way from NumPy imports pandas wherever that is installed.
+            # pyarrow imports pandas, if it is installed, to convert NumPy arrays by itself.
             buffer = pa.py_buffer(np.ascontiguousarray(numbers))
             arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
         return replace(got, arrays=[*arrays, *got.arrays])
