@@ -151,7 +151,7 @@ def test_identity_follows_size_time_head_and_tail(tmp_path: Path) -> None:
             assert Source.open(path).identity == Source.open(path).identity
             seen.add(Source.open(path).identity)
     assert len(seen) == 8
-    gone = Source.open(path)
+    removed = Source.open(path)
     path.unlink()
     with pytest.raises(LogError, match="went away"):
-        _ = gone.identity
+        _ = removed.identity

@@ -1,4 +1,4 @@
-"""Append-only files that end with a complete record at any moment, and get their names when complete."""
+"""Append-only files that end with a complete record at any moment, and get their final names when complete."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Appender:
         self._pending = memoryview(bytearray(ROOM))
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
-        #: Pieces of the background thread, the bytes of each, and of all.
+        #: Pieces of the background thread with their bytes, bytes of all of them, and bytes since the last sync.
         self._thread: ThreadPoolExecutor | None = None
         self._given = deque[tuple[Future[None], int]]()
         self._under_way = self._unsynced = 0
         self._broken = False
-        #: Lent memory that is free again.
+        #: Lent memory that was returned and can be reused.
         self._free: list[bytearray] = []
 
     @property
@@ -203,7 +203,7 @@ class Appender:
             raise self._failed(error) from error
 
     def splice(self, place: int, size: int, piece: Piece) -> None:
-        """Replace *size* bytes at *place* by *piece* of any length; the bytes behind move, through a second file."""
+        """Replace *size* bytes at *place* by *piece* of any length; the bytes after it move, through a second file."""
         self.flush()
         other = self._active.with_name(f".logreel-{secrets.token_hex(6)}.partial")
         try:

@@ -98,7 +98,7 @@ class _Enough(Exception):
 class _Again(_Forward):
     """An Appender that passes the first *size* bytes to *take*."""
 
-    #: The bytes behind them are not needed.
+    #: Bytes after *size* are not needed, so nothing has to be read back.
     readable = True
 
     def __init__(self, name: str, go_on: Callable[[], None], take: Take, size: int) -> None:
@@ -206,7 +206,7 @@ class StreamOut(_Forward):
         self._due = {edit.place: edit for edit in edits}
         self._edits = deque(sorted(self._due.values(), key=lambda edit: edit.place))
         self._waiting = bytearray()
-        #: Offset of the next byte to be sent, number of replaced bytes to drop, and shift of bytes behind a splice.
+        #: Offset of the next byte to be sent, number of replaced bytes to drop, and shift of bytes after a splice.
         self._sent = self._dropped = self._moved = 0
 
     def tell(self) -> int:

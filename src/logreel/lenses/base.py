@@ -71,7 +71,7 @@ _SECONDS, _NANOSECONDS = ("sec", "secs", "seconds"), ("nsec", "nanosec", "nsecs"
 
 
 def find_stamp(nodes: Nodes, path: str = "") -> Stamp | None:
-    """Return the Stamp among *nodes*, the members of the struct at *path*; None if there is none."""
+    """Return the Stamp among *nodes*, the members of the struct at *path*, or None."""
     at = path + "." if path else ""
     for name in _STAMPS:
         *groups, last = name.split(".")

@@ -120,7 +120,7 @@ class Position:
         return Fixes(found.time, lat, lon, altitude, fixed, found.stamp)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
-        """Return latitude, longitude (degrees) and altitude (metres; NaN if there is none): float64[n] each."""
+        """Return latitude, longitude (degrees) and altitude (metres; NaN if unknown): float64[n] each."""
         found = self.fixes(ch)
         return found.latitude, found.longitude, found.altitude
 

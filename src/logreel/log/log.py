@@ -64,9 +64,9 @@ STREAM_ROWS, STREAM_BYTES = 1 << 16, 8 << 20
 
 
 class Channel:
-    """The messages of one topic: a sequence of Messages in file order, whose fields can be read as columns.
+    """The messages of one topic: a sequence of Messages in file order, with fields that can be read as columns.
 
-    ``for message in ch``, ``ch[0]`` and ``ch[:10]`` give messages; ``ch["q"]`` and ``ch[["q", "lat"]]`` give fields.
+    ``ch[0]``, ``ch[:10]`` and iteration return messages; ``ch["q"]`` and ``ch[["q", "lat"]]`` return fields.
 
     log       the Log that the channel belongs to
     topic     name of the channel, unique inside the log
@@ -312,7 +312,7 @@ class Channel:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table of ``to_arrow`` as an Arrow stream (PyCapsule protocol), decoded while it is read.
 
-        This is what makes ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")`` work.
+        Used by ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")``.
         """
         import pyarrow as pa
 
@@ -785,7 +785,7 @@ def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
 
 
 def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
-    """Return the log opened again in another process, under its old name."""
+    """Return the log opened again in another process, under its original name."""
     # open is on a higher floor: imported through the public package, since this module must not import it.
     log: Log = modules[__name__.partition(".")[0]].open(path, **options)
     log.name = name

@@ -53,7 +53,7 @@ class Shape:
 
 
 PLAIN = Shape()
-#: For callers that do not need rows without values.
+#: Without rows for messages that cannot be decoded.
 DENSE = Shape(gaps=False)
 
 #: The first column of every table.

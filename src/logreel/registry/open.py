@@ -25,13 +25,13 @@ def open_log(
     """Open a log of any known format.
 
     path         a path, ``-`` for standard input, bytes, or a binary file object
-    format       name of the format; None: the content decides
+    format       name of the format; None: detected from the content
     strict       True: raise DamagedError for the first Problem instead of recording it
     definitions  files or folders with message definitions (.msg …), for logs that do not contain them; also mappings of
-                 topics to types, for logs that do not contain these. Logs written from this one contain what is used
+                 topics to types, for logs that do not contain these. Logs written from this one contain those used
     ros_axes     True: in metres and right-handed axes, see ``Log.ros_axes``
-    segment      number of one of several logs in the file, see ``Log.segments``; None: all of them, where channels of
-                 later ones have names of their own
+    segment      number of one of several logs in the file, see ``Log.segments``; None: all of them; channels of later
+                 ones then have distinct names
 
     Raises UnknownFormatError, UnsupportedError; LogError for a folder; OSError if the file cannot be read; TopicError
     for the type of an unknown topic, UsageError for a type that contradicts the log.
@@ -49,7 +49,7 @@ def open_one_of_several(
     ros_axes: bool = False,
     segment: int | None = None,
 ) -> Log:
-    """Open a log as ``open_log`` does, where *definitions* may have types of topics that only other logs have."""
+    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
     source = Source.open(path)
     source.define(definitions)
     fmt = find_format(source, format)

@@ -19,9 +19,9 @@ from logreel.write.format_writer import FormatWriter
 class Excerpt:
     """A part of a log to be copied.
 
-    rows        rows of each channel wanted; see ``MessageIndex.rows_between``
-    start, end  interval that was asked for, ns; None: open
-    in_force    True: also copy what was in force at *start*
+    rows        wanted rows of each channel; see ``MessageIndex.rows_between``
+    start, end  requested interval, ns; None: no bound
+    in_force    True: also copy the state that was valid at *start*
     """
 
     log: Log

@@ -400,7 +400,7 @@ def create(
 
 
 def format_of(name: str, format: str | None) -> Any:
-    """Return the Format called *format*, for None that of the suffix of *name*; raises UsageError if there is none."""
+    """Return the Format called *format*, or by the suffix of *name* if None; raises UsageError for an unknown one."""
     able = {f.name: f for f in formats().values() if f.create is not None}
     if format is not None:
         if format not in able:
