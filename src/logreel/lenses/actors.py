@@ -59,10 +59,10 @@ class ActorPose:
     def states(self, ch: Channel, start: int | None = None, end: int | None = None) -> ActorStates:
         """Return states of all actors of *ch* with start <= time < end (ns); boxes come from other channels."""
         place, turn = axes(self.location), tuple(f"{self.rotation}.{name}" for name in TURN)
-        found = columns(_metric(ch), [self.id, *place, *turn], start, end)
+        found = columns(_in_metres(ch), [self.id, *place, *turn], start, end)
         number = np.asarray(found.values[self.id], np.int64)
         known, row = np.unique(number, return_inverse=True)
-        centre, size = _boxes(ch.log, known)
+        centre, size = _boxes_of(ch.log, known)
         actors = [ch.log.actors.get(actor) for actor in known.tolist()]
         kind = np.array([actor.type if actor else "" for actor in actors], object)
         model = np.array([actor.description if actor else "" for actor in actors], object)
@@ -89,11 +89,11 @@ class ActorBox:
     def boxes(self, ch: Channel) -> tuple[I64, F64, F64]:
         """Return actor ids int64[n], box centres float64[n, 3] m and full box sizes float64[n, 3] m."""
         place, half = axes(self.origin), axes(self.extent)
-        found = columns(_metric(ch), [self.id, *place, *half])
+        found = columns(_in_metres(ch), [self.id, *place, *half])
         return np.asarray(found.values[self.id], np.int64), found.stack(place), 2 * found.stack(half)
 
 
-def _metric(ch: Channel) -> Channel:
+def _in_metres(ch: Channel) -> Channel:
     return ch.log.ros_axes()[ch.topic] if ch.log.has_other_axes else ch
 
 
@@ -101,7 +101,7 @@ def _metric(ch: Channel) -> Channel:
 _BOXES: WeakKeyDictionary[Log, tuple[I64, F64, F64]] = WeakKeyDictionary()
 
 
-def _boxes(log: Log, known: I64) -> tuple[F64, F64]:
+def _boxes_of(log: Log, known: I64) -> tuple[F64, F64]:
     """Return centre and size, float64[k, 3] each, of the boxes of the actors *known*; NaN if the log has none."""
     if log not in _BOXES:
         _BOXES[log] = _all_boxes(log)

@@ -77,22 +77,22 @@ class PackedCloud:
         paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
         more = [self.frame] if self.frame else []
         for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
-            data, fields = _buffer(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
+            data, fields = _bytes_of(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
             value = {name: field.as_py() for name, field in found.items()}
-            points = _points(data, value)
+            points = _point_rows(data, value)
             lost = value["width"] * value["height"] - len(points)
             order = ">" if value["is_bigendian"] else "<"
             frame = value[self.frame] if self.frame else ""
-            yield Points(time, frame, _unpack(points, fields, order), lost, stamp)
+            yield Points(time, frame, _unpack_fields(points, fields, order), lost, stamp)
 
 
-def _buffer(field: Any) -> NDArray[np.uint8]:
+def _bytes_of(field: Any) -> NDArray[np.uint8]:
     if hasattr(field, "as_buffer"):
         return np.frombuffer(field.as_buffer() or b"", np.uint8)
     return np.asarray(field.values, np.uint8)
 
 
-def _points(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]:
+def _point_rows(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]:
     """Return uint8[k, bytes of a point]: the points in *data*, at most width × height."""
     step, row_step, width, height = (value[k] for k in ("point_step", "row_step", "width", "height"))
     if height > 1 and row_step > width * step:
@@ -105,7 +105,9 @@ def _points(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]
     return data[: count * step].reshape(count, step)
 
 
-def _unpack(points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str) -> dict[str, NDArray[Any]]:
+def _unpack_fields(
+    points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str
+) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     room = _MAX_SHARED * points.shape[1]
     for f in fields:
@@ -216,7 +218,7 @@ def _echoes(
         return {name: values.astype(np.float32) for name, values in columns.items()}, seen
 
 
-def _frame(nodes: Nodes) -> str | None:
+def _frame_path(nodes: Nodes) -> str | None:
     return "header.frame_id" if isinstance(nodes_of(nodes.get("header")).get("frame_id"), String) else None
 
 
@@ -229,13 +231,13 @@ def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
         and is_blob(nodes.get("data"))
         and set(sizes) <= set(nodes)
     ):
-        return PackedCloud(_frame(nodes), find_stamp(nodes))
+        return PackedCloud(_frame_path(nodes), find_stamp(nodes))
     points = nodes.get("points")
     if isinstance(points, Sequence) and is_vector(points.item):
         channels = nodes_of(nodes.get("channels")) if isinstance(nodes.get("channels"), Sequence) else {}
         named = isinstance(channels.get("name"), String) and is_floats(channels.get("values"))
         # Other lists of points are shapes, such as polygons, not measurements.
-        return PlainCloud(_frame(nodes), stamp=find_stamp(nodes)) if named else None
+        return PlainCloud(_frame_path(nodes), stamp=find_stamp(nodes)) if named else None
     return None
 
 
@@ -244,4 +246,4 @@ def find_scan(nodes: Nodes) -> LaserScan | None:
     numbers = ("angle_min", "angle_increment", "range_min", "range_max")
     if not (is_floats(nodes.get("ranges")) and all(is_float(nodes.get(name)) for name in numbers)):
         return None
-    return LaserScan(_frame(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))
+    return LaserScan(_frame_path(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))

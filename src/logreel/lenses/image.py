@@ -49,7 +49,7 @@ class Picture:
 
         Raises UnsupportedError for an encoded image, an unknown pixel encoding, or too few bytes.
         """
-        kind, samples = _pixels(self.encoding or "")
+        kind, samples = _pixel_type(self.encoding or "")
         if not kind:
             raise UnsupportedError(f"no raw pixels that are known: {self.encoding or self.format or '?'}")
         dtype = np.dtype(kind).newbyteorder(">" if self.big_endian else "<")
@@ -66,7 +66,7 @@ class Picture:
         return lines.view(dtype).reshape(shape)
 
 
-def _pixels(encoding: str) -> tuple[str, int]:
+def _pixel_type(encoding: str) -> tuple[str, int]:
     if encoding in _NAMED:
         return _NAMED[encoding]
     if m := _COLOUR.fullmatch(encoding):
@@ -111,10 +111,10 @@ class Image:
                 bool(value[self.big_endian]) if self.big_endian else False,
                 stamp,
             )
-            yield picture if self.format or self.encoding else _checked(ch, picture)
+            yield picture if self.format or self.encoding else _as_jpeg(ch, picture)
 
 
-def _checked(ch: Channel, picture: Picture) -> Picture:
+def _as_jpeg(ch: Channel, picture: Picture) -> Picture:
     """Return an image of unstated codec as a JPEG; note a Problem if it is none or has another size than stated."""
     size = jpeg_size(bytes(picture.data))
     if size is None or size != (picture.width, picture.height):

@@ -125,26 +125,26 @@ _TRANSFORMS = ("", "transform", "transforms", "transforms.transform")
 
 def find_pose(nodes: Nodes) -> Pose | None:
     """Return the Pose that *nodes* describe, or None."""
-    for path, found, around, many in _below(nodes, _POSES):
+    for path, found, around, many in _candidates(nodes, _POSES):
         if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
             at = path + "." if path else ""
-            frames = _frames(nodes, around, path, many)
+            frames = _frame_paths(nodes, around, path, many)
             return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
     return None
 
 
 def find_transform(nodes: Nodes) -> Transform | None:
     """Return the Transform that *nodes* describe, or None."""
-    for path, found, around, many in _below(nodes, _TRANSFORMS):
+    for path, found, around, many in _candidates(nodes, _TRANSFORMS):
         if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
             at = path + "." if path else ""
-            frames, item = _frames(nodes, around, path, many), path.rpartition(".")[0]
+            frames, item = _frame_paths(nodes, around, path, many), path.rpartition(".")[0]
             stamp = find_stamp(around, item) if many and item else None
             return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
     return None
 
 
-def _below(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, Nodes, bool]]:
+def _candidates(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, Nodes, bool]]:
     """Yield each of *paths* that exists: path, its members, members of its parent, and whether it is in a list."""
     for path in paths:
         node: Node | None = None
@@ -157,7 +157,7 @@ def _below(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, N
             yield path, here, around, many
 
 
-def _frames(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
+def _frame_paths(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
     """Return the paths of the frame names: in the parent of the item if it is in a list, else in the message."""
     found: list[str | None] = []
     for name in ("header.frame_id", "child_frame_id"):

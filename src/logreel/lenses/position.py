@@ -116,7 +116,7 @@ class Position:
         fixed = found.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_)
         if self.warning:
             fixed &= found.values[self.warning] == 0
-            lat, lon = _degrees(lat, lon, fixed)
+            lat, lon = _to_degrees(lat, lon, fixed)
         return Fixes(found.time, lat, lon, altitude, fixed, found.stamp)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
@@ -125,7 +125,7 @@ class Position:
         return found.latitude, found.longitude, found.altitude
 
 
-def _degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
+def _to_degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
     """Return angles in degrees; they are taken as ddmm.mmmm if most are outside of ±90° or ±180°."""
     there = fixed & np.isfinite(lat) & np.isfinite(lon)
     beyond = (np.abs(lat) > 90) | (np.abs(lon) > 180)
@@ -164,7 +164,7 @@ def find_position(nodes: Nodes) -> Position | None:
             name = next((a for a in _ALTITUDE if is_number(nodes.get(a))), None)
             altitude = Scaled(name, _METRE if is_integer(nodes[name]) else 1.0) if name else None
             factor = _DEGREE if is_integer(nodes[lat]) else 1.0
-            known = _known(nodes)
+            known = _find_known(nodes)
             nmea = known is not None and known.path == "quality" and is_integer(nodes.get("warning"))
             return Position(
                 Scaled(lat, factor),
@@ -177,7 +177,7 @@ def find_position(nodes: Nodes) -> Position | None:
     return None
 
 
-def _known(nodes: Nodes) -> Known | None:
+def _find_known(nodes: Nodes) -> Known | None:
     for known in _KNOWN:
         group, _, name = known.path.rpartition(".")
         node = (nodes_of(nodes.get(group)) if group else nodes).get(name)

@@ -80,7 +80,7 @@ class Calibration:
         return out
 
 
-def _hdl32e() -> Iterator[float]:
+def _hdl32e_elevations() -> Iterator[float]:
     for j in range(LASERS):
         yield (-9.33 if j % 2 else -30.67) + 4 / 3 * (j // 2)
 
@@ -96,7 +96,7 @@ _LOWER_64E = (
     -9.46, -8.95, -12.54, -12.03,
 )  # fmt: skip
 
-HDL32E = Calibration.plain(_hdl32e(), "HDL-32E")
+HDL32E = Calibration.plain(_hdl32e_elevations(), "HDL-32E")
 HDL64E = Calibration.plain((*_UPPER_64E, *_LOWER_64E), "HDL-64E without calibration: a rough picture")
 
 
@@ -176,7 +176,7 @@ class Cloud:
 
 
 @cache
-def _turns() -> F32:
+def _sines_and_cosines() -> F32:
     angle = np.deg2rad(np.arange(_AZIMUTHS) / 100)
     return np.stack([np.sin(angle), np.cos(angle)]).astype(np.float32)
 
@@ -208,7 +208,7 @@ def decode(packets: Packets, calibration: Calibration) -> tuple[Cloud, I64]:
     if n:
         kernel.velodyne_points(
             packets.data, np.ascontiguousarray(packets.offset), np.ascontiguousarray(packets.time),
-            _turns(), calibration.table, _delays(two_banks), calibration.rings, two_banks,
+            _sines_and_cosines(), calibration.table, _delays(two_banks), calibration.rings, two_banks,
             cloud.xyz, cloud.intensity, cloud.ring, cloud.azimuth, cloud.time, count,
         )  # fmt: skip
     return cloud.part(0, int(count.sum())), count
@@ -242,7 +242,7 @@ def spread(packets: Packets, message: I64) -> Packets:
 HOUR_US, SECOND_US = 3_600_000_000, 1_000_000
 
 
-def _in_steps(pieces: Iterable[Packets]) -> Iterator[Packets]:
+def _split(pieces: Iterable[Packets]) -> Iterator[Packets]:
     """Yield the packets, at most STEP at a time: points take ten times the memory of packets."""
     for packets in pieces:
         for lo in range(0, len(packets), STEP):
@@ -263,7 +263,7 @@ def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn
     """Yield each revolution; a new one begins with the packet whose azimuth decreases."""
     waiting: list[Cloud] = []
     begin, stamp, before, held = 0, 0, -1, 0
-    for packets in _in_steps(pieces):
+    for packets in _split(pieces):
         cloud, count = decode(packets, calibration)
         ends = np.concatenate([[0], np.cumsum(count)]).tolist()
         azimuth = packets.azimuth
