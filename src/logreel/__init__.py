@@ -137,15 +137,15 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        return _of_format(name)
+        return _format_module(name)
     module, attribute = _LAZY[name]
     value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value
     return value
 
 
-def _of_format(name: str) -> Any:
-    """What can be done with logs of one format only: the module that the format called *name* offers."""
+def _format_module(name: str) -> Any:
+    """Return the format-specific API module called *name*, e.g. ``logreel.carla``; raises AttributeError if none."""
     module = None
     if not name.startswith("_"):
         from logreel.registry.registry import public_module

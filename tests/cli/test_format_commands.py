@@ -146,8 +146,8 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(sys.modules, "special_thermo", module)
     ulog = registry.formats()["ulog"]
     thermo = replace(ulog, name="ulog", api="special_thermo", commands="special_thermo:COMMANDS")
-    own = {**registry._own_formats(), "ulog": thermo}
-    monkeypatch.setattr(registry, "_own_formats", lambda: own)
+    own = {**registry._builtin_formats(), "ulog": thermo}
+    monkeypatch.setattr(registry, "_builtin_formats", lambda: own)
     return "ulog"
 
 

@@ -1,4 +1,4 @@
-"""The block table: rows, parts of channels, and what is left without some messages."""
+"""The block table: rows, split channels, and removal of messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = list[list[int]]
 
 
 def random_table(seed: int) -> tuple[Blocks, Rows]:
-    """A table of three channels over some blocks, and where the payloads of each begin."""
+    """Return a table of three channels in several blocks, and the message starts of each channel."""
     rng = np.random.default_rng(seed)
     base, start, entry, at = [], [], [], 1000
     rows: Rows = [[], [], []]
@@ -70,13 +70,13 @@ def test_split_divides_one_channel_into_parts(seed: int, channel: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_without_removes_exactly_the_given_messages(seed: int) -> None:
     table, rows = random_table(seed)
-    gone, kept = [], []
+    removed, kept = [], []
     rng = np.random.default_rng(seed)
     for channel, some in enumerate(rows):
         drop = rng.random(len(some)) < 0.4
-        gone.append(table.rows(channel)[1][drop])
+        removed.append(table.rows(channel)[1][drop])
         kept.append([at for at, out in zip(some, drop.tolist(), strict=True) if not out])
-    assert rows_of(table.without(np.concatenate(gone))) == kept
+    assert rows_of(table.without(np.concatenate(removed))) == kept
 
 
 def test_gather_times_equals_times_of_single_channels() -> None:

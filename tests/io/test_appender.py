@@ -1,4 +1,4 @@
-"""Append-only files: committed bytes are in the file, whatever happens."""
+"""Append-only files: committed bytes are in the file after any failure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from logreel.io import append_file as module
 from logreel.io.append_file import Appender
 
 
-def let_in(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """Have the system take *room* bytes in all and then no more."""
+def limit_disk(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Make ``os.write`` accept *room* bytes in total, and then fail as on a full disk."""
     left, real = [room], os.write
 
     def write(handle: int, data: memoryview) -> int:
@@ -84,7 +84,7 @@ def test_large_pieces_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (tmp_path / "a.bin.active").read_bytes() == b"small"
 
 
-def test_an_exception_leaves_the_unfinished_file(tmp_path: Path) -> None:
+def test_exception_leaves_the_unfinished_file(tmp_path: Path) -> None:
     def fail() -> None:
         with Appender(tmp_path / "a.bin") as out:
             out.write(b"whole")
@@ -116,7 +116,7 @@ def test_files_are_replaced_only_with_force(tmp_path: Path) -> None:
         Appender(tmp_path / "none" / "a.bin")
 
 
-def test_a_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+def test_file_created_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     out = Appender(path)
     path.write_bytes(b"somebody else's")
@@ -126,12 +126,12 @@ def test_a_name_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 1, 7, 8, 9, 15, 16])
-def test_a_full_disk_leaves_complete_records(
+def test_full_disk_leaves_complete_records(
     tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system takes *room* bytes in all and then no more."""
+    """The disk has room for *room* bytes."""
     monkeypatch.setattr(module, "BUFFER", 1)
-    let_in(monkeypatch, room)
+    limit_disk(monkeypatch, room)
     out = Appender(tmp_path / "a.bin")
     for _ in range(room // 8):
         out.write(b"a record")
@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_complete_records(
 
 
 def test_file_size_limit_is_an_error(tmp_path: Path) -> None:
-    """The same with a true limit: no signal, no half record."""
+    """With a real limit of the system: an error, no signal, and no partial record."""
     script = """
         import resource, signal, sys
         from logreel.errors import LogError
@@ -218,17 +218,17 @@ def test_given_pieces_are_written_in_order_and_memory_is_reused(
                 due += b"betweenand"
         out.commit()
     assert (tmp_path / "a.bin").read_bytes() == due
-    # What waits to be written, what is being written, what is being filled; and smaller ones before them.
+    # Buffers waiting, being written, and being filled, and smaller ones before them.
     assert len(seen) < 20
 
 
 @pytest.mark.parametrize("room", [0, 3, 10, 25, 39])
-def test_a_full_disk_in_the_background_leaves_complete_records(
+def test_full_disk_in_the_background_leaves_complete_records(
     tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system takes *room* bytes in all and then no more, while pieces of 10 wait to be written."""
+    """The disk has room for *room* bytes, while pieces of 10 bytes wait to be written."""
     monkeypatch.setattr(module, "BUFFER", 1)
-    let_in(monkeypatch, room)
+    limit_disk(monkeypatch, room)
     out = Appender(tmp_path / "a.bin")
 
     def give(n: int) -> None:
@@ -261,7 +261,7 @@ def test_splice_moves_the_bytes_behind(tmp_path: Path, piece: bytes, monkeypatch
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
-def test_splice_on_a_full_disk_leaves_the_file_unchanged(
+def test_splice_on_full_disk_leaves_the_file_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = Appender(tmp_path / "a.bin")

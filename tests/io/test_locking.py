@@ -34,7 +34,7 @@ RECORDER = """
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that records to ``x.mcap``; a line on its stdin ends that."""
+    """Start a process that records to ``x.mcap`` until it reads a line from stdin."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(RECORDER), str(tmp_path / "x.mcap")],
         stdin=subprocess.PIPE,
@@ -49,7 +49,7 @@ def recording(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_a_second_recorder_is_refused_and_the_first_loses_nothing(
+def test_second_recorder_is_refused_and_the_first_loses_nothing(
     recording: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "x.mcap"
@@ -74,7 +74,7 @@ def test_cli_refuses_a_locked_recording_with_an_error(
     assert "x.mcap.active: is being written by another recorder" in done.err
 
 
-def test_a_killed_recorder_holds_no_lock_and_its_messages_can_be_saved(
+def test_killed_recorder_holds_no_lock_and_its_file_can_be_recovered(
     recording: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     path, active = tmp_path / "x.mcap", tmp_path / "x.mcap.active"
@@ -130,7 +130,7 @@ def test_names_are_free_when_a_recorder_ends(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.bin"]
 
 
-def test_a_recorder_that_is_refused_leaves_the_file_of_the_first(tmp_path: Path) -> None:
+def test_refused_recorder_leaves_the_file_of_the_first(tmp_path: Path) -> None:
     first = Appender(tmp_path / "a.bin")
     first.put(b"first")
     first.flush()
@@ -144,7 +144,7 @@ def test_a_recorder_that_is_refused_leaves_the_file_of_the_first(tmp_path: Path)
     assert (tmp_path / "a.bin").read_bytes() == b"the first"
 
 
-def test_a_recording_that_was_replaced_meanwhile_does_not_get_the_name(tmp_path: Path) -> None:
+def test_recording_replaced_meanwhile_does_not_get_the_name(tmp_path: Path) -> None:
     path, active = tmp_path / "a.bin", tmp_path / "a.bin.active"
     out = Appender(path)
     out.put(b"ours")
@@ -157,7 +157,7 @@ def test_a_recording_that_was_replaced_meanwhile_does_not_get_the_name(tmp_path:
     assert active.read_bytes() == b"somebody else's"
 
 
-def test_an_unfinished_name_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_link_at_the_unfinished_name_is_not_followed(tmp_path: Path) -> None:
     path, active, precious = tmp_path / "a.bin", tmp_path / "a.bin.active", tmp_path / "precious"
     precious.write_bytes(b"precious")
     for leads in ("precious", "nowhere"):
@@ -172,7 +172,7 @@ def test_an_unfinished_name_that_is_a_link_is_not_followed(tmp_path: Path) -> No
     assert sorted(os.listdir(tmp_path)) == ["precious"]
 
 
-def test_a_hard_link_of_a_leftover_keeps_its_content(tmp_path: Path) -> None:
+def test_hard_link_of_a_leftover_keeps_its_content(tmp_path: Path) -> None:
     (tmp_path / "a.bin.active").write_bytes(b"of a crash")
     os.link(tmp_path / "a.bin.active", tmp_path / "kept")
     with Appender(tmp_path / "a.bin", force=True) as out:
@@ -181,7 +181,7 @@ def test_a_hard_link_of_a_leftover_keeps_its_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_a_target_that_is_a_link_is_replaced_and_not_written_through(tmp_path: Path, keep: bool) -> None:
+def test_link_at_the_target_is_replaced_and_not_followed(tmp_path: Path, keep: bool) -> None:
     (tmp_path / "real").write_bytes(b"precious")
     for leads in ("real", "nowhere"):
         link = tmp_path / f"to {leads}"

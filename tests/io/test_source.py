@@ -1,4 +1,4 @@
-"""Sources of every kind have the same bytes."""
+"""Sources of all kinds return the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = tiny()
 
 
 class Trickle(io.RawIOBase):
-    """A stream that gives one to three bytes at a time, as pipes and sockets may."""
+    """A stream that returns one to three bytes at a time, as pipes and sockets may."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -37,7 +37,7 @@ class Trickle(io.RawIOBase):
 
 
 def piped(path: Path, data: bytes) -> threading.Thread:
-    """Writes *data* into a new named pipe once somebody reads it."""
+    """Start a thread that writes *data* into a new named pipe when it is opened for reading."""
     os.mkfifo(path)
     writer = threading.Thread(target=lambda: path.write_bytes(data))
     writer.start()
@@ -75,7 +75,7 @@ def test_every_kind_of_source_has_the_same_bytes(way: str, tmp_path: Path) -> No
         what.close()
 
 
-def test_a_later_change_of_a_bytearray_does_not_reach_the_log() -> None:
+def test_later_change_of_a_bytearray_does_not_change_the_log() -> None:
     mine = bytearray(DATA)
     found = Source.open(mine)
     mine[:] = bytes(len(mine))
@@ -83,7 +83,7 @@ def test_a_later_change_of_a_bytearray_does_not_reach_the_log() -> None:
     assert found.data.tobytes() == DATA
 
 
-def test_a_pipe_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_and_standard_input_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fifo = tmp_path / "fifo"
     writer = piped(fifo, DATA)
     found = Source.open(fifo)
@@ -94,7 +94,7 @@ def test_a_pipe_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_virtual_files_of_size_0_are_read() -> None:
-    """Those of /proc are regular files of zero bytes, which still have content."""
+    """Files in /proc have size 0 but content."""
     stat = Path("/proc/self/stat")
     if not stat.exists():
         pytest.skip("no /proc")
@@ -105,7 +105,7 @@ def test_virtual_files_of_size_0_are_read() -> None:
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1, 5000])
-def test_a_long_stream_goes_to_a_temporary_file(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_stream_goes_to_a_temporary_file(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "SPOOL_BYTES", 1000)
     data = np.random.default_rng(1).bytes(1000 + more)
     assert Source.open(io.BytesIO(data)).data.tobytes() == data
@@ -133,7 +133,7 @@ def test_unreadable_sources_raise(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"ULog", bytes(5000)])
-def test_bytes_that_are_not_a_log_raise_one_error(data: bytes, tmp_path: Path) -> None:
+def test_other_bytes_raise_log_error(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.ulg"
     path.write_bytes(data)
     for what in (data, path):
@@ -151,7 +151,7 @@ def test_identity_follows_size_time_head_and_tail(tmp_path: Path) -> None:
             assert Source.open(path).identity == Source.open(path).identity
             seen.add(Source.open(path).identity)
     assert len(seen) == 8
-    gone = Source.open(path)
+    removed = Source.open(path)
     path.unlink()
     with pytest.raises(LogError, match="went away"):
-        _ = gone.identity
+        _ = removed.identity

@@ -12,7 +12,7 @@ import pytest
 from logreel.io.parallel import ahead, run
 
 
-def test_items_come_in_order_and_one_is_made_ahead() -> None:
+def test_items_are_in_order_and_one_is_produced_ahead() -> None:
     made: list[int] = []
     second = threading.Event()
 
@@ -25,7 +25,7 @@ def test_items_come_in_order_and_one_is_made_ahead() -> None:
 
     found = ahead(items())
     assert next(found) == 0
-    # The next one is made though nobody has asked for it.
+    # The next one is produced before it is requested.
     assert second.wait(30)
     assert list(found) == [1, 2, 3, 4]
     assert made == [0, 1, 2, 3, 4]
@@ -33,7 +33,7 @@ def test_items_come_in_order_and_one_is_made_ahead() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 9])
-def test_depth_limits_the_items_made_ahead(depth: int) -> None:
+def test_depth_limits_the_items_produced_ahead(depth: int) -> None:
     made: list[int] = []
     enough = threading.Event()
 
@@ -79,7 +79,7 @@ def test_nested_run_does_not_deadlock() -> None:
     assert sum(run(nested, shares)) == sum(range(200))
 
 
-def test_an_error_of_one_share_is_raised_after_the_others_ended() -> None:
+def test_error_of_one_share_is_raised_after_the_others_ended() -> None:
     ended = []
 
     def work(i: int, share: slice) -> int:
@@ -93,14 +93,14 @@ def test_an_error_of_one_share_is_raised_after_the_others_ended() -> None:
         ended.clear()
         with pytest.raises(ValueError, match="the first share"):
             run(work, [slice(0, 1), slice(1, 2)])
-        # It was either not begun or is over: nothing writes to the caller's memory any more.
+        # It was never started, or has ended: nothing writes to the caller's memory any more.
         before = list(ended)
         time.sleep(0.1)
         assert ended == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_shares_are_worked_on_in_the_child_of_a_fork() -> None:
+def test_run_works_in_a_forked_child() -> None:
     def twice(i: int, share: slice) -> int:
         time.sleep(0.01)
         return 2 * share.start

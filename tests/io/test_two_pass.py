@@ -19,7 +19,7 @@ PLACES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 20)), max_size=4
 
 
 def write(out: Appender, pieces: list[bytes], patches: list[tuple[int, int]], splice: int | None) -> None:
-    """Append, change some of it that does not overlap, and put other bytes into the place of some."""
+    """Append *pieces*, apply the *patches* that do not overlap, and replace 3 bytes at *splice* if possible."""
     total, free = sum(map(len, pieces)), list[range]()
     for n, piece in enumerate(pieces):
         (out.put if n % 2 else out.write)(memoryview(piece))
@@ -41,7 +41,7 @@ def write(out: Appender, pieces: list[bytes], patches: list[tuple[int, int]], sp
 
 
 class Plain(Appender):
-    """A file as the bytes that it has."""
+    """An Appender that keeps the content in memory."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -69,7 +69,7 @@ class Plain(Appender):
 
 
 @given(PIECES, PLACES, st.none() | st.integers(0, 200), st.integers(1, 60), st.integers(-1, 400))
-def test_a_stream_has_the_bytes_of_the_file(
+def test_stream_has_the_bytes_of_the_file(
     pieces: list[bytes], patches: list[tuple[int, int]], splice: int | None, size: int, kept: int
 ) -> None:
     plain = Plain()
@@ -112,7 +112,7 @@ def test_changes_missing_in_the_dry_run_are_an_error(edits: list[Edit]) -> None:
 
 
 @pytest.mark.parametrize("place", [19, 20, 40])
-def test_a_stream_shorter_than_its_dry_run_is_an_error(place: int) -> None:
+def test_stream_shorter_than_its_dry_run_is_an_error(place: int) -> None:
     stream = StreamOut("a.log", list[bytes]().append, [Edit(place, 4, b"1234")])
     stream.write(bytes(20))
     with pytest.raises(LogError, match="changed by somebody else"):
@@ -141,12 +141,12 @@ def test_again_writes_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_errors_of_callbacks_end_the_work() -> None:
-    def gone(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        DryRun("a", gone).write(b"x")
-    stream = StreamOut("a", gone)
+        DryRun("a", fail).write(b"x")
+    stream = StreamOut("a", fail)
     with pytest.raises(InterruptedError):
         stream.put(bytes(two_pass.PIECE))
     stream.leave()
@@ -164,7 +164,7 @@ def test_bddf_index_is_built_from_passing_blocks(kept: int, monkeypatch: pytest.
 
     data = walk()
     end = int.from_bytes(data[-32:-24], "little")
-    # The index itself begins before the place of the file index: IndexFromFile builds it.
+    # The index starts before the file index: IndexFromFile builds it.
     source = Source.open(data[: _index_of(data, end)])
     due = b"".join(bytes(piece) for piece in IndexFromFile(source).pieces(source.size))
     assert data[source.size :].startswith(due[:1000])
@@ -187,7 +187,7 @@ def test_bddf_index_is_built_from_passing_blocks(kept: int, monkeypatch: pytest.
 
 
 def _index_of(data: bytes, last: int) -> int:
-    """Where the index of the first series begins, which the file index names."""
+    """Return the offset of the index of the first series, read from the file index."""
     from logreel.formats.bddf.index_reader import Index
     from logreel.io.source import Source
 

@@ -20,7 +20,7 @@ from support.oracles.layout_walker import decode
 
 
 def gather(leaf: Leaf, messages: list[bytes]) -> np.ndarray:
-    """What the gather kernel does, one run at a time."""
+    """Return the same column as the gather kernel, one run at a time."""
     joined = b"".join(m[at : at + leaf.width] for m in messages for at in leaf.runs)
     return np.frombuffer(joined, np.uint8)
 
@@ -65,7 +65,7 @@ def below(value, path):
 
 
 def flat(value):
-    """Leaves of nested lists in order; text as the oracle spells it."""
+    """Return the items of nested lists in order, and text as str, like the oracle."""
     if isinstance(value, list):
         return [x for item in value for x in flat(item)]
     return [value.decode("utf-8", "replace") if isinstance(value, bytes) else value]
@@ -89,7 +89,7 @@ LAYOUT = Layout(
 MESSAGES = [bytes(range(i, i + 24)) for i in (0, 60)]
 
 
-def test_no_copy_where_arrow_permits():
+def test_numbers_are_not_copied_to_arrow():
     columns = [gather(leaf, MESSAGES) for leaf in LAYOUT.leaves]
     arrays = assemble_fixed(Projection(LAYOUT), columns, 2)
     assert arrays[0].buffers()[1].address == columns[0].ctypes.data
@@ -115,7 +115,7 @@ def test_units_are_in_the_metadata():
         ("x", lambda m: m["x"]),
     ],
 )
-def test_chosen_fields(path, expected):
+def test_selected_fields_equal_those_of_the_oracle(path, expected):
     arrays = assembled(LAYOUT, MESSAGES, ["name", path])
     assert arrays[1].to_pylist() == [expected(decode(LAYOUT.root, m)) for m in MESSAGES]
     leaf = None if path == "items[2]" else LAYOUT.find(path)
@@ -123,7 +123,7 @@ def test_chosen_fields(path, expected):
         assert numpy_column(leaf, gather(leaf, MESSAGES), 2).tolist() == arrays[1].to_pylist()
 
 
-def test_a_column_of_another_size_is_refused():
+def test_column_of_wrong_size_is_refused():
     columns = [gather(leaf, MESSAGES) for leaf in LAYOUT.leaves]
     with pytest.raises(ValueError, match="do not hold 3 rows"):
         assemble_fixed(Projection(LAYOUT), columns, 3)

@@ -39,7 +39,7 @@ POSE = struct(position=struct(x=F64, y=F64), covariance=FixedArray(FixedArray(F6
 ODOM = Layout(struct(stamp=Time(), frame=String(), pose=POSE, points=Sequence(struct(x=F32, y=F32))))
 
 
-def test_leaves_have_the_offsets_of_every_column():
+def test_leaves_have_the_offsets_of_their_columns():
     t, q, rpm, load, name = STATUS.leaves
     assert t == Leaf(("t",), "uint64", (0,))
     assert q == Leaf(("q",), "float32", (8,), 4, (4,))
@@ -66,32 +66,32 @@ def test_adjacent_runs_are_merged():
         ("name[4]", Leaf(("name",), "int8", (44,))),
     ],
 )
-def test_a_path_finds_its_bytes(path, leaf):
+def test_find_returns_the_leaf_of_a_path(path, leaf):
     assert STATUS.find(path) == leaf
 
 
 @pytest.mark.parametrize(
     "path", ["nope", "q[4]", "q.x", "t[0]", "esc.rpmm", "esc[2].rpm", "q[", "", "q[0][0]"]
 )
-def test_a_wrong_path_is_a_key_error(path):
+def test_wrong_path_raises_key_error(path):
     with pytest.raises(NotFoundError) as error:
         STATUS.find(path)
     assert isinstance(error.value, KeyError)
 
 
-def test_a_wrong_path_names_the_nearest():
+def test_wrong_path_names_the_nearest_paths():
     with pytest.raises(NotFoundError, match=r"esc\.rpm"):
         STATUS.find("esc.rpmm")
     with pytest.raises(NotFoundError, match=r"q\[3\]"):
         STATUS.find("q[9]")
 
 
-def test_a_path_of_a_struct_names_its_leaves_in_the_error():
+def test_path_of_a_struct_names_its_leaves_in_the_error():
     with pytest.raises(UsageError, match=r"esc\.rpm, esc\.load"):
         STATUS.find("esc")
 
 
-def test_a_leaf_before_variable_data_is_found():
+def test_leaf_before_variable_data_is_found():
     assert ODOM.find("stamp") == Leaf(("stamp",), "time", (0,))
     for path in ("frame", "pose.position.x", "points.x", "points[0].x"):
         with pytest.raises(DefinitionError):
@@ -111,7 +111,7 @@ def test_paths_list_every_leaf():
     ]
 
 
-def test_a_projection_keeps_the_bytes():
+def test_projection_keeps_the_size():
     part = STATUS.project(["esc.load", "t"])
     assert part.size == STATUS.size
     assert part.paths() == ["t", "esc.load"]
@@ -167,7 +167,7 @@ def test_deep_nesting_is_refused():
     assert Layout(node).paths() == [".".join("a" * 60)]
 
 
-def test_many_runs_have_a_layout_but_no_leaves():
+def test_layout_of_too_many_runs_has_no_leaves():
     big = Layout(struct(a=FixedArray(struct(x=U8, y=U8), 60_000)))
     assert big.size == 120_000
     with pytest.raises(DefinitionError):

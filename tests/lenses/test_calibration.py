@@ -1,4 +1,4 @@
-"""Calibrations of a HDL-64E: out of the vendor's XML, and out of the packets of units that send their own."""
+"""Calibrations of a HDL-64E, from the vendor's XML and from status bytes of packets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def assert_unit(found: Calibration | None) -> None:
         assert np.allclose(a, b, atol=1e-9)
 
 
-def test_the_vendors_xml(tmp_path: Path) -> None:
+def test_vendor_xml_is_read(tmp_path: Path) -> None:
     path = tmp_path / "db.xml"
     path.write_bytes(xml())
     assert_unit(read_xml(path))
@@ -49,30 +49,30 @@ def test_the_vendors_xml(tmp_path: Path) -> None:
         (xml(doctype='<!DOCTYPE a [<!ENTITY % b "c"> %b;]>'), "entities"),
     ],
 )
-def test_what_is_no_calibration_is_refused(data: bytes, why: str) -> None:
+def test_invalid_calibrations_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(DefinitionError, match=why):
         parse_xml(data)
 
 
-def test_entities_that_grow_are_refused_at_once() -> None:
+def test_expanding_entities_are_refused() -> None:
     lines = "".join(f'<!ENTITY e{i + 1} "{f"&e{i};" * 10}">' for i in range(30))
     with pytest.raises(DefinitionError, match="entities"):
         parse_xml(xml(doctype=f'<!DOCTYPE a [<!ENTITY e0 "x">{lines}]>'))
 
 
 @pytest.mark.parametrize("skipped", [0, 5, 1000, 4159])
-def test_a_unit_that_sends_its_own(skipped: int) -> None:
+def test_calibration_is_read_from_status_bytes(skipped: int) -> None:
     twice = np.concatenate([status(), status()])
     assert_unit(from_status(twice[skipped : skipped + 4160 + 4159]))
 
 
-def test_a_lost_packet_spoils_only_its_round() -> None:
+def test_lost_packet_spoils_only_its_cycle() -> None:
     rounds = np.concatenate([np.delete(status(), 2000, axis=0), status()])
     assert_unit(from_status(rounds))
     assert from_status(np.delete(status(), 2000, axis=0)) is None
 
 
-def test_what_is_no_whole_calibration_is_none() -> None:
+def test_incomplete_calibration_in_status_bytes_gives_none() -> None:
     assert from_status(status()[:4159]) is None
     assert from_status(np.zeros((0, 2), np.uint8)) is None
     wrong = status()

@@ -1,4 +1,4 @@
-"""What a channel means: recognised by names and types together, so that a name alone promises nothing."""
+"""Lenses are found by names and types of fields together."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def channel(fields: str, payload: bytes = b"") -> logreel.Channel:
         ("double lat;double lon;char[4] alt;", struct.pack("<2d4s", 47, 8, b"high"), (47, 8, np.nan)),
     ],
 )
-def test_positions_come_in_degrees_and_metres(fields: str, payload: bytes, track: tuple[float, ...]) -> None:
+def test_positions_are_in_degrees_and_metres(fields: str, payload: bytes, track: tuple[float, ...]) -> None:
     ch = channel(fields, payload)
     (lens,) = lenses(ch)
     assert isinstance(lens, Position)
@@ -58,7 +58,7 @@ def test_positions_come_in_degrees_and_metres(fields: str, payload: bytes, track
         ("uint8_t other", b"\0", True),
     ],
 )
-def test_positions_that_are_not_known_are_marked(field: str, value: bytes, fixed: bool) -> None:
+def test_unknown_positions_are_marked(field: str, value: bytes, fixed: bool) -> None:
     ch = channel(f"double lat;double lon;{field};", struct.pack("<2d", 47, 8) + value)
     (lens,) = lenses(ch)
     assert isinstance(lens, Position)
@@ -80,21 +80,21 @@ def test_positions_that_are_not_known_are_marked(field: str, value: bytes, fixed
         "float text;uint8_t level;",
     ],
 )
-def test_names_alone_mean_nothing(fields: str) -> None:
+def test_names_without_matching_types_give_no_lens(fields: str) -> None:
     assert not [lens for lens in lenses(channel(fields)) if isinstance(lens, Position | Text | Image)]
 
 
-def test_a_nested_type_of_that_name_is_no_number() -> None:
+def test_struct_named_like_a_number_gives_no_lens() -> None:
     out = Builder().flags().format("t:uint64_t timestamp;deep lat;deep lon;").format("deep:double x;")
     assert lenses(logreel.open(out.subscribe("t", 0).bytes())["t"]) == []
 
 
-def test_a_definition_that_cannot_be_used_has_no_meaning() -> None:
-    log = logreel.open(Builder().flags().subscribe("gone", 0).data(0, b"raw").bytes())
-    assert lenses(log["gone"]) == []
+def test_missing_definition_gives_no_lens() -> None:
+    log = logreel.open(Builder().flags().subscribe("undefined", 0).data(0, b"raw").bytes())
+    assert lenses(log["undefined"]) == []
 
 
-def test_the_bundled_flight_is_understood() -> None:
+def test_lenses_of_sample_flight() -> None:
     log = logreel.open(builder.flight(2))
     found = {ch.topic: lenses(ch) for ch in log.channels.values()}
     assert {"sensor_gps", "vehicle_global_position"} <= {

@@ -1,4 +1,4 @@
-"""Hokuyo scanners: what their angles span, and which ranges are none; sizes that JPEGs state."""
+"""Angles and error codes of Hokuyo scanners, and sizes of JPEGs."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ URG, UTM = SCANNERS["Hokuyo_URG-04LX"], SCANNERS["Hokuyo_UTM-30LX"]
         (UTM, 1080, -135.0, 134.75),
     ],
 )
-def test_a_scan_spans_the_stated_angles(scanner: object, count: int, first: float, last: float) -> None:
+def test_scan_spans_the_specified_angles(scanner: object, count: int, first: float, last: float) -> None:
     angles = np.degrees(scanner.angles(count))  # type: ignore[attr-defined]
     assert len(angles) == count
     assert abs(angles[0] - first) < 0.005
     assert abs(angles[-1] - last) < 0.005
 
 
-def test_steps_are_even_and_the_front_is_ahead() -> None:
+def test_steps_are_regular_and_front_step_is_at_angle_0() -> None:
     assert np.allclose(np.diff(np.degrees(URG.angles(682))), 0.3515625)
     assert np.allclose(np.diff(np.degrees(UTM.angles(1081))), 0.25)
     assert URG.angles(682)[384 - 44] == 0
     assert UTM.angles(1081)[540] == 0
 
 
-def test_another_number_of_ranges_is_centred() -> None:
+def test_unusual_number_of_ranges_is_centred() -> None:
     for scanner in (URG, UTM):
         assert scanner.angles(101)[50] == 0
         assert scanner.angles(100)[50] == 0
         assert len(scanner.angles(0)) == 0
 
 
-def test_error_codes_are_no_ranges() -> None:
+def test_error_codes_are_masked() -> None:
     ranges = np.array([0, 1, 5, 6, 19, 20, 5600], np.uint32)
     assert np.isnan(URG.masked(ranges)).tolist() == [True] * 5 + [False] * 2
     assert np.isnan(UTM.masked(ranges)).tolist() == [True] * 3 + [False] * 4
@@ -54,7 +54,7 @@ def test_error_codes_are_no_ranges() -> None:
     assert set(UTM.codes) == {1, 2, 3, 4, 5}
 
 
-def test_the_size_of_a_jpeg() -> None:
+def test_jpeg_size_of_complete_jpegs_only() -> None:
     data = picture(0, 0)
     assert jpeg_size(data) == (64, 48)
     assert jpeg_size(data[:2] + b"\xff\xff\xff" + data[2:]) == (64, 48)  # fill bytes
@@ -64,5 +64,5 @@ def test_the_size_of_a_jpeg() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"\xff\xd8", b"\x89PNG", b"\xff\xd8\xff" + b"\x00" * 40, b"\xff\xd8" * 900]
 )
-def test_what_is_no_jpeg_has_no_size(data: bytes) -> None:
+def test_other_data_has_no_jpeg_size(data: bytes) -> None:
     assert jpeg_size(data) is None

@@ -1,4 +1,4 @@
-"""Packets to points against a plain decoder, against geometry, and where they are hostile."""
+"""Velodyne packets decoded to points, compared with an oracle and with geometry, also for invalid packets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def random_calibration(rng: np.random.Generator) -> Calibration:
     )
 
 
-def assert_same(
+def assert_equals_oracle(
     cloud: Cloud, count: np.ndarray, raw: list[bytes], stamps: list[int], calibration: Calibration
 ) -> None:
     lasers = lasers_of(calibration)
@@ -83,36 +83,36 @@ def assert_same(
 
 
 @pytest.mark.parametrize("sound", [True, False])
-def test_a_hdl32e_agrees_with_the_plain_decoder(sound: bool) -> None:
+def test_hdl32e_points_equal_the_oracle(sound: bool) -> None:
     rng = random.Random(1)
     raw = [random_packet(rng, 1, sound) for _ in range(12)]
     stamps = [5 * MS * i for i in range(12)]
-    assert_same(*velodyne.decode(packets(raw, stamps), HDL32E), raw, stamps, HDL32E)
+    assert_equals_oracle(*velodyne.decode(packets(raw, stamps), HDL32E), raw, stamps, HDL32E)
 
 
 @pytest.mark.parametrize("sound", [True, False])
-def test_a_hdl64e_agrees_with_the_plain_decoder(sound: bool) -> None:
+def test_hdl64e_points_equal_the_oracle(sound: bool) -> None:
     rng = random.Random(2)
     raw = [random_packet(rng, 2, sound) for _ in range(12)]
     for calibration in (HDL64E, random_calibration(np.random.default_rng(3))):
-        assert_same(*velodyne.decode(packets(raw), calibration), raw, [0] * 12, calibration)
+        assert_equals_oracle(*velodyne.decode(packets(raw), calibration), raw, [0] * 12, calibration)
 
 
-def test_nothing_behind_the_last_packet_is_read() -> None:
+def test_no_bytes_after_the_last_packet_are_read() -> None:
     raw = random_packet(random.Random(4), 1)
     zero = np.zeros(1, np.int64)
     cloud, _ = velodyne.decode(Packets(guarded(raw), zero, zero), HDL32E)
     assert len(cloud) == len(oracle.decode(raw, oracle.HDL32E))
 
 
-def test_no_packets_are_no_points() -> None:
+def test_no_packets_give_no_points() -> None:
     cloud, count = velodyne.decode(packets([]), HDL32E)
     assert len(cloud) == len(count) == 0
     assert list(velodyne.sweeps([], HDL32E)) == []
 
 
-def test_elevations_of_a_hdl32e() -> None:
-    """From -30.67 to +10.67 degrees in steps of 4/3, to 0.01 degree, low and high by turns."""
+def test_hdl32e_elevations_follow_the_manual() -> None:
+    """From -30.67 to +10.67 degrees in steps of 4/3, to 0.01 degree, lower and upper lasers alternating."""
     steps = [-30.67 + 4 / 3 * i for i in range(32)]
     assert np.allclose(np.sort(HDL32E.elevation), steps, atol=0.01)
     assert np.allclose(HDL32E.elevation[:4], [-30.67, -9.33, -29.33, -8.0], atol=0.01)
@@ -120,30 +120,30 @@ def test_elevations_of_a_hdl32e() -> None:
     assert HDL32E.rings[:4].tolist() == [0, 16, 1, 17]
 
 
-def test_elevations_come_back_from_points() -> None:
+def test_elevations_of_points_equal_those_of_lasers() -> None:
     cloud, _ = velodyne.decode(packets(hdl32e(Scene(), 0, 20)), HDL32E)
     found = np.degrees(np.arctan2(cloud.xyz[2], np.hypot(cloud.xyz[0], cloud.xyz[1])))
     for ring in np.unique(cloud.ring):
         assert np.abs(found[cloud.ring == ring] - (-30.67 + 4 / 3 * ring)).max() < 0.01
 
 
-def test_points_of_a_wall_and_a_cylinder_lie_on_them() -> None:
+def test_points_are_on_the_simulated_surfaces() -> None:
     scene = Scene()
     cloud, _ = velodyne.decode(packets(hdl32e(scene, 0, 90)), HDL32E)
     x, y, z = cloud.xyz.astype(np.float64)
     wall = np.abs(x - scene.wall)
     pillar = np.abs(np.hypot(x - scene.cylinder[0], y - scene.cylinder[1]) - scene.radius)
     ground = np.abs(z - scene.ground)
-    # Half of the 2 mm in which distances are counted; where a ray is nearly along a surface it counts for more.
+    # Half of the resolution of 2 mm; the error is larger where a ray is nearly parallel to the surface.
     assert np.minimum(np.minimum(wall, ground), pillar / 5).max() < 0.0011
     assert np.count_nonzero(wall < 0.0011) > 3000
     assert np.count_nonzero(pillar < 0.0011) > 500
-    # Neither mirrored nor turned: the wall is ahead as far as it reaches, the pillar behind on the left.
+    # Neither mirrored nor rotated: the wall is in front over its full width, the pillar behind on the left.
     there = wall < 0.0011
     assert y[there].min() < -7.9 < 7.9 < y[there].max()
 
 
-def test_times_follow_the_firings() -> None:
+def test_point_times_follow_the_firing_sequence() -> None:
     raw = hdl32e(Scene(), 0, 2)
     cloud, count = velodyne.decode(packets(raw, [1000 * MS, 2000 * MS]), HDL32E)
     first = cloud.time[: count[0]]
@@ -153,7 +153,7 @@ def test_times_follow_the_firings() -> None:
     assert cloud.time[count[0]] >= 2000 * MS
 
 
-def test_two_returns_of_one_firing_share_its_time() -> None:
+def test_dual_returns_have_the_same_time() -> None:
     blocks = [
         struct.pack("<HH", 0xEEFF, 100 * (k // 2)) + struct.pack("<HB", 500 + k, 1) * 32 for k in range(12)
     ]
@@ -164,7 +164,7 @@ def test_two_returns_of_one_firing_share_its_time() -> None:
     assert rows[2, 0] - rows[0, 0] == 46_080
 
 
-def test_sweeps_begin_where_the_azimuth_falls() -> None:
+def test_sweeps_begin_where_the_azimuth_decreases() -> None:
     raw = hdl32e(Scene(), 0, 400)
     azimuth = packets(raw).azimuth
     cuts = [0, *(np.flatnonzero(np.diff(azimuth) < 0) + 1).tolist(), 400]
@@ -179,16 +179,16 @@ def test_sweeps_begin_where_the_azimuth_falls() -> None:
         assert np.array_equal(np.concatenate([turn.cloud.xyz for turn in found], axis=1), whole.xyz)
 
 
-def test_a_sweep_that_never_ends_is_cut() -> None:
+def test_endless_sweep_is_cut() -> None:
     raw = [random_packet(random.Random(5), 1)]
     many = Packets(
         np.frombuffer(raw[0], np.uint8), np.zeros(10_000, np.int64), np.arange(10_000, dtype=np.int64)
     )
-    held = [turn.time for turn in velodyne.sweeps([many, many], HDL32E)]
-    assert held[:3] == [0, velodyne.MAX_SWEEP, 2 * velodyne.MAX_SWEEP]
+    sweep_starts = [turn.time for turn in velodyne.sweeps([many, many], HDL32E)]
+    assert sweep_starts[:3] == [0, velodyne.MAX_SWEEP, 2 * velodyne.MAX_SWEEP]
 
 
-def test_the_lower_bank_tells_the_model() -> None:
+def test_lower_bank_identifies_hdl64e() -> None:
     rng = random.Random(6)
     assert packets([random_packet(rng, 2)]).has_lower_bank()
     assert not packets(hdl32e(Scene(), 0, 3)).has_lower_bank()
@@ -199,7 +199,7 @@ def clocked(us: list[int]) -> Packets:
     return packets(raw, [7 * MS] * len(us))
 
 
-def test_packets_of_a_message_are_spread_by_their_clocks() -> None:
+def test_packets_of_one_message_get_times_from_their_clocks() -> None:
     message = np.zeros(3, np.int64)
     found = velodyne.spread(clocked([10, 560, 1100]), message)
     assert found.time.tolist() == [7 * MS, 7 * MS + 550_000, 7 * MS + 1_090_000]
@@ -210,12 +210,12 @@ def test_packets_of_a_message_are_spread_by_their_clocks() -> None:
 
 
 @pytest.mark.parametrize("us", [[10, 5], [0, 2_000_000], [3_599_000_000, 10, 3_598_000_000]])
-def test_what_is_no_clock_spreads_nothing(us: list[int]) -> None:
+def test_invalid_clocks_leave_the_message_time(us: list[int]) -> None:
     assert velodyne.spread(clocked(us), np.zeros(len(us), np.int64)).time.tolist() == [7 * MS] * len(us)
 
 
-def test_twenty_million_points_a_second() -> None:
-    """Measured at 90 million and more; this allows a machine five times slower, and one busy with something else."""
+def test_decodes_five_million_points_per_second() -> None:
+    """Measured: 90 million and more; the limit allows for slow and busy machines."""
     raw = packets(hdl32e(Scene(), 0, 500))
     velodyne.decode(raw, HDL32E)
     best = math.inf

@@ -1,4 +1,4 @@
-"""Channels and logs as the containers that people of Python, NumPy, Arrow and pandas expect."""
+"""Channels and logs as containers of Python, NumPy, Arrow and pandas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fix(i: int, broken: bool) -> bytes:
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """50 messages with a field called time, of which every sixth is cut short."""
+    """50 messages with a field called time, of which every sixth is truncated."""
     path = tmp_path / "broken.bag"
     with logreel.create(path) as w:
         channel = w.add_channel("/fix", FIX)
@@ -66,7 +66,7 @@ def ulg(tmp_path: Path) -> Path:
 # ------------------------------------------------------------------------------------------------- containers
 
 
-def test_a_log_is_a_mapping_of_channels_equal_only_to_itself(ulg: Path) -> None:
+def test_log_is_a_mapping_of_channels_equal_only_to_itself(ulg: Path) -> None:
     log, other = logreel.open(ulg), logreel.open(ulg)
     assert isinstance(log, Mapping)
     assert list(log) == list(log.keys()) == [ch.topic for ch in log.values()]
@@ -79,14 +79,14 @@ def test_a_log_is_a_mapping_of_channels_equal_only_to_itself(ulg: Path) -> None:
     assert log.duration == log.end - log.start  # type: ignore[operator]
 
 
-def test_a_log_without_messages_has_no_duration(tmp_path: Path) -> None:
+def test_log_without_messages_has_no_duration(tmp_path: Path) -> None:
     with logreel.create(tmp_path / "empty.bag"):
         pass
     log = logreel.open(tmp_path / "empty.bag")
     assert (log.duration, len(log), bool(log)) == (None, 0, True)
 
 
-def test_a_channel_is_a_sequence_of_messages(ulg: Path) -> None:
+def test_channel_is_a_sequence_of_messages(ulg: Path) -> None:
     log = logreel.open(ulg)
     ch = log["sensor_gps"]
     every = list(ch)
@@ -113,7 +113,7 @@ def test_a_channel_is_a_sequence_of_messages(ulg: Path) -> None:
             ch[wrong]  # type: ignore[call-overload]
 
 
-def test_a_channel_gives_tables_of_fields_and_the_times_of_its_rows(ulg: Path) -> None:
+def test_channel_gives_fields_and_times_by_key(ulg: Path) -> None:
     ch = logreel.open(ulg)["vehicle_attitude"]
     assert ch[["q", "timestamp"]].schema.names == ["time", "q", "timestamp"]
     assert ch[["time", "q"]].schema.names == ["time", "q"]
@@ -126,9 +126,7 @@ def test_a_channel_gives_tables_of_fields_and_the_times_of_its_rows(ulg: Path) -
     assert ch[0] in ch
 
 
-def test_other_libraries_read_a_channel_as_a_stream_of_arrow(
-    ulg: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_libraries_read_channels_as_arrow_streams(ulg: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     ch = logreel.open(ulg)["vehicle_attitude"]
     assert pa.table(ch) == ch.to_arrow()
@@ -139,7 +137,7 @@ def test_other_libraries_read_a_channel_as_a_stream_of_arrow(
     assert pa.table(ch) == ch.to_arrow()
 
 
-def test_a_notebook_shows_logs_and_channels_and_nothing_gets_out_of_its_cell(tmp_path: Path) -> None:
+def test_notebook_html_is_escaped(tmp_path: Path) -> None:
     evil = '/<script>alert(1)</script>&"'
     with logreel.create(tmp_path / "evil.mcap") as w:
         w.write(w.add_channel(evil, FIX), START, fix(1, False))
@@ -151,7 +149,7 @@ def test_a_notebook_shows_logs_and_channels_and_nothing_gets_out_of_its_cell(tmp
     assert {"time", "time_2", "latitude"} <= {*log[evil]._ipython_key_completions_()}
 
 
-def test_everything_public_has_a_short_repr(ulg: Path, tmp_path: Path) -> None:
+def test_public_objects_have_short_reprs(ulg: Path, tmp_path: Path) -> None:
     log = logreel.open(ulg)
     ch = log["vehicle_attitude"]
     every = [
@@ -168,12 +166,12 @@ def test_everything_public_has_a_short_repr(ulg: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1.5, True, "10", None])
-def test_a_batch_has_a_row_or_more(ulg: Path, rows: Any) -> None:
+def test_batches_of_less_than_one_row_are_refused(ulg: Path, rows: Any) -> None:
     with pytest.raises(UsageError, match="1 row or more"):
         logreel.open(ulg)["sensor_gps"].batches(rows)
 
 
-def test_a_lone_string_is_one_field_one_topic_one_definition(ulg: Path, tmp_path: Path) -> None:
+def test_single_string_is_one_field_topic_or_definition(ulg: Path, tmp_path: Path) -> None:
     log = logreel.open(ulg)
     ch = log["battery_status"]
     assert ch.to_arrow("voltage_v").schema.names == ["time", "voltage_v"]
@@ -199,26 +197,26 @@ def test_a_lone_string_is_one_field_one_topic_one_definition(ulg: Path, tmp_path
         assert topic not in log
 
 
-def test_stats_takes_a_path_as_info_does(ulg: Path) -> None:
+def test_stats_accepts_a_path(ulg: Path) -> None:
     assert logreel.stats(ulg) == logreel.stats(logreel.open(ulg))
 
 
-def test_what_a_log_tells_cannot_be_written_to(ulg: Path) -> None:
+def test_mappings_of_a_log_are_read_only(ulg: Path) -> None:
     log = logreel.open(ulg)
-    told: list[Any] = [
+    mappings: list[Any] = [
         log.metadata,
         log.channels,
         log.attachments,
         log.parameters,
         log["sensor_gps"].metadata,
     ]
-    for one in told:
+    for one in mappings:
         with pytest.raises(TypeError):
             one["x"] = 1
         assert dict(one) is not one
 
 
-def test_a_closed_log_says_so(ulg: Path) -> None:
+def test_reading_a_closed_log_raises(ulg: Path) -> None:
     with logreel.open(ulg) as log:
         ch = log["sensor_gps"]
         times, message, metadata = ch.times, ch[0], log.metadata
@@ -240,7 +238,7 @@ def test_a_closed_log_says_so(ulg: Path) -> None:
     assert metadata == log.metadata
 
 
-def test_a_folder_is_a_log_error(tmp_path: Path) -> None:
+def test_opening_a_folder_raises_log_error(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="is a directory, not a log; open the files in it"):
         logreel.open(tmp_path)
 
@@ -249,11 +247,11 @@ def test_a_folder_is_a_log_error(tmp_path: Path) -> None:
 
 
 def total(ch: logreel.Channel) -> float:
-    """Runs in another process."""
+    """Return a sum; called in another process."""
     return float(ch["latitude_deg"].sum())
 
 
-def test_logs_and_channels_go_to_other_processes(ulg: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_and_channels_can_be_pickled(ulg: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ulg.parent)
     log = logreel.open("flight.ulg", format="ulog", strict=True)
     back = pickle.loads(pickle.dumps(log))  # noqa: S301 - our own bytes
@@ -266,7 +264,7 @@ def test_logs_and_channels_go_to_other_processes(ulg: Path, monkeypatch: pytest.
         assert pool.submit(total, log["sensor_gps"]).result() == total(log["sensor_gps"])
 
 
-def test_a_log_of_bytes_cannot_go_to_another_process() -> None:
+def test_logs_of_bytes_cannot_be_pickled() -> None:
     log = logreel.open(tiny())
     for one in (log, next(iter(log.values()))):
         with pytest.raises(LogError, match="cannot be handed to another process; write it to a file"):
@@ -295,13 +293,13 @@ def test_frames_and_files_have_flat_columns(poses: Path, tmp_path: Path) -> None
     assert "leave out --nested" in caught.value.cli_text()
 
 
-def test_structs_in_arrays_of_fixed_size_are_columns_too(ulg: Path) -> None:
+def test_structs_in_fixed_size_arrays_become_flat_columns(ulg: Path) -> None:
     pytest.importorskip("pandas")
     ch = logreel.open(ulg)["esc_status"]
     np.testing.assert_array_equal(ch.to_pandas()["esc[1].esc_rpm"], ch["esc[1].esc_rpm"])
 
 
-def test_the_index_of_a_frame_can_be_the_time(poses: Path) -> None:
+def test_frame_index_can_be_time(poses: Path) -> None:
     pd = pytest.importorskip("pandas")
     ch = logreel.open(poses)["/pose"]
     frame = ch.to_pandas(index="time")
@@ -337,7 +335,7 @@ def test_a_field_called_time_is_time_2_everywhere(broken: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("library", ["polars", "pandas", "xarray", "duckdb"])
-def test_libraries_take_a_field_called_time(broken: Path, library: str) -> None:
+def test_libraries_accept_a_field_called_time(broken: Path, library: str) -> None:
     pytest.importorskip(library)
     log = logreel.open(broken)
     ch = log["/fix"]
@@ -355,12 +353,12 @@ def test_libraries_take_a_field_called_time(broken: Path, library: str) -> None:
     assert found == 41 + 50
 
 
-def test_rerun_takes_a_field_called_time(broken: Path, tmp_path: Path) -> None:
+def test_rerun_accepts_a_field_called_time(broken: Path, tmp_path: Path) -> None:
     pytest.importorskip("rerun")
     assert logreel.convert(logreel.open(broken), tmp_path / "x.rrd").rows > 0
 
 
-def test_two_fields_may_want_the_same_name(tmp_path: Path) -> None:
+def test_fields_time_and_time_2_get_distinct_names(tmp_path: Path) -> None:
     schema = logreel.Schema("pkg/Two", "ros1msg", "int32 time\nint32 time_2\n")
     with logreel.create(tmp_path / "two.bag") as w:
         w.write(w.add_channel("/two", schema), START, {"time": 1, "time_2": 2})
@@ -372,7 +370,7 @@ def test_two_fields_may_want_the_same_name(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------- messages that cannot be decoded
 
 
-def test_a_message_that_cannot_be_decoded_is_a_row_of_nulls(broken: Path) -> None:
+def test_undecodable_message_is_a_row_of_nulls(broken: Path) -> None:
     log = logreel.open(broken)
     ch = log["/fix"]
     table = ch.to_arrow()
@@ -394,7 +392,7 @@ def test_a_message_that_cannot_be_decoded_is_a_row_of_nulls(broken: Path) -> Non
     assert ch.to_arrow(start="+10s", end="+20s").num_rows == 10
 
 
-def test_numpy_has_a_row_for_every_message_too(broken: Path) -> None:
+def test_numpy_arrays_have_a_row_for_each_message(broken: Path) -> None:
     ch = logreel.open(broken)["/fix"]
     arrays = ch.to_numpy()
     assert {len(one) for one in arrays.values()} == {50}
@@ -417,7 +415,7 @@ def test_numpy_has_a_row_for_every_message_too(broken: Path) -> None:
     assert part["time"].tolist() == ch.times[6:8].tolist()
 
 
-def test_a_missing_message_of_many_records_is_one_row_of_nulls() -> None:
+def test_undecodable_message_of_many_records_is_one_row_of_nulls() -> None:
     from logreel.layout.arrow import Decoded
     from logreel.log.tables import with_gaps
 
@@ -437,7 +435,7 @@ def test_a_missing_message_of_many_records_is_one_row_of_nulls() -> None:
     assert none.arrays[0].to_pylist() == [None]
 
 
-def test_what_draws_leaves_undecodable_messages_out(tmp_path: Path) -> None:
+def test_tracks_leave_out_undecodable_messages(tmp_path: Path) -> None:
     schema = logreel.Schema("sensor_msgs/NavSatFix", "ros1msg", "")
     with logreel.create(tmp_path / "x.bag") as w:
         channel = w.add_channel("/gps", schema)

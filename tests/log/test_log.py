@@ -1,4 +1,4 @@
-"""What people hold in their hands: messages in order, tables, and errors that help."""
+"""The public Log: messages in order, tables, and helpful errors."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def keys(messages: Any) -> list[tuple[int, str, bytes]]:
     return [(m.time, m.channel.topic, bytes(m.data)) for m in messages]
 
 
-def test_messages_come_by_time_or_by_place(log: Log) -> None:
-    by_time, by_place = keys(log.messages()), keys(log.messages(order="file"))
+def test_messages_are_sorted_by_time_or_in_file_order(log: Log) -> None:
+    by_time, in_file_order = keys(log.messages()), keys(log.messages(order="file"))
     assert len(by_time) == log.message_count
-    assert sorted(by_time) == sorted(by_place)
+    assert sorted(by_time) == sorted(in_file_order)
     # Python's sort keeps the order of equal times, which is that of the file.
-    assert by_time == sorted(by_place, key=lambda k: k[0])
+    assert by_time == sorted(in_file_order, key=lambda k: k[0])
     assert keys(log.messages(reverse=True)) == by_time[::-1]
-    assert keys(log.messages(order="file", reverse=True)) == by_place[::-1]
+    assert keys(log.messages(order="file", reverse=True)) == in_file_order[::-1]
     with pytest.raises((UsageError, ValueError)):
         log.messages(order="size")
 
 
-def test_messages_that_interleave_are_read_in_the_order_of_the_file() -> None:
+def test_messages_of_equal_time_are_in_file_order() -> None:
     out = Builder(start_us=1).flags().format("a:uint64_t timestamp;uint8_t n;").subscribe("a", 0)
     out.format("b:uint64_t timestamp;uint8_t n;").subscribe("b", 1)
     for n in range(50):
@@ -46,7 +46,7 @@ def test_messages_that_interleave_are_read_in_the_order_of_the_file() -> None:
     assert numbers == list(range(50))
 
 
-def test_start_belongs_to_an_interval_and_end_does_not(log: Log) -> None:
+def test_intervals_include_start_and_exclude_end(log: Log) -> None:
     every = keys(log.messages())
     t = [k[0] for k in every]
     a, b = t[len(t) // 3], t[len(t) // 2]
@@ -69,13 +69,13 @@ def test_start_belongs_to_an_interval_and_end_does_not(log: Log) -> None:
     np.testing.assert_array_equal(table["x"].to_numpy(), ch["x"][10:20])
 
 
-def test_topics_are_picked_by_name_and_pattern(log: Log) -> None:
+def test_topics_are_selected_by_name_and_pattern(log: Log) -> None:
     assert {m.channel.topic for m in log.messages("sensor_accel*")} == {"sensor_accel", "sensor_accel[1]"}
     assert {m.channel.topic for m in log.messages(["~text", "cpuload"])} == {"~text", "cpuload"}
     assert len(keys(log.messages("sensor_accel[1]"))) == len(log["sensor_accel[1]"])
 
 
-def test_errors_name_the_nearest(log: Log) -> None:
+def test_errors_name_similar_topics_and_fields(log: Log) -> None:
     for wrong in (
         lambda: log["sensor_acel"],
         lambda: log.table("sensor_acel"),
@@ -92,7 +92,7 @@ def test_errors_name_the_nearest(log: Log) -> None:
             _ = log["cpuload"][odd]
 
 
-def test_columns_rows_and_messages_say_the_same(log: Log) -> None:
+def test_columns_rows_and_messages_have_equal_values(log: Log) -> None:
     for ch in log.channels.values():
         table, rows = ch.to_arrow(), [m.decode() for m in log.messages(ch.topic, order="file")]
         if ch.topic.startswith("~"):
@@ -112,7 +112,7 @@ def _same_floats(a: list[Any], b: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100, 10**6])
-def test_batches_make_up_the_table(log: Log, rows: int) -> None:
+def test_batches_concatenate_to_the_table(log: Log, rows: int) -> None:
     ch = log["vehicle_attitude"]
     pieces = list(ch.batches(rows, ["q"]))
     assert all(p.num_rows <= rows for p in pieces)
@@ -120,21 +120,21 @@ def test_batches_make_up_the_table(log: Log, rows: int) -> None:
     np.testing.assert_array_equal(q.reshape(-1, 4), ch["q"])
 
 
-def test_tables_are_those_of_the_channels(log: Log) -> None:
+def test_tables_have_the_schemas_of_the_channels(log: Log) -> None:
     tables = log.tables()
     assert set(tables) == {ch.topic for ch in log.channels.values() if len(ch) and not ch.reserved}
     for topic, table in tables.items():
         assert table.schema.equals(log[topic].to_arrow().schema, check_metadata=True)
 
 
-def test_frames_of_other_libraries(log: Log) -> None:
+def test_pandas_and_polars_frames(log: Log) -> None:
     ch = log["vehicle_attitude"]
     for frame in (ch.to_pandas(["q"]), ch.to_polars(["q"])):
         assert list(frame.columns) == ["time", "q"]
         assert len(frame) == len(ch)
 
 
-def test_a_missing_library_is_named_with_its_cure(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_named_with_install_command(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     genuine = builtins.__import__
 
     def without(name: str, *args: Any, **options: Any) -> Any:
@@ -152,7 +152,7 @@ def test_a_missing_library_is_named_with_its_cure(log: Log, monkeypatch: pytest.
             ask()
 
 
-def test_a_log_is_a_context_and_tables_outlive_it() -> None:
+def test_tables_stay_valid_after_the_log_is_closed() -> None:
     with logreel.open(builder.tiny()) as log:
         ch = max(log.channels.values(), key=len)
         table, times = ch.to_arrow(), ch.times
@@ -161,7 +161,7 @@ def test_a_log_is_a_context_and_tables_outlive_it() -> None:
     table.validate(full=True)
 
 
-def test_times_cannot_be_changed_by_accident(log: Log) -> None:
+def test_times_and_payloads_are_read_only(log: Log) -> None:
     with pytest.raises(ValueError, match="read-only"):
         log["cpuload"].times[0] = 1
     message = next(log.messages())
@@ -169,7 +169,7 @@ def test_times_cannot_be_changed_by_accident(log: Log) -> None:
         message.data[0] = 1
 
 
-def test_a_log_is_a_mapping_of_channels(log: Log) -> None:
+def test_log_contains_topics(log: Log) -> None:
     assert list(log) == list(log.channels)
     assert "cpuload" in log
     assert "nothing" not in log

@@ -9,6 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.sample.builder import flight
+from logreel.index.gather import gather
 from logreel.log import read_ahead
 
 DATA = flight(2)
@@ -25,7 +26,6 @@ def same(one: pa.Table, other: pa.Table) -> bool:
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The channels of every pass over the log."""
     found: list[list[int]] = []
-    gather = read_ahead.gather
 
     def watched(index, wants):
         found.append([want.channel for want in wants])

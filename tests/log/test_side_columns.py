@@ -1,4 +1,4 @@
-"""Columns that lie beside the payloads."""
+"""Side columns: numbers stored outside of payloads."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ ONE = Layout(RECORD, "one")
 NUMBER = Field("number", Scalar("uint64"))
 
 
-def reading(layout: Layout) -> SideColumnsDecoder:
+def decoder(layout: Layout) -> SideColumnsDecoder:
     return SideColumnsDecoder(
         ["number"], lambda index, rows: [(rows * 100).astype(np.uint64)], LayoutDecoder(layout)
     )
 
 
-def piece(*messages: bytes) -> PayloadRange:
+def payload_range(*messages: bytes) -> PayloadRange:
     size = np.array([len(m) for m in messages], np.int64)
     return PayloadRange(np.frombuffer(b"".join(messages), np.uint8), np.cumsum(size) - size, size)
 
 
-def test_they_are_repeated_for_each_record_of_the_messages_that_decode() -> None:
+def test_side_columns_are_repeated_for_each_decoded_record() -> None:
     layout = with_members(MANY, [NUMBER])
     assert layout.paths() == ["number", "a", "b"]
-    some = piece(struct.pack("<BBHBH", 2, 1, 2, 3, 4), b"\0", b"\5\1", struct.pack("<BBH", 1, 9, 8))
-    got = reading(MANY).decode_batch(None, layout, some, np.array([4, 5, 6, 7]))
+    some = payload_range(struct.pack("<BBHBH", 2, 1, 2, 3, 4), b"\0", b"\5\1", struct.pack("<BBH", 1, 9, 8))
+    got = decoder(MANY).decode_batch(None, layout, some, np.array([4, 5, 6, 7]))
     assert [a.to_pylist() for a in got.arrays] == [[400, 400, 700], [1, 3, 9], [2, 4, 8]]
     assert [row for row, _ in got.bad] == [2]
     part = layout.project(["number"])
-    (alone,) = reading(MANY).decode_batch(None, part, some, np.array([4, 5, 6, 7])).arrays
+    (alone,) = decoder(MANY).decode_batch(None, part, some, np.array([4, 5, 6, 7])).arrays
     assert alone.to_pylist() == [400, 400, 700]
 
 
 @pytest.mark.parametrize("fields", [["a"], ["b", "a"]])
-def test_they_are_left_out_where_nobody_wants_them(fields: list[str]) -> None:
+def test_side_columns_not_selected_are_left_out(fields: list[str]) -> None:
     part = with_members(ONE, [NUMBER]).project(fields)
-    got = reading(ONE).decode_batch(None, part, piece(b"\1\2\0"), np.array([3]))
+    got = decoder(ONE).decode_batch(None, part, payload_range(b"\1\2\0"), np.array([3]))
     assert len(got.arrays) == len(fields)
 
 
-def test_one_message_shows_them_where_its_place_is_known() -> None:
+def test_single_message_has_side_columns_if_its_row_is_known() -> None:
     data = memoryview(b"\1\2\0")
-    assert reading(ONE).decode_message(None, data, 3) == {"number": 300, "a": 1, "b": 2}
-    assert reading(ONE).decode_message(None, data, None) == {"a": 1, "b": 2}
+    assert decoder(ONE).decode_message(None, data, 3) == {"number": 300, "a": 1, "b": 2}
+    assert decoder(ONE).decode_message(None, data, None) == {"a": 1, "b": 2}

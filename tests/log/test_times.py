@@ -1,4 +1,4 @@
-"""Times as people write and read them."""
+"""Times given by users, and times as text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ S = 10**9
 
 @dataclass
 class Clock:
-    """As much of a Log as times need."""
+    """The properties of a Log that times need."""
 
     epoch: str = "boot"
     start: int | None = 100 * S
     end: int | None = 160 * S
     utc_offset: int | None = 1_700_000_000 * S
     name: str = "x.ulg"
-    #: ns of a message far away from all others, which the bounds leave out.
+    #: ns of a message far from all others, outside of the bounds.
     outlier: int | None = None
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
@@ -68,7 +68,7 @@ EMPTY: Any = Clock(start=None, end=None)
         ("1960-01-01T00:00:00.5Z", UNIX, -315_619_199_500_000_000),
     ],
 )
-def test_a_time_is_read(text: str, log: Any, ns: int) -> None:
+def test_time_texts_are_parsed(text: str, log: Any, ns: int) -> None:
     assert times.parse_time(text, log) == ns
 
 
@@ -90,12 +90,12 @@ def test_a_time_is_read(text: str, log: Any, ns: int) -> None:
         ("-1s", EMPTY, "end of a log without messages"),
     ],
 )
-def test_what_is_no_time_says_why(text: str, log: Any, why: str) -> None:
+def test_invalid_time_texts_are_refused_with_reason(text: str, log: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         times.parse_time(text, log)
 
 
-def test_an_interval_is_half_open_and_in_order() -> None:
+def test_interval_bounds_are_parsed_and_must_be_in_order() -> None:
     assert times.interval(BOOT, None, None) == (None, None)
     assert times.interval(BOOT, 0, "-1s") == (0, 159 * S)
     assert times.interval(BOOT, 160 * S, None) == (160 * S, None)
@@ -117,12 +117,12 @@ def test_an_interval_is_half_open_and_in_order() -> None:
         ("-70s", "-60s"),
     ],
 )
-def test_an_interval_that_does_not_touch_the_log_is_refused(start: Any, end: Any) -> None:
+def test_interval_outside_of_the_log_is_refused(start: Any, end: Any) -> None:
     with pytest.raises(UsageError, match=r"nothing between .* and .*; the log covers 100.000000 s to 160"):
         times.interval(BOOT, start, end)
 
 
-def test_the_refusal_speaks_python_and_the_words_of_the_command_line() -> None:
+def test_refused_interval_has_hints_for_python_and_command_line() -> None:
     with pytest.raises(UsageError) as caught:
         times.interval(BOOT, "5", "15")
     assert str(caught.value) == (
@@ -136,18 +136,18 @@ def test_the_refusal_speaks_python_and_the_words_of_the_command_line() -> None:
         times.interval(UNIX, None, "5")
 
 
-def test_a_stamp_outside_of_the_robust_bounds_can_be_asked_for() -> None:
+def test_interval_can_select_an_outlier_outside_of_the_bounds() -> None:
     far: Any = Clock(outlier=9_000 * S)
     assert times.interval(far, 8_000 * S, None) == (8_000 * S, None)
     with pytest.raises(UsageError, match="nothing between"):
         times.interval(far, 8_000 * S, 9_000 * S)
 
 
-def test_a_log_without_messages_takes_any_interval_of_its_clock() -> None:
+def test_empty_log_accepts_any_interval() -> None:
     assert times.interval(EMPTY, 1, 2) == (1, 2)
 
 
-def test_of_several_logs_one_must_be_touched() -> None:
+def test_interval_must_overlap_one_of_several_logs() -> None:
     assert times.intervals([BOOT, UNIX], 0, 150 * S) == [(0, 150 * S), (0, 150 * S)]
     with pytest.raises(UsageError, match="nothing between"):
         times.intervals([BOOT, UNIX], 0, 50 * S)
@@ -174,7 +174,7 @@ def test_of_several_logs_one_must_be_touched() -> None:
         (np.datetime64("2023-11"), UNIX, 1_698_796_800 * S),
     ],
 )
-def test_numbers_and_times_of_libraries_are_read(value: Any, log: Any, ns: int) -> None:
+def test_times_of_numpy_pandas_and_datetime_are_converted(value: Any, log: Any, ns: int) -> None:
     assert times.time_ns(value, log) == ns
 
 
@@ -186,7 +186,7 @@ def test_numbers_and_times_of_libraries_are_read(value: Any, log: Any, ns: int) 
         np.timedelta64(5), np.timedelta64(5, "M"), pd.Period("2023-11"), pa.scalar(5),
     ],
 )  # fmt: skip
-def test_what_is_no_time_is_refused_and_the_error_names_what_is_accepted(value: Any) -> None:
+def test_other_types_are_refused_and_accepted_types_named(value: Any) -> None:
     with pytest.raises(UsageError, match=r"not accepted as a time: a time is int ns .* datetime"):
         times.time_ns(value, BOOT)
 
@@ -206,12 +206,12 @@ def test_what_is_no_time_is_refused_and_the_error_names_what_is_accepted(value: 
         (timedelta(-1), EMPTY, "end of a log without messages"),
     ],
 )
-def test_what_cannot_be_a_time_of_this_log_says_why(value: Any, log: Any, why: str) -> None:
+def test_times_impossible_for_the_log_are_refused_with_reason(value: Any, log: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         times.time_ns(value, log)
 
 
-def test_a_length_of_time_is_read() -> None:
+def test_durations_are_converted() -> None:
     lengths: list[Any] = [
         "2.5s",
         2_500_000_000,
@@ -226,7 +226,7 @@ def test_a_length_of_time_is_read() -> None:
             times.duration_ns(value)
 
 
-def test_wall_clock_needs_an_offset() -> None:
+def test_utc_needs_a_known_offset() -> None:
     assert times.shift_of(LOST, False) is None
     assert times.shift_of(BOOT, True) == 1_700_000_000 * S
     assert times.shift_of(UNIX, True) == 0
@@ -243,11 +243,11 @@ def test_wall_clock_needs_an_offset() -> None:
         (3 * 86400 * S, "3 d 00 h"), (-S, "-1.0 s"),
     ],
 )  # fmt: skip
-def test_durations_for_people(ns: int | None, text: str) -> None:
+def test_durations_as_text(ns: int | None, text: str) -> None:
     assert times.duration_text(ns) == text
 
 
-def test_times_for_people() -> None:
+def test_times_as_text() -> None:
     assert times.seconds_text(112_500_176_000) == "112.500176"
     assert times.seconds_text(-1_500_000_000) == "-1.500000"
     assert times.utc_text(1_700_000_001_123_456_789) == "2023-11-14T22:13:21.123456789Z"

@@ -33,14 +33,14 @@ NAMES = ["sensor_accel", "sensor_accel[1]", "sensor_gyro", "/imu/data", "~text",
         (["re:/.*", "~text"], ["/imu/data", "~text"]),
     ],
 )
-def test_names_come_in_the_order_of_the_log(wanted: object, found: list[str]) -> None:
+def test_matched_names_are_in_the_order_of_the_log(wanted: object, found: list[str]) -> None:
     assert match_topics(NAMES, wanted) == found  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "wanted", ["sensor_acel", "SENSOR*", "", "~nothing*", "sensor_accel[2]", "[", "text", "re:imu", "re:"]
 )
-def test_what_fits_nothing_is_named(wanted: str) -> None:
+def test_pattern_without_match_is_named_in_the_error(wanted: str) -> None:
     with pytest.raises(TopicError) as caught:
         match_topics(NAMES, ["sensor_gyro", wanted], "log.ulg")
     assert repr(wanted) in str(caught.value)
@@ -49,7 +49,7 @@ def test_what_fits_nothing_is_named(wanted: str) -> None:
         assert caught.value.nearest[0] == "sensor_accel"
 
 
-def test_what_is_no_regular_expression_is_said() -> None:
+def test_invalid_regular_expression_is_refused() -> None:
     with pytest.raises(UsageError, match="re:\\[: not a regular expression"):
         match_topics(NAMES, "re:[")
     assert match_topics(["re:["], "re:[") == ["re:["]

@@ -1,4 +1,4 @@
-"""Datasets of xarray hold what the table holds."""
+"""xarray datasets have the same content as tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logreel.formats.ulog.sample.builder import Builder
 from support.builders.sample_logs import short_flight, tiny
 
 
-def test_a_variable_for_each_field() -> None:
+def test_dataset_has_a_variable_for_each_field() -> None:
     log = logreel.open(short_flight())
     found = log["vehicle_attitude"].to_xarray()
     assert list(found.data_vars) == log["vehicle_attitude"].fields
@@ -32,7 +32,7 @@ def test_a_variable_for_each_field() -> None:
     assert cells["cells.volt"].values.tolist() == [[3.5, 3.625]]
 
 
-def test_every_channel_can_be_a_dataset() -> None:
+def test_every_channel_converts_to_a_dataset() -> None:
     log = logreel.open(drive())
     for ch in log.channels.values():
         found = ch.to_xarray()
@@ -43,7 +43,7 @@ def test_every_channel_can_be_a_dataset() -> None:
     assert pose["header.stamp"].dtype == "datetime64[ns]"
 
 
-def test_a_field_called_time_and_units() -> None:
+def test_field_called_time_becomes_time_2() -> None:
     out = Builder(1).flags().format("t:uint64_t timestamp;float time;").subscribe("t", 0)
     log = logreel.open(out.data(0, struct.pack("<Qf", 5, 1.5)).bytes())
     assert log["t"].to_xarray()["time_2"].values.tolist() == [1.5]
@@ -64,7 +64,7 @@ def test_units_are_attributes() -> None:
         assert log[topic].to_xarray([field])[field].attrs["units"] == unit
 
 
-def test_without_xarray_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_xarray_is_named_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(MissingDependencyError, match=r"logreel\[xarray\]"):
         logreel.open(tiny())["pair"].to_xarray()

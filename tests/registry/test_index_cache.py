@@ -1,4 +1,4 @@
-"""The index kept beside a log: it gives exactly what reading the log gives, or it is not used."""
+"""Sidecars of logs: they restore exactly the scanned log, or are not used."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from logreel.registry import index_cache
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table with its schema in a form that compares, NaN included."""
+    """Return a table and its schema as bytes, to compare them including NaN."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
     return bytes(sink.getvalue())
 
 
-def everything(log: Log) -> dict[str, Any]:
-    """All that a log says, in a form that compares."""
+def content_of(log: Log) -> dict[str, Any]:
+    """Return the content of a log in a form that can be compared."""
     return {
         "bounds": (log.version, log.epoch, log.start, log.end, log.utc_offset, log.size),
         "channels": [(ch.topic, ch.schema, dict(ch.metadata), len(ch)) for ch in log.channels.values()],
@@ -50,8 +50,8 @@ def everything(log: Log) -> dict[str, Any]:
     }
 
 
-def odd() -> bytes:
-    """A log with all that a sidecar must carry: damage, segments, raw and short-clocked topics, appended parts."""
+def odd_log() -> bytes:
+    """Return a log with damage, segments, appended parts, and topics without definition or with short times."""
     out = Builder(start_us=1000).flags().info("sys_name", "PX4").parameter("P", 1).default_parameter("P", 2)
     out.format("a:uint64_t timestamp;uint8_t x;").format("b:uint8_t timestamp;").subscribe("a", 0)
     out.subscribe("b", 1).subscribe("nothing", 2).data(2, b"raw").data(9, b"undeclared").text(
@@ -70,68 +70,68 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_CACHE", "off")
 
 
-@pytest.fixture(params=[builder.tiny, lambda: builder.flight(2), odd], ids=["tiny", "flight", "odd"])
+@pytest.fixture(params=[builder.tiny, lambda: builder.flight(2), odd_log], ids=["tiny", "flight", "odd_log"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / "log.ulg"
     path.write_bytes(request.param())
     return path
 
 
-class Walked(Exception):
-    """The log was read anew."""
+class Scanned(Exception):
+    """Raised when a log is scanned."""
 
 
 @pytest.fixture
-def no_walk(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, reading a log anew raises Walked."""
+def forbid_scan(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function after whose call scanning a log raises Scanned."""
 
-    def explode(*_: object) -> None:
-        raise Walked
+    def fail(*_: object) -> None:
+        raise Scanned
 
-    return lambda: monkeypatch.setattr(reader.Reader, "read", explode)
+    return lambda: monkeypatch.setattr(reader.Reader, "read", fail)
 
 
-def test_a_sidecar_gives_what_reading_gives(log: Path, no_walk: Callable[[], None]) -> None:
-    due = everything(logreel.open(log))
+def test_log_with_sidecar_equals_the_scanned_log(log: Path, forbid_scan: Callable[[], None]) -> None:
+    due = content_of(logreel.open(log))
     place = index_cache.write(str(log))
     assert place == log.with_name("log.ulg" + index_cache.SUFFIX)
-    no_walk()
-    assert everything(logreel.open(log)) == due
-    with pytest.raises(Walked):
+    forbid_scan()
+    assert content_of(logreel.open(log)) == due
+    with pytest.raises(Scanned):
         logreel.open(log.read_bytes())
 
 
-def test_the_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch, no_walk: Any) -> None:
+def test_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch, forbid_scan: Any) -> None:
     folder = log.parent / "deep" / "cache"
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
     logreel.open(log)
     assert not folder.exists()  # too small to be worth it
     monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
-    due = everything(logreel.open(log))
+    due = content_of(logreel.open(log))
     assert len(list(folder.iterdir())) == 1
-    no_walk()
-    assert everything(logreel.open(log)) == due
+    forbid_scan()
+    assert content_of(logreel.open(log)) == due
 
 
-def test_a_changed_log_is_read_anew(log: Path, no_walk: Callable[[], None]) -> None:
+def test_changed_log_is_scanned_again(log: Path, forbid_scan: Callable[[], None]) -> None:
     index_cache.write(str(log))
     whole, stat = log.read_bytes(), log.stat()
-    no_walk()
+    forbid_scan()
     logreel.open(log)
     changed = bytearray(whole)
     changed[-1] ^= 1
     for content, stamp in ((whole, 1), (bytes(changed), 0), (whole + b"\0", 0), (whole[:-1], 0)):
         log.write_bytes(content)
         os.utime(log, ns=(stat.st_atime_ns, stat.st_mtime_ns + stamp))
-        with pytest.raises(Walked):
+        with pytest.raises(Scanned):
             logreel.open(log)
     log.write_bytes(whole)
     os.utime(log, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     logreel.open(log)
 
 
-def test_a_sidecar_of_another_log_or_version_is_not_used(
-    log: Path, monkeypatch: pytest.MonkeyPatch, no_walk: Callable[[], None]
+def test_sidecar_of_another_log_or_version_is_not_used(
+    log: Path, monkeypatch: pytest.MonkeyPatch, forbid_scan: Callable[[], None]
 ) -> None:
     other = log.with_name("other.ulg")
     other.write_bytes(builder.flight(1))
@@ -139,28 +139,28 @@ def test_a_sidecar_of_another_log_or_version_is_not_used(
     with monkeypatch.context() as patch:
         patch.setattr(index_cache, "__version__", "0")
         index_cache.write(str(other))
-    no_walk()
+    forbid_scan()
     for path in (log, other):
-        with pytest.raises(Walked):
+        with pytest.raises(Scanned):
             logreel.open(path)
 
 
 @pytest.mark.parametrize("lane", range(2))
-def test_a_damaged_sidecar_is_not_used(lane: int, tmp_path: Path) -> None:
+def test_damaged_sidecar_is_not_used(lane: int, tmp_path: Path) -> None:
     path = tmp_path / "log.ulg"
-    path.write_bytes(odd())
-    due = everything(logreel.open(path))
+    path.write_bytes(odd_log())
+    due = content_of(logreel.open(path))
     place = index_cache.write(str(path))
     whole = place.read_bytes()
     for seed in range(lane, 100, 2):
         place.write_bytes(mutate(whole, seed))
-        assert everything(logreel.open(path)) == due, seed
+        assert content_of(logreel.open(path)) == due, seed
     for cut in range(lane, len(whole), 97):
         place.write_bytes(whole[:cut])
         assert logreel.open(path).index.counts.sum() == sum(n for *_, n in due["channels"])
 
 
-# ------------------------------------------------------------------ made to do harm: the checksum is right
+# ------------------------------------------------------------------ forged sidecars with a valid checksum
 
 
 def forge(place: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> None:
@@ -188,19 +188,19 @@ def forge(place: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]],
     place.write_bytes(out + zlib.crc32(out).to_bytes(4, "little"))
 
 
-def use(path: Path) -> None:
-    """Ask for everything: what comes of it does not matter, but it must come from our own errors."""
+def read_all(path: Path) -> None:
+    """Read the whole log; any result is fine, but only LogErrors may be raised."""
     with suppress(LogError):
-        everything(logreel.open(path))
+        content_of(logreel.open(path))
 
 
 WRONG = (None, -1, 0, 2**62, 2**70, "x", [], {}, [[]], [None], [-1], [2**70], 1.5, True)
 
 
 @pytest.mark.parametrize("lane", range(2))
-def test_forged_heads_do_no_harm(lane: int, tmp_path: Path) -> None:
+def test_forged_heads_raise_only_log_errors(lane: int, tmp_path: Path) -> None:
     path = tmp_path / "log.ulg"
-    path.write_bytes(odd())
+    path.write_bytes(odd_log())
     place = index_cache.write(str(path))
     whole = place.read_bytes()
     head = json.loads(whole[16 : 16 + int.from_bytes(whole[8:16], "little")])
@@ -218,28 +218,28 @@ def test_forged_heads_do_no_harm(lane: int, tmp_path: Path) -> None:
 
             place.write_bytes(whole)
             forge(place, change)
-            use(path)
+            read_all(path)
 
 
 @pytest.mark.parametrize("entry", [["<i8", [2**40], 0], ["<i8", [-1], 0], ["<i8", [2**33, 2**33], 0], ["<i8", [1], -8],
     ["<i8", [1], 2**40], ["O", [1], 0], ["<f8", [4], 0], ["<i4,<i4", [1], 0], ["S9", [1], 0], ["<i8", [0, 2**62], 0],
     ["i9", [1], 0], [[], [1], 0], ["<i8", 1, 0], ["<i8", [1.5], 0]])  # fmt: skip
 @pytest.mark.parametrize("name", ["base", "start", "entry", "notes"])
-def test_forged_shapes_are_not_used(tmp_path: Path, name: str, entry: list[Any], no_walk: Any) -> None:
+def test_forged_shapes_are_not_used(tmp_path: Path, name: str, entry: list[Any], forbid_scan: Any) -> None:
     path = tmp_path / "log.ulg"
     path.write_bytes(builder.tiny())
     place = index_cache.write(str(path))
     forge(place, lambda head, _: head.update(arrays={**head["arrays"], name: entry}))
-    no_walk()
-    with pytest.raises(Walked):
+    forbid_scan()
+    with pytest.raises(Scanned):
         logreel.open(path)
 
 
 @pytest.mark.parametrize("lane", range(4))
-def test_forged_places_do_no_harm(lane: int, tmp_path: Path) -> None:
-    """Whatever positions a sidecar names: nothing outside the log is read, and nothing but our own errors raised."""
+def test_forged_offsets_raise_only_log_errors(lane: int, tmp_path: Path) -> None:
+    """For any offsets in a sidecar, nothing outside of the log is read, and only LogErrors are raised."""
     path = tmp_path / "log.ulg"
-    path.write_bytes(odd())
+    path.write_bytes(odd_log())
     place = index_cache.write(str(path))
     whole, size = place.read_bytes(), path.stat().st_size
     for seed in range(lane, 200, 4):
@@ -257,14 +257,14 @@ def test_forged_places_do_no_harm(lane: int, tmp_path: Path) -> None:
 
         place.write_bytes(whole)
         forge(place, change)
-        use(path)
+        read_all(path)
 
 
 # ------------------------------------------------------------------ folders
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to root")
-def test_a_folder_that_cannot_be_written(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_folder_without_write_permission_is_ignored(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = log.parent / "cache"
     folder.mkdir(mode=0o500)
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
@@ -272,7 +272,7 @@ def test_a_folder_that_cannot_be_written(log: Path, monkeypatch: pytest.MonkeyPa
     assert len(logreel.open(log).channels)
 
 
-def test_no_folder_and_odd_ones(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_cache_folders_are_ignored(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
     blocked = log.parent / "file"
     blocked.touch()
@@ -283,7 +283,7 @@ def test_no_folder_and_odd_ones(log: Path, monkeypatch: pytest.MonkeyPatch) -> N
         index_cache.write(str(log), beside=False)
 
 
-def test_a_pipe_beside_the_log_is_not_waited_for(log: Path) -> None:
+def test_pipe_or_folder_named_like_a_sidecar_is_ignored(log: Path) -> None:
     os.mkfifo(log.with_name("log.ulg" + index_cache.SUFFIX))
     assert len(logreel.open(log).channels)
     folder = log.with_name("other.ulg")
@@ -292,7 +292,7 @@ def test_a_pipe_beside_the_log_is_not_waited_for(log: Path) -> None:
     assert len(logreel.open(folder).channels)
 
 
-def test_the_cache_keeps_below_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_stays_below_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
     monkeypatch.setattr(index_cache, "CACHE_BYTES", 20_000)

@@ -1,4 +1,4 @@
-"""Formats of other packages: found by their entry point, and never in the way of our own."""
+"""Formats of other packages are found by entry point and cannot break built-in formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER = Format("other", "Another format", (".oth",), lambda source: source.head.
 
 
 class Point:
-    """An entry point as importlib.metadata gives it."""
+    """An entry point like those of importlib.metadata."""
 
     def __init__(self, load: Callable[[], Any], name: str = "other") -> None:
         self.load, self.name, self.value = load, name, "other:FORMAT"
@@ -45,7 +45,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Makes entry points out of what is given."""
+    """Return a function that replaces all entry points by those with the given ``load`` functions."""
 
     def entry_points(*loads: Callable[[], Any]) -> None:
         registry._plugin_formats.cache_clear()
@@ -55,7 +55,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     registry._plugin_formats.cache_clear()
 
 
-def test_a_format_of_another_package_opens(install: Install) -> None:
+def test_format_of_another_package_opens(install: Install) -> None:
     install(lambda: OTHER)
     log = logreel.open(b"OTHER content")
     assert (log.format, log.version, len(log.channels), log.start) == ("other", "7", 0, None)
@@ -64,7 +64,7 @@ def test_a_format_of_another_package_opens(install: Install) -> None:
     assert logreel.open(b"no such head", format="other").format == "other"
 
 
-def test_our_own_formats_cannot_be_replaced(install: Install) -> None:
+def test_builtin_formats_cannot_be_replaced(install: Install) -> None:
     install(lambda: Format("ulog", "fake", (), lambda _: True, scan))
     assert known_formats()["ulog"] is ULOG
     assert logreel.open(tiny()).message_count > 0
@@ -82,15 +82,14 @@ def test_our_own_formats_cannot_be_replaced(install: Install) -> None:
     ],
     ids=["missing", "no attribute", "raises", "None", "text", "sniff raises"],
 )
-def test_a_broken_plug_in_is_not_in_the_way(install: Install, broken: Callable[[], Any]) -> None:
-    """With a word to whoever wonders why the plug-in does nothing."""
+def test_broken_plug_in_is_left_out_with_a_warning(install: Install, broken: Callable[[], Any]) -> None:
     install(broken, lambda: OTHER)
     assert logreel.open(tiny()).format == "ulog"
     with pytest.warns(RuntimeWarning, match="left out"):
         assert logreel.open(b"OTHER content").format == "other"
 
 
-def test_unknown_content_and_unknown_names() -> None:
+def test_unknown_content_and_unknown_names_raise() -> None:
     with pytest.raises(UnknownFormatError, match="begins with 6e 6f"):
         logreel.open(b"no log")
     with pytest.raises(UnknownFormatError, match="empty"):

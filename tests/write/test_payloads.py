@@ -1,4 +1,4 @@
-"""Payloads in one buffer or several, against slices of bytes; and the records that are made of them."""
+"""Payloads in one buffer or several, compared with slices of bytes, and records composed from them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from logreel.write.payloads import Payloads, chained, joined, tallied
 from logreel.write.record_headers import NANOSECONDS_TWICE, RecordHeaders
 from logreel.write.writer import Writer
 
-#: Buffers, and payloads in them: which one, where in it (a part of what is there), and how much of the rest.
+#: Buffers, and payloads in them: buffer number, start as a fraction of it, and size as a fraction of the rest.
 BUFFERS = st.lists(st.binary(max_size=20), min_size=1, max_size=4)
 PLACES = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1), st.floats(0, 1)), max_size=12)
 
 
-def given_as(buffers: list[bytes], places: list[tuple[int, float, float]]) -> tuple[Payloads, list[bytes]]:
-    """Payloads, and what they hold."""
+def payloads_at(buffers: list[bytes], places: list[tuple[int, float, float]]) -> tuple[Payloads, list[bytes]]:
+    """Return Payloads at *places* in *buffers*, and their expected content."""
     which = [k % len(buffers) for k, _, _ in places]
     start = [int(at * len(buffers[k])) for k, (_, at, _) in zip(which, places, strict=True)]
     rest = [len(buffers[k]) - a for k, a in zip(which, start, strict=True)]
@@ -42,7 +42,7 @@ def given_as(buffers: list[bytes], places: list[tuple[int, float, float]]) -> tu
 def test_payloads_of_several_buffers_equal_their_slices(
     buffers: list[bytes], places: list[Any], data: st.DataObject
 ) -> None:
-    payloads, due = given_as(buffers, places)
+    payloads, due = payloads_at(buffers, places)
     assert payloads.are_inside
     assert payloads.joined().tobytes() == b"".join(due)
     one = payloads.in_one()
@@ -58,7 +58,7 @@ def test_payloads_of_several_buffers_equal_their_slices(
 
 @given(BUFFERS, PLACES)
 def test_composed_records_are_headers_and_payloads(buffers: list[bytes], places: list[Any]) -> None:
-    payloads, due = given_as(buffers, places)
+    payloads, due = payloads_at(buffers, places)
     heads = RecordHeaders()
     heads.add(b"ab....cd", size_at=2, size_width=4, size_add=1)
     heads.add(bytes(16), time_at=0, time_kind=NANOSECONDS_TWICE)
@@ -128,24 +128,24 @@ class RecordingFormatWriter(FormatWriter):
         self.found: list[bytes] = []
 
     def channel(self, number: int, topic: str, schema: Any, metadata: Any) -> None:
-        """Anything goes."""
+        """Accept any channel."""
 
     def messages(self, channel: Any, time: Any, payloads: Payloads) -> None:
         self.found.append(payloads.joined().tobytes())
 
 
-class OpenFile:
-    """Stand-in for an Appender: what a Writer calls of its file."""
+class FileStub:
+    """Stub of an Appender with the methods that a Writer calls."""
 
     name = "nothing"
 
     def check(self) -> None:
-        """All is well."""
+        """Raise nothing."""
 
 
 def test_writer_accepts_payloads_of_several_buffers() -> None:
-    format_writer = RecordingFormatWriter(OpenFile())
-    writer = Writer(OpenFile(), format_writer, None, False)  # type: ignore[arg-type]
+    format_writer = RecordingFormatWriter(FileStub())
+    writer = Writer(FileStub(), format_writer, None, False)  # type: ignore[arg-type]
     number = writer.add_channel("a", None)  # type: ignore[arg-type]
     buffers = [np.frombuffer(one, np.uint8) for one in (b"one", b"other")]
     start, size = np.array([1, 0], np.int64), np.array([2, 5], np.int64)

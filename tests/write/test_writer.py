@@ -1,4 +1,4 @@
-"""Logs being written, in every format that can be: what is given comes back, and crashes lose nothing flushed."""
+"""Writers of all formats: written data read back equal, and crashes lose no flushed messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STAMP = 1_700_000_000 * 10**9
 ROS = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")
 PX4 = logreel.Schema("vector", "ulog", "vector:uint64_t timestamp;double x;double y;double z;")
 KINDS = {"bag": ("/vector", ROS), "ulg": ("vector", PX4), "mcap": ("/vector", ROS)}
-#: The same with options.
+#: The same formats with options.
 OPTIONS: dict[str, dict[str, Any]] = {
     "bz2.bag": {"compression": "bz2"},
     "lz4.bag": {"compression": "lz4"},
@@ -37,7 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "none.mcap": {"compression": "none", "chunk_bytes": 100},
 }
 KINDS |= {kind: KINDS[kind.rpartition(".")[2]] for kind in OPTIONS}
-#: Formats without messages of three fields; tests of their own ask the same of them.
+#: Formats without messages of three fields; separate tests check the same for them.
 OTHERS = {"bddf", "vel", "rec"}
 
 

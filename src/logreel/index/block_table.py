@@ -14,7 +14,7 @@ from logreel.io.arrays import I64, U32
 from logreel.io.chunks import FILE
 from logreel.kernels import block_table as kernel
 
-#: Size of a message that the index in the file lists but that is not there; it is skipped.
+#: Size of a message that the index in the file lists but the file does not contain; it is skipped.
 MISSING_SIZE = (1 << 32) - 1
 TIME_MIN, TIME_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -95,10 +95,10 @@ class Blocks:
         start = np.concatenate([self.start[:, : channel + 1], ends, self.start[:, channel + 2 :]], axis=1)
         return Blocks(self.base, self.chunk, start, entry)
 
-    def without(self, gone: I64) -> Blocks:
-        """Return the table without the messages at *gone*, int64[k] indexes in *entry*."""
+    def without(self, removed: I64) -> Blocks:
+        """Return the table without the messages at *removed*, int64[k] indexes in *entry*."""
         keep = np.ones(len(self.entry), np.bool_)
-        keep[gone] = False
+        keep[removed] = False
         before = np.concatenate([[0], np.cumsum(~keep)])
         return Blocks(self.base, self.chunk, self.start - before[self.start], self.entry[keep])
 

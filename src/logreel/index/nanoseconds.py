@@ -14,7 +14,10 @@ ONLY_NS = (
 
 
 def whole_ns(value: Any, accepted: str = ONLY_NS) -> int:
-    """Return *value*, a Python or NumPy int, as ns of 64 bits; raises UsageError that says what is *accepted*."""
+    """Return *value*, a Python or NumPy int, as ns.
+
+    Raises UsageError for other types, with *accepted* in its text, and for numbers of more than 64 bits.
+    """
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
         return checked_ns(int(value), repr(value))
     raise refused_time(value, accepted)

@@ -198,12 +198,12 @@ def intersect_rows(a: Rows, b: Rows) -> Rows:
     """Return the rows that are in both, each a slice without a step or ascending row numbers."""
     if isinstance(a, slice):
         if not isinstance(b, slice):
-            return _within(b, a)
+            return _rows_in_slice(b, a)
         first, stop = max(a.start, b.start), min(a.stop, b.stop)
         return slice(first, max(first, stop))
-    return _within(a, b) if isinstance(b, slice) else np.intersect1d(a, b, assume_unique=True)
+    return _rows_in_slice(a, b) if isinstance(b, slice) else np.intersect1d(a, b, assume_unique=True)
 
 
-def _within(rows: I64, span: slice) -> I64:
+def _rows_in_slice(rows: I64, span: slice) -> I64:
     found: I64 = rows[(rows >= span.start) & (rows < span.stop)]
     return found

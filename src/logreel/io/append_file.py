@@ -1,4 +1,4 @@
-"""Append-only files that end with a complete record at any moment, and get their names when complete."""
+"""Append-only files that end with a complete record at any moment, and get their final names when complete."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Piece = bytes | bytearray | memoryview
 class Appender:
     """A new file at *path*, called ``path + ".active"`` until it is finished.
 
-    Bytes become part of the file with ``commit``, in the order given: whatever happens, the file ends at a commit.
+    Bytes become part of the file with ``commit``, in the order given: after any failure, the file ends at a commit.
     After an error nothing more can be written; bytes already written stay.
 
     force  replace an existing file, and an unfinished one that no process writes
@@ -65,12 +65,12 @@ class Appender:
         self._pending = memoryview(bytearray(ROOM))
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
-        #: Pieces of the background thread, the bytes of each, and of all.
+        #: Pieces of the background thread with their bytes, bytes of all of them, and bytes since the last sync.
         self._thread: ThreadPoolExecutor | None = None
         self._given = deque[tuple[Future[None], int]]()
         self._under_way = self._unsynced = 0
         self._broken = False
-        #: Lent memory that is free again.
+        #: Lent memory that was returned and can be reused.
         self._free: list[bytearray] = []
 
     @property
@@ -112,7 +112,7 @@ class Appender:
             return
         self.check()
         self._committed = self._filled
-        self._hand_over()
+        self._write_committed()
         try:
             _write_all(self._handle, piece)
         except OSError as error:
@@ -136,8 +136,8 @@ class Appender:
         self.check()
         if self._filled:
             self._committed = self._filled
-            self._hand_over()
-        self._settle(GIVEN - 1)
+            self._write_committed()
+        self._wait_for_given(GIVEN - 1)
         self._thread = self._thread or ThreadPoolExecutor(1, "logreel-write")
         self._under_way += len(piece)
         self._given.append((self._thread.submit(self._write_behind, piece), len(piece)))
@@ -162,7 +162,7 @@ class Appender:
             self._broken = True
             raise
 
-    def _settle(self, most: int = 0) -> None:
+    def _wait_for_given(self, most: int = 0) -> None:
         """Wait until at most *most* of the given pieces are not written."""
         while len(self._given) > most:
             given, size = self._given.popleft()
@@ -181,12 +181,12 @@ class Appender:
         """Make everything written so far part of the file."""
         self._committed = self._filled
         if self._committed >= BUFFER:
-            self._hand_over()
+            self._write_committed()
 
     def flush(self, sync: bool = False) -> None:
         """Write committed bytes to the file; *sync*: wait until they are on disk."""
         self.check()
-        self._hand_over()
+        self._write_committed()
         if sync:
             try:
                 os.fsync(self._handle)
@@ -203,7 +203,7 @@ class Appender:
             raise self._failed(error) from error
 
     def splice(self, place: int, size: int, piece: Piece) -> None:
-        """Replace *size* bytes at *place* by *piece* of any length; the bytes behind move, through a second file."""
+        """Replace *size* bytes at *place* by *piece* of any length; the bytes after it move, through a second file."""
         self.flush()
         other = self._active.with_name(f".logreel-{secrets.token_hex(6)}.partial")
         try:
@@ -274,7 +274,7 @@ class Appender:
     def leave(self) -> None:
         """Close the file under its unfinished name, with all commits written; remove it if ``keep`` is False."""
         with contextlib.suppress(LogError):
-            self._settle()
+            self._wait_for_given()
         if self._keep:
             with contextlib.suppress(LogError):
                 self.flush()
@@ -299,8 +299,8 @@ class Appender:
         if getattr(self, "_handle", -1) >= 0:
             self._close()
 
-    def _hand_over(self) -> None:
-        self._settle()
+    def _write_committed(self) -> None:
+        self._wait_for_given()
         done = 0
         try:
             while done < self._committed:

@@ -104,7 +104,7 @@ class ChunkCache:
             data = self._unpack(number)
             if self._spool is not None and len(data):
                 data = self._spooled(number, data)
-            self._keep(number, data)
+            self._store(number, data)
             return data
 
     def _spooled(self, number: int, data: Buffer) -> Buffer:
@@ -124,7 +124,7 @@ class ChunkCache:
             return data
         return np.frombuffer(pages, np.uint8, len(data), at - page)
 
-    def _keep(self, number: int, data: Buffer) -> None:
+    def _store(self, number: int, data: Buffer) -> None:
         with self._lock:
             self._kept[number] = data
             if self._spool is None:

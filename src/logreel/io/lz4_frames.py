@@ -124,7 +124,7 @@ def _closed(block: bytes) -> bytes:
         literals = _length(block, at + 1, block[at] >> 4) if at < len(block) else None
         if literals is None:
             return block[:at] + _literals(b"")
-        # Behind the literals are two bytes with the distance of the match.
+        # The literals are followed by two bytes with the distance of the match.
         match = _length(block, sum(literals) + 2, block[at] & 15)
         if match is None:
             return block[:at] + _literals(block[literals[0] : sum(literals)])

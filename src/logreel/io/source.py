@@ -34,7 +34,7 @@ AHEAD_BYTES = 32 << 20
 
 
 class Source:
-    """The bytes of one log as a read-only buffer, with a name to show.
+    """The bytes of one log as a read-only buffer, with a name to display.
 
     name   the path as given, or ``<bytes>``, ``<stdin>`` …
     path   absolute Path of a regular file, or None for other sources, which have no sidecar

@@ -33,7 +33,7 @@ class Edit:
     content: bytes
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: the default of ``go_on``."""
 
 
@@ -46,7 +46,7 @@ class _Forward(Appender):
 
     readable = False
 
-    def __init__(self, name: str, go_on: Callable[[], None] = _nothing, make: Make | None = None) -> None:
+    def __init__(self, name: str, go_on: Callable[[], None] = _do_nothing, make: Make | None = None) -> None:
         self.name, self._go_on, self._make = name, go_on, make
 
     def check(self) -> None:
@@ -98,7 +98,7 @@ class _Enough(Exception):
 class _Again(_Forward):
     """An Appender that passes the first *size* bytes to *take*."""
 
-    #: The bytes behind them are not needed.
+    #: Bytes after *size* are not needed, so nothing has to be read back.
     readable = True
 
     def __init__(self, name: str, go_on: Callable[[], None], take: Take, size: int) -> None:
@@ -126,7 +126,7 @@ class DryRun(_Forward):
     content  the log itself if it has at most KEPT bytes, else None
     """
 
-    def __init__(self, name: str, go_on: Callable[[], None] = _nothing, make: Make | None = None) -> None:
+    def __init__(self, name: str, go_on: Callable[[], None] = _do_nothing, make: Make | None = None) -> None:
         super().__init__(name, go_on, make)
         self._edits: dict[int, Edit] = {}
         self._kept: bytearray | None = bytearray()
@@ -198,7 +198,7 @@ class StreamOut(_Forward):
         name: str,
         take: Take,
         edits: Iterable[Edit] = (),
-        go_on: Callable[[], None] = _nothing,
+        go_on: Callable[[], None] = _do_nothing,
         make: Make | None = None,
     ) -> None:
         super().__init__(name, go_on, make)
@@ -206,7 +206,7 @@ class StreamOut(_Forward):
         self._due = {edit.place: edit for edit in edits}
         self._edits = deque(sorted(self._due.values(), key=lambda edit: edit.place))
         self._waiting = bytearray()
-        #: Offset of the next byte to be sent, number of replaced bytes to drop, and shift of bytes behind a splice.
+        #: Offset of the next byte to be sent, number of replaced bytes to drop, and shift of bytes after a splice.
         self._sent = self._dropped = self._moved = 0
 
     def tell(self) -> int:
@@ -227,14 +227,14 @@ class StreamOut(_Forward):
 
     def patch(self, place: int, piece: Piece) -> None:
         """Check that the dry run announced this change, which has been applied in its turn."""
-        self._made(place, len(piece))
+        self._check_announced(place, len(piece))
 
     def splice(self, place: int, size: int, piece: Piece) -> None:
         """Check that the dry run announced this change, which has been applied in its turn."""
-        self._made(place, size)
+        self._check_announced(place, size)
         self._moved += len(piece) - size
 
-    def _made(self, place: int, size: int) -> None:
+    def _check_announced(self, place: int, size: int) -> None:
         edit = self._due.get(place)
         if edit is None or edit.size != size:
             raise LogError("was changed by somebody else while it was sent", path=self.name)

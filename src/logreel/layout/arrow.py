@@ -102,9 +102,9 @@ def decode_variable(
     todo = deque(list(batches(start, stop)) or [slice(0)])
     while todo:
         rows = todo.popleft()
-        told = None if records is None else records[rows]
+        counts_known = None if records is None else records[rows]
         try:
-            buffers, good = walk(program, source, start[rows], stop[rows], status[rows], None, told)
+            buffers, good = walk(program, source, start[rows], stop[rows], status[rows], None, counts_known)
         except Crowded:
             middle = (rows.start + rows.stop) // 2
             todo.extendleft((slice(middle, rows.stop), slice(rows.start, middle)))

@@ -30,7 +30,7 @@ def buffers_from_arrow(node: Node, array: pa.Array, name: str) -> Iterator[Buffe
         case Scalar():
             yield _bytes(array)
         case Time(signed=signed):
-            yield _words(_bytes(array).view(np.int64), signed, name)
+            yield _time_words(_bytes(array).view(np.int64), signed, name)
         case FixedArray(item=Scalar(type="char"), count=n):
             yield _padded(array, n, name)
         case FixedArray(item=item):
@@ -68,7 +68,7 @@ def _offsets(array: pa.Array) -> NDArray[np.int32]:
     return np.frombuffer(data, np.int32, len(array) + 1, 4 * array.offset)
 
 
-def _words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.uint8]:
+def _time_words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.uint8]:
     seconds, rest = np.divmod(ns, 10**9)
     limits = np.iinfo(np.int32 if signed else np.uint32)
     if len(ns) and not limits.min <= int(seconds.min()) <= int(seconds.max()) <= limits.max:

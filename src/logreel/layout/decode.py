@@ -88,12 +88,12 @@ def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None] | No
         counts = np.zeros(len(program.columns), np.int64)
         kernel.count(source, np.zeros(1, np.int64), stop, program.ops, counts, status)
         if status[0] == kernel.TOO_MANY:
-            _crowded(len(source))
+            _raise_too_many_items(len(source))
 
     return check
 
 
-def _crowded(size: int) -> NoReturn:
+def _raise_too_many_items(size: int) -> NoReturn:
     from logreel.kernels.layout import SPARE
 
     text = f"the message claims more items without bytes than its {size} bytes and {SPARE} more"
@@ -115,7 +115,7 @@ def _has_empty_items(node: Node, found: dict[int, bool]) -> bool:
     return found[id(node)]
 
 
-def _short(data: memoryview, pos: int, need: int) -> NoReturn:
+def _raise_truncated(data: memoryview, pos: int, need: int) -> NoReturn:
     text = f"the message ends too early: {need} bytes expected at byte {pos} of {len(data)}"
     raise DamagedError(Problem("truncated", pos, max(0, len(data) - pos), True, text))
 
@@ -197,7 +197,7 @@ def _read_run(form: str, build: Build) -> Read:
 
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         if size > len(data) - pos:
-            _short(data, pos, size)
+            _raise_truncated(data, pos, size)
         return build(iter(unpack(data, pos))), pos + size
 
     return read
@@ -235,7 +235,7 @@ def _run_part(fields: list[Field], sizes: dict[int, Measure]) -> Part:
 
     def zip_part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
         if size > len(data) - pos:
-            _short(data, pos, size)
+            _raise_truncated(data, pos, size)
         out.update(zip(names, unpack(data, pos), strict=True))
         return pos + size
 
@@ -275,7 +275,7 @@ def _read_repeated(item: Read, count: int, least: int) -> Read:
 def _items(item: Read, data: memoryview, pos: int, count: int, least: int) -> tuple[list[Any], int]:
     # Checked before the first item, so that an absurd count costs nothing.
     if count * least > len(data) - pos:
-        _short(data, pos, count * least)
+        _raise_truncated(data, pos, count * least)
     values = []
     for _ in range(count):
         value, pos = item(data, pos)
@@ -285,7 +285,7 @@ def _items(item: Read, data: memoryview, pos: int, count: int, least: int) -> tu
 
 def _length(data: memoryview, pos: int, width: int) -> int:
     if width > len(data) - pos:
-        _short(data, pos, width)
+        _raise_truncated(data, pos, width)
     count: int = _LENGTHS[width].unpack_from(data, pos)[0]
     return count
 
@@ -307,7 +307,7 @@ def _read_empty(item: Read, width: int) -> Read:
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         count = _length(data, pos, width)
         if count > len(data) + SPARE:
-            _crowded(len(data))
+            _raise_too_many_items(len(data))
         return [item(data, pos)[0] for _ in range(count)], pos + width
 
     return read
@@ -320,7 +320,7 @@ def _on_grid(inner: Read, grid: Grid | None) -> Read:
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         gap = grid.gap(pos)
         if gap > len(data) - pos:
-            _short(data, pos, gap)
+            _raise_truncated(data, pos, gap)
         return inner(data, pos + gap)
 
     return read
@@ -330,7 +330,7 @@ def _read_expected(expected: bytes) -> Read:
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         size = len(expected)
         if size > len(data) - pos:
-            _short(data, pos, size)
+            _raise_truncated(data, pos, size)
         if data[pos : pos + size] != expected:
             found = bytes(data[pos : pos + size]).hex(" ")
             text = f"expected bytes {expected.hex(' ')}, found {found}: an encoding that is not known"
@@ -345,7 +345,7 @@ def _read_prefixed(convert: Callable[[memoryview], Any], width: int) -> Read:
         size = _length(data, pos, width)
         pos += width
         if size > len(data) - pos:
-            _short(data, pos, size)
+            _raise_truncated(data, pos, size)
         return convert(data[pos : pos + size]), pos + size
 
     return read
@@ -360,7 +360,7 @@ def _read_scalars(kind: str, width: int) -> Read:
         count = _length(data, pos, width)
         pos += width
         if count * item > len(data) - pos:
-            _short(data, pos, count * item)
+            _raise_truncated(data, pos, count * item)
         return list(struct.unpack_from(f"<{count}{code}", data, pos)), pos + count * item
 
     return read

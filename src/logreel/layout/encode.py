@@ -112,12 +112,12 @@ def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:
     out = bytearray()
     many = isinstance(layout.root, Sequence)
     if many:
-        check_beside(fields)
+        check_only_records(fields)
     _put(layout.root, fields.get("records", []) if many else fields, "", out)
     return bytes(out)
 
 
-def check_beside(fields: Mapping[str, Any]) -> None:
+def check_only_records(fields: Mapping[str, Any]) -> None:
     """Raise UsageError for fields other than ``records`` of a message that contains many records."""
     others = [name for name in fields if name != "records"]
     if others:
@@ -138,10 +138,10 @@ def _unknown(others: list[Any], known: set[str], name: str) -> str:
     """Return a sentence about unknown fields of the struct *name*, with the nearest known ones."""
     from difflib import get_close_matches
 
-    told = ", ".join(repr(f"{name}.{other}".lstrip(".")) for other in others)
+    unknown = ", ".join(repr(f"{name}.{other}".lstrip(".")) for other in others)
     near = [one for other in others for one in get_close_matches(str(other), known, n=3, cutoff=0.5)]
     some = ", ".join(dict.fromkeys(near)) or ", ".join(sorted(known)[:3]) + " …" * (len(known) > 3)
-    return f"there is no field {told:.200}" + (
+    return f"there is no field {unknown:.200}" + (
         f"; {'nearest' if near else 'there are'}: {some}" if known else ""
     )
 

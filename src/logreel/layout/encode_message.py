@@ -238,7 +238,7 @@ def _pull_text(count: int) -> Pull:
 
 
 def _pull_items(item: Pull | None, count: int) -> Pull:
-    """*item*: None for plain numbers."""
+    """Return a Pull that appends the numbers of *count* items; *item*: Pull of one, None for plain numbers."""
 
     def pull(value: Any, out: list[Any]) -> None:
         if len(value) != count:

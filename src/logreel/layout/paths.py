@@ -259,12 +259,12 @@ def project(root: Struct | Sequence, fields: Iterable[str]) -> Struct | Sequence
     record = record_of(root)
     for path in fields:
         names = [step for step in steps_of(record, path) if isinstance(step, str)]
-        _want(wanted, names)
+        _add_path(wanted, names)
     narrow = _narrow_struct(record, wanted, {})
     return replace(root, item=narrow) if isinstance(root, Sequence) else narrow
 
 
-def _want(wanted: Wanted, names: list[str]) -> None:
+def _add_path(wanted: Wanted, names: list[str]) -> None:
     for name in names[:-1]:
         below = wanted.setdefault(name, {})
         if below is None:

@@ -1,4 +1,4 @@
-"""Fields of a Layout, worked out once for all the messages that are read through them."""
+"""Selected fields of a Layout, resolved once for all messages that are read."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Projection:
                 member = next(f for f in node.visible() if f.name == name)
                 node, unit = member.node, member.unit
         top = next(f for f in record.visible() if f.name == steps[0])
-        # Made from a Python list it would import pandas wherever that is installed.
+        # pyarrow imports pandas, if it is installed, to convert a Python list.
         empty = pa.nulls(0, arrow_field(top).type)
         kind = arrow_select(empty, steps[1:]).type
         return pa.field(path, kind, metadata={"unit": unit} if unit else None)
 
     def select(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        """One array per column, from one array per visible member of ``part``."""
+        """Return one array per column, from one array per visible member of ``part``."""
         if self.fields is None:
             return arrays
         top = dict(zip((f.name for f in self.part.record.visible()), arrays, strict=True))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 F64 = NDArray[np.float64]
 Nodes = dict[str, Node]
 
-#: Messages, and bytes of them, decoded at a time where each may be large.
+#: Limits of a batch, in messages and bytes, where each message may be large.
 FEW, FEW_BYTES = 64, 8 << 20
 
 
@@ -66,12 +66,12 @@ def _ns(values: NDArray[Any], unit: int) -> I64:
 
 #: Field names of the time of measurement, most specific first.
 _STAMPS = ("header.stamp", "stamp", "timestamp")
-#: Names of the seconds and nanoseconds of a time that is spelled as two numbers.
+#: Names of the seconds and nanoseconds of a time that is stored as two numbers.
 _SECONDS, _NANOSECONDS = ("sec", "secs", "seconds"), ("nsec", "nanosec", "nsecs", "nanos")
 
 
 def find_stamp(nodes: Nodes, path: str = "") -> Stamp | None:
-    """Return the Stamp among *nodes*, the members of the struct at *path*; None if there is none."""
+    """Return the Stamp among *nodes*, the members of the struct at *path*, or None."""
     at = path + "." if path else ""
     for name in _STAMPS:
         *groups, last = name.split(".")
@@ -86,39 +86,39 @@ def find_stamp(nodes: Nodes, path: str = "") -> Stamp | None:
         rest = next((n for n in _NANOSECONDS if is_number(pair.get(n))), None)
         if whole and rest:
             return Stamp(((f"{at}{name}.{whole}", 10**9), (f"{at}{name}.{rest}", 1)))
-    # Microseconds of the clock of the log, as flight controllers have them beside the time of publishing.
+    # Microseconds of the clock of the log, in addition to the publishing time, as flight controllers log them.
     if nodes.get("timestamp_sample") == Scalar("uint64"):
         return Stamp(((at + "timestamp_sample", 1000),))
     return None
 
 
 def is_integer(node: Node | None) -> bool:
-    """Whether *node* is a whole number."""
+    """Return whether *node* is an integer."""
     return isinstance(node, Scalar) and node.type.lstrip("u").startswith("int")
 
 
 def is_float(node: Node | None) -> bool:
-    """Whether *node* is a floating-point number."""
+    """Return whether *node* is a floating-point number."""
     return isinstance(node, Scalar) and node.type.startswith("float")
 
 
 def is_number(node: Node | None) -> bool:
-    """Whether *node* is a number; bool and char are not."""
+    """Return whether *node* is a number; bool and char are not."""
     return is_float(node) or is_integer(node)
 
 
 def is_text(node: Node | None) -> bool:
-    """Whether *node* is text."""
+    """Return whether *node* is text."""
     return isinstance(node, String) or (isinstance(node, FixedArray) and node.item == Scalar("char"))
 
 
 def is_blob(node: Node | None) -> bool:
-    """Whether *node* is any number of opaque bytes."""
+    """Return whether *node* is a variable-length array of opaque bytes."""
     return isinstance(node, Bytes) or (isinstance(node, Sequence) and node.item == Scalar("uint8"))
 
 
 def is_floats(node: Node | None) -> bool:
-    """Whether *node* is any number of floating-point numbers."""
+    """Return whether *node* is a variable-length array of floating-point numbers."""
     return isinstance(node, Sequence) and is_float(node.item)
 
 
@@ -138,7 +138,7 @@ def members(ch: Channel) -> Nodes:
 
 
 def is_vector(node: Node | None, axes: str = "xyz") -> bool:
-    """Whether *node* is a Struct of floats named after *axes*."""
+    """Return whether *node* is a Struct of floats named after *axes*."""
     nodes = nodes_of(node) if isinstance(node, Struct) else {}
     return list(nodes) == list(axes) and all(map(is_float, nodes.values()))
 
@@ -154,8 +154,8 @@ class Columns:
 
     time    int64[k]  ns, repeated where a message holds several items
     values  by path, an array of k items
-    row     int64[k]  the row of the channel's table that each item is of
-    stamp   int64[k]  ns when the data were taken, 0 where the message does not tell
+    row     int64[k]  the row of the channel's table that contains each item
+    stamp   int64[k]  ns when the data were measured, according to the message; 0 if unknown
     """
 
     time: I64
@@ -164,7 +164,7 @@ class Columns:
     stamp: I64
 
     def stack(self, paths: Seq[str]) -> F64:
-        """float64[k, len(paths)]."""
+        """Return float64[k, len(paths)]: the values at *paths* as columns."""
         if not paths:
             return np.zeros((len(self.time), 0))
         return np.stack([np.asarray(self.values[path], np.float64) for path in paths], axis=-1)
@@ -200,17 +200,17 @@ def columns(
 
 
 def paths_with(paths: Iterable[str], stamp: Stamp | None) -> list[str]:
-    """Return *paths* and those of *stamp*, without repeats: what to read."""
+    """Return the paths to read: *paths* and those of *stamp*, without repeats."""
     return list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
 
 
 def columns_by_path(paths: Seq[str], table: pa.Table | pa.RecordBatch) -> dict[str, Any]:
-    """Return the columns of a table that was read with *paths*, by these; a field ``time`` has another name there."""
+    """Return the columns of a table read with *paths*, by path; a field ``time`` is named differently in the table."""
     return dict(zip(paths, table.columns[1:], strict=True))
 
 
 def stamps_of(stamp: Stamp | None, columns: Mapping[str, Any], n: int) -> I64:
-    """int64[n]: ns of *stamp* for each of *n* rows, from Arrow columns by path; 0 where there is no stamp."""
+    """Return int64[n]: ns of *stamp* for each of *n* rows, from Arrow columns by path; 0 where there is no stamp."""
     if stamp is None:
         return np.zeros(n, np.int64)
     return stamp.of({path: flatten(columns[path])[0] for path in stamp.paths})
@@ -223,7 +223,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def times_of(table: pa.Table | pa.RecordBatch) -> I64:
-    """int64[n]: the column ``time`` in ns."""
+    """Return int64[n]: the column ``time`` in ns."""
     from logreel.log.tables import as_numpy
 
     column = table.column("time")
@@ -262,7 +262,7 @@ def rows(
 def stamped_rows(
     ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield as ``rows`` does, with the ns of *stamp* (0 without one) between time and fields."""
+    """Yield the same as ``rows``, with the ns of *stamp* (0 without one) between time and fields."""
     from logreel.log.tables import DENSE, batches
 
     names = list(dict.fromkeys(paths))
@@ -275,7 +275,7 @@ def stamped_rows(
 
 
 def grouped(keys: I64) -> tuple[I64, I64]:
-    """Return the first row of each run of equal keys, and int64[groups + 1]: begins of the runs, and the end."""
+    """Return the first row of each run of equal keys, and int64[groups + 1]: the start of each run, and the end."""
     n = len(keys)
     first = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1)) if n else np.zeros(0, np.int64)
     return first, np.append(first, n).astype(np.int64)

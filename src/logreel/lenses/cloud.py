@@ -1,4 +1,4 @@
-"""What lasers and depth cameras saw: points, and scans of one plane."""
+"""Point clouds and planar scans of laser scanners and depth cameras."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from logreel.lenses.base import (
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: NumPy types by the number that a packed cloud gives to them.
+#: NumPy types by the ``datatype`` number of a packed cloud (sensor_msgs/PointField).
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
-#: Fields of a point, and values of one name in it; more make no sense and would make a huge dtype.
+#: Maximum of fields of a point, and of values of one field; more would give a huge dtype.
 _MAX_FIELDS, _MAX_COUNT = 1024, 65536
-#: Fields may share bytes, as a colour has two names; more often than this they only multiply a message.
+#: Fields may share bytes, such as a colour with two names; this limits how often, and so the memory.
 _MAX_SHARED = 4
 
 
@@ -39,10 +39,10 @@ class Points:
     """The points of one message.
 
     time    ns
-    frame   name of the frame that they lie in, empty where the log does not tell
-    fields  by name, an array of k points: ``x``, ``y``, ``z`` in metres, and what else was measured
-    lost    points that the message speaks of, but does not hold
-    stamp   ns when they were seen, as the message tells; 0 where it does not
+    frame   name of their coordinate frame; empty if unknown
+    fields  by name, an array of k points: ``x``, ``y``, ``z`` in metres, and other measured values
+    lost    number of points that the message announces but does not contain
+    stamp   ns when they were measured, according to the message; 0 if unknown
     """
 
     time: int
@@ -53,7 +53,7 @@ class Points:
 
     @property
     def xyz(self) -> NDArray[np.float64]:
-        """float64[k, 3] in metres; a missing axis is 0. Points that hit nothing may be NaN."""
+        """float64[k, 3] in metres; a missing axis is 0. Points without an echo may be NaN."""
         size = max((len(values) for values in self.fields.values()), default=0)
         out = np.zeros((size, 3))
         for i, name in enumerate("xyz"):
@@ -64,36 +64,36 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class PackedCloud:
-    """Points packed into bytes, whose fields every message describes itself."""
+    """Point clouds packed into bytes; each message describes the fields of its points."""
 
     frame: str | None = None
     stamp: Stamp | None = None
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
-        """The points of every message with start <= time < end (ns) in file order, a few messages decoded at a time.
+        """Yield the points of each message with start <= time < end (ns), in file order, decoding in small batches.
 
-        Fields that do not fit into a point, and points that do not fit into the bytes, are left out.
+        Fields outside of the bytes of a point, and points outside of the data, are left out.
         """
         paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
         more = [self.frame] if self.frame else []
         for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
-            data, fields = _buffer(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
+            data, fields = _bytes_of(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
             value = {name: field.as_py() for name, field in found.items()}
-            points = _points(data, value)
+            points = _point_rows(data, value)
             lost = value["width"] * value["height"] - len(points)
             order = ">" if value["is_bigendian"] else "<"
             frame = value[self.frame] if self.frame else ""
-            yield Points(time, frame, _unpack(points, fields, order), lost, stamp)
+            yield Points(time, frame, _unpack_fields(points, fields, order), lost, stamp)
 
 
-def _buffer(field: Any) -> NDArray[np.uint8]:
+def _bytes_of(field: Any) -> NDArray[np.uint8]:
     if hasattr(field, "as_buffer"):
         return np.frombuffer(field.as_buffer() or b"", np.uint8)
     return np.asarray(field.values, np.uint8)
 
 
-def _points(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]:
-    """uint8[k, bytes of a point]: the points that *data* holds, at most as many as it is said to hold."""
+def _point_rows(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]:
+    """Return uint8[k, bytes of a point]: the points in *data*, at most width × height."""
     step, row_step, width, height = (value[k] for k in ("point_step", "row_step", "width", "height"))
     if height > 1 and row_step > width * step:
         # Rows with padding at their ends.
@@ -105,7 +105,9 @@ def _points(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]
     return data[: count * step].reshape(count, step)
 
 
-def _unpack(points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str) -> dict[str, NDArray[Any]]:
+def _unpack_fields(
+    points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str
+) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {}
     room = _MAX_SHARED * points.shape[1]
     for f in fields:
@@ -123,14 +125,14 @@ def _unpack(points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str)
 
 @dataclass(frozen=True, slots=True)
 class PlainCloud:
-    """Points as a list of x, y, z, with further values in named lists beside it."""
+    """Point clouds as a list of x, y, z, with further values in separate named lists."""
 
     frame: str | None = None
     channels: bool = True
     stamp: Stamp | None = None
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
-        """The points of every message with start <= time < end (ns) in file order, a few messages decoded at a time."""
+        """Yield the points of each message with start <= time < end (ns), in file order, decoding in small batches."""
         paths = ["points", *(["channels"] if self.channels else []), *([self.frame] if self.frame else [])]
         for time, stamp, found in stamped_rows(ch, paths, self.stamp, start, end):
             points = found["points"].values
@@ -143,14 +145,14 @@ class PlainCloud:
 
 @dataclass(frozen=True, slots=True)
 class Sector:
-    """One scan as it was measured.
+    """One scan, as measured.
 
     time         ns
-    frame        name of the frame that it lies in, empty where the log does not tell
-    first, step  rad: the angle of the first range, and from one to the next
-    ranges       float64[n]  metres; what could not be measured is NaN, infinite or beyond the scanner's limits
+    frame        name of its coordinate frame; empty if unknown
+    first, step  rad: the angle of the first range, and the increment
+    ranges       float64[n]  metres; failed measurements are NaN, infinite or outside of the scanner's limits
     intensities  float64[n], or empty
-    stamp        ns when it was measured, as the message tells; 0 where it does not
+    stamp        ns when it was measured, according to the message; 0 if unknown
     """
 
     time: int
@@ -164,14 +166,14 @@ class Sector:
 
 @dataclass(frozen=True, slots=True)
 class LaserScan:
-    """Distances in one plane at even angles: rad and metres."""
+    """Scans of one plane at regular angles: angles in rad, ranges in metres."""
 
     frame: str | None = None
     intensities: bool = True
     stamp: Stamp | None = None
 
     def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
-        """The scans of *ch* with start <= time < end (ns) in file order, as they were measured."""
+        """Yield the scans of *ch* with start <= time < end (ns), in file order, as measured."""
         paths = ["angle_min", "angle_increment", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
         for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
@@ -187,9 +189,9 @@ class LaserScan:
             )
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
-        """The echoes of every scan as points with z = 0, also with ``range``, ``angle`` and, if told, ``intensity``.
+        """Yield the echoes of each scan as points with z = 0, with ``range``, ``angle`` and, if known, ``intensity``.
 
-        Distances outside what the scanner can measure are left out.
+        Ranges outside of the scanner's limits are left out.
         """
         paths = ["angle_min", "angle_increment", "range_min", "range_max", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
@@ -204,8 +206,8 @@ class LaserScan:
 def _echoes(
     ranges: NDArray[Any], first: float, step: float, low: float, high: float
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-    """Fields of the echoes at angles from *first* on, and which of *ranges* those are."""
-    # No range is too odd: what no scanner can measure is left out.
+    """Return the fields of the echoes, and bool[n]: which of *ranges* are echoes, between *low* and *high*."""
+    # Ranges may hold any number; those outside of the limits are left out below.
     with np.errstate(all="ignore"):
         distance = ranges.astype(np.float64)
         seen = (distance >= low) & (distance <= high)
@@ -216,12 +218,12 @@ def _echoes(
         return {name: values.astype(np.float32) for name, values in columns.items()}, seen
 
 
-def _frame(nodes: Nodes) -> str | None:
+def _frame_path(nodes: Nodes) -> str | None:
     return "header.frame_id" if isinstance(nodes_of(nodes.get("header")).get("frame_id"), String) else None
 
 
 def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
-    """The point cloud that *nodes* describe, if they do."""
+    """Return the point cloud lens that *nodes* describe, or None."""
     inner = nodes_of(nodes.get("fields")) if isinstance(nodes.get("fields"), Sequence) else {}
     sizes = ("height", "width", "is_bigendian", "point_step", "row_step")
     if (
@@ -229,19 +231,19 @@ def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
         and is_blob(nodes.get("data"))
         and set(sizes) <= set(nodes)
     ):
-        return PackedCloud(_frame(nodes), find_stamp(nodes))
+        return PackedCloud(_frame_path(nodes), find_stamp(nodes))
     points = nodes.get("points")
     if isinstance(points, Sequence) and is_vector(points.item):
         channels = nodes_of(nodes.get("channels")) if isinstance(nodes.get("channels"), Sequence) else {}
         named = isinstance(channels.get("name"), String) and is_floats(channels.get("values"))
-        # Other lists of points are shapes of something, not what was seen.
-        return PlainCloud(_frame(nodes), stamp=find_stamp(nodes)) if named else None
+        # Other lists of points are shapes, such as polygons, not measurements.
+        return PlainCloud(_frame_path(nodes), stamp=find_stamp(nodes)) if named else None
     return None
 
 
 def find_scan(nodes: Nodes) -> LaserScan | None:
-    """The LaserScan that *nodes* describe, if they do."""
+    """Return the LaserScan that *nodes* describe, or None."""
     numbers = ("angle_min", "angle_increment", "range_min", "range_max")
     if not (is_floats(nodes.get("ranges")) and all(is_float(nodes.get(name)) for name in numbers)):
         return None
-    return LaserScan(_frame(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))
+    return LaserScan(_frame_path(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))

@@ -1,4 +1,4 @@
-"""Pictures, encoded or raw."""
+"""Images of cameras, encoded or as raw pixels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logreel.lenses.sensors.jpeg import jpeg_size
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: Names of raw pixels: the NumPy type of a sample, and samples in a pixel.
+#: Pixel encodings: the NumPy type of a sample, and samples per pixel.
 _NAMED = {"yuv422": ("u1", 2), "yuv422_yuy2": ("u1", 2)}
 _COLOURS = {"mono": 1, "rgb": 3, "bgr": 3, "rgba": 4, "bgra": 4}
 _COLOUR = re.compile(r"(mono|rgba?|bgra?|bayer_\w{4})(8|16)")
@@ -26,13 +26,13 @@ _PLAIN = re.compile(r"(8|16|32|64)([USF])C(\d{0,3})")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One picture.
+    """One image.
 
     time      ns
     data      encoded bytes, or rows of pixels from the top
-    format    what the log says of the codec (``jpeg``, ``rgb8; jpeg compressed bgr8``), or None for raw pixels
+    format    codec as stated by the log (``jpeg``, ``rgb8; jpeg compressed bgr8``), or None for raw pixels
     encoding  name of the raw pixels (``rgb8``, ``32FC1``), or None
-    stamp     ns when it was taken, as the message tells; 0 where it does not
+    stamp     ns when it was taken, according to the message; 0 if unknown
     """
 
     time: int
@@ -45,11 +45,11 @@ class Picture:
     stamp: int = 0
 
     def array(self) -> NDArray[Any]:
-        """The raw pixels as they lie in the log: [height, width] or [height, width, samples].
+        """Return the raw pixels as stored: [height, width] or [height, width, samples].
 
-        Raises UnsupportedError for an encoded picture, for unknown pixels, and where the bytes do not suffice.
+        Raises UnsupportedError for an encoded image, an unknown pixel encoding, or too few bytes.
         """
-        kind, samples = _pixels(self.encoding or "")
+        kind, samples = _pixel_type(self.encoding or "")
         if not kind:
             raise UnsupportedError(f"no raw pixels that are known: {self.encoding or self.format or '?'}")
         dtype = np.dtype(kind).newbyteorder(">" if self.big_endian else "<")
@@ -60,13 +60,13 @@ class Picture:
             raise UnsupportedError(
                 f"{len(flat)} bytes are no picture of {self.width} × {self.height} pixels {self.encoding}"
             )
-        # Whatever is left of a row is padding.
+        # The rest of a row is padding.
         lines = np.ascontiguousarray(flat[: step * self.height].reshape(self.height, step)[:, :used])
         shape = (self.height, self.width) if samples == 1 else (self.height, self.width, samples)
         return lines.view(dtype).reshape(shape)
 
 
-def _pixels(encoding: str) -> tuple[str, int]:
+def _pixel_type(encoding: str) -> tuple[str, int]:
     if encoding in _NAMED:
         return _NAMED[encoding]
     if m := _COLOUR.fullmatch(encoding):
@@ -79,9 +79,9 @@ def _pixels(encoding: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Pictures: encoded bytes (``format`` names the codec) or raw pixels (``encoding``, ``width``, ``height``).
+    """Images: encoded bytes (``format`` names the codec) or raw pixels (``encoding``, ``width``, ``height``).
 
-    With neither, they are JPEG of a stated width and height.
+    Without ``format`` and ``encoding``, they are JPEGs of a stated width and height.
     """
 
     data: str
@@ -93,9 +93,9 @@ class Image:
     stamp: Stamp | None = None
 
     def pictures(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Picture]:
-        """The pictures of *ch* with start <= time < end (ns) in file order, a few decoded at a time.
+        """Yield the images of *ch* with start <= time < end (ns), in file order, decoding in small batches.
 
-        A JPEG of another size than stated is noted as a Problem with code ``picture``.
+        A JPEG whose size differs from the stated one is noted as a Problem with code ``picture``.
         """
         names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
         paths = [name for name in names if name]
@@ -111,11 +111,11 @@ class Image:
                 bool(value[self.big_endian]) if self.big_endian else False,
                 stamp,
             )
-            yield picture if self.format or self.encoding else _checked(ch, picture)
+            yield picture if self.format or self.encoding else _as_jpeg(ch, picture)
 
 
-def _checked(ch: Channel, picture: Picture) -> Picture:
-    """A picture that is told to be compressed, but not how: a JPEG of the stated size, else there is a Problem."""
+def _as_jpeg(ch: Channel, picture: Picture) -> Picture:
+    """Return an image of unstated codec as a JPEG; note a Problem if it is none or has another size than stated."""
     size = jpeg_size(bytes(picture.data))
     if size is None or size != (picture.width, picture.height):
         have = "no whole JPEG" if size is None else f"{size[0]} × {size[1]} pixels"
@@ -125,14 +125,14 @@ def _checked(ch: Channel, picture: Picture) -> Picture:
 
 
 def _bytes(field: Any) -> memoryview:
-    """The bytes of a binary Arrow scalar or of a list of uint8, without a copy where that goes."""
+    """Return the bytes of an Arrow scalar, binary or a list of uint8, without a copy where possible."""
     if hasattr(field, "as_buffer"):
         return memoryview(field.as_buffer() or b"").cast("B")
     return np.ascontiguousarray(field.values, np.uint8).data
 
 
 def find_image(nodes: Nodes) -> Image | None:
-    """The Image that *nodes* describe, if they do."""
+    """Return the Image that *nodes* describe, or None."""
     if not is_blob(nodes.get("data")):
         return None
     sized = is_number(nodes.get("width")) and is_number(nodes.get("height"))

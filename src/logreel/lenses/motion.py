@@ -1,4 +1,4 @@
-"""Where something was in its surroundings, and how it moved."""
+"""Poses, transforms, inertial measurements and joint states."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places and turns in the order of the log, one row per item.
+    """Positions and rotations in the order of the log, one row per pose or transform.
 
     time      int64[k]       ns
     position  float64[k, 3]  metres
     rotation  float64[k, 4]  quaternion x, y, z, w
-    frame     object[k]      name of the frame that these numbers refer to, or None
-    child     object[k]      name of the frame that is placed by them, or None
-    row       int64[k]       the row of the channel's table that each is of: items of one message have one
-    stamp     int64[k]       ns when it was there, as the message tells; 0 where it does not
+    frame     object[k]      name of the reference frame, or None
+    child     object[k]      name of the frame that the pose belongs to, or None
+    row       int64[k]       the row of the channel's table; items of one message share it
+    stamp     int64[k]       ns of measurement, according to the message; 0 if unknown
     """
 
     time: I64
@@ -53,11 +53,12 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Where something was in a frame of reference, and how it was turned: paths of the vector and the quaternion.
+    """Pose in a reference frame: paths of the position vector and the quaternion.
 
-    frame  path of the name of that frame, child of what is placed in it
-    many   a message holds any number of poses, as a planned path does
-    stamp  tells when it was there: of the message, since poses of many are not of its time
+    frame  path of the name of the reference frame
+    child  path of the name of the frame that the pose belongs to
+    many   a message contains any number of poses, such as a planned path
+    stamp  time of measurement of the message; the poses of a list have none, since they may be planned
     """
 
     position: str
@@ -68,17 +69,17 @@ class Pose:
     stamp: Stamp | None = None
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
-        """The poses of the messages of *ch* with start <= time < end (ns)."""
+        """Return the poses in the messages of *ch* with start <= time < end (ns)."""
         paths = self.position, self.orientation, self.frame, self.child
         return _track(ch, *paths, self.stamp, start, end)
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """How one frame lies in another: paths of the vector and the quaternion, and of the names of both frames.
+    """Transform between two frames: paths of the vector, the quaternion, and the names of both frames.
 
-    many   a message holds any number of transforms
-    stamp  tells when it held: beside each of many, else of the message
+    many   a message contains any number of transforms
+    stamp  time at which it is valid: of each transform, or else of the message
     """
 
     translation: str
@@ -89,7 +90,7 @@ class Transform:
     stamp: Stamp | None = None
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
-        """The transforms of the messages of *ch* with start <= time < end (ns)."""
+        """Return the transforms in the messages of *ch* with start <= time < end (ns)."""
         paths = self.translation, self.rotation, self.frame, self.child
         return _track(ch, *paths, self.stamp, start, end)
 
@@ -117,34 +118,34 @@ def _track(
     )
 
 
-#: Where poses and transforms lie below the message, most direct first.
+#: Paths of poses and transforms in a message, shortest first.
 _POSES = ("", "pose", "pose.pose", "pos", "poses", "poses.pose")
 _TRANSFORMS = ("", "transform", "transforms", "transforms.transform")
 
 
 def find_pose(nodes: Nodes) -> Pose | None:
-    """The Pose that *nodes* describe, if they do."""
-    for path, found, around, many in _below(nodes, _POSES):
+    """Return the Pose that *nodes* describe, or None."""
+    for path, found, around, many in _candidates(nodes, _POSES):
         if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
             at = path + "." if path else ""
-            frames = _frames(nodes, around, path, many)
+            frames = _frame_paths(nodes, around, path, many)
             return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
     return None
 
 
 def find_transform(nodes: Nodes) -> Transform | None:
-    """The Transform that *nodes* describe, if they do."""
-    for path, found, around, many in _below(nodes, _TRANSFORMS):
+    """Return the Transform that *nodes* describe, or None."""
+    for path, found, around, many in _candidates(nodes, _TRANSFORMS):
         if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
             at = path + "." if path else ""
-            frames, item = _frames(nodes, around, path, many), path.rpartition(".")[0]
+            frames, item = _frame_paths(nodes, around, path, many), path.rpartition(".")[0]
             stamp = find_stamp(around, item) if many and item else None
             return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
     return None
 
 
-def _below(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, Nodes, bool]]:
-    """Path, members, members of the item around it, and whether it is one of many."""
+def _candidates(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, Nodes, bool]]:
+    """Yield each of *paths* that exists: path, its members, members of its parent, and whether it is in a list."""
     for path in paths:
         node: Node | None = None
         here, around, many = nodes, nodes, False
@@ -156,13 +157,13 @@ def _below(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nodes, N
             yield path, here, around, many
 
 
-def _frames(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
-    """Paths of the names of the frames: beside each item of many, else at the top."""
+def _frame_paths(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
+    """Return the paths of the frame names: in the parent of the item if it is in a list, else in the message."""
     found: list[str | None] = []
     for name in ("header.frame_id", "child_frame_id"):
-        beside = f"{path.rpartition('.')[0]}.{name}" if many and "." in path else None
-        if beside and _is_string(around, name):
-            found.append(beside)
+        in_item = f"{path.rpartition('.')[0]}.{name}" if many and "." in path else None
+        if in_item and _is_string(around, name):
+            found.append(in_item)
         else:
             found.append(name if _is_string(nodes, name) else None)
     return found[0], found[1]
@@ -177,14 +178,14 @@ def _is_string(nodes: Nodes, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Imu:
-    """What an inertial unit felt: rad/s and m/s²; *orientation* is a quaternion where the message has one."""
+    """Measurements of an inertial unit: rad/s and m/s²; *orientation* is the path of a quaternion, if any."""
 
     rate: str
     acceleration: str
     orientation: str | None = None
 
     def motion(self, ch: Channel) -> tuple[I64, F64, F64, F64]:
-        """int64[n] ns, float64[n, 3] rad/s, float64[n, 3] m/s², float64[n, 4] quaternion (or [n, 0])."""
+        """Return int64[n] ns, float64[n, 3] rad/s, float64[n, 3] m/s², and quaternions float64[n, 4] ([n, 0]: none)."""
         rate, acceleration = axes(self.rate), axes(self.acceleration)
         turn = axes(self.orientation, "xyzw") if self.orientation else ()
         found = columns(ch, [*rate, *acceleration, *turn])
@@ -192,7 +193,7 @@ class Imu:
 
 
 def find_imu(nodes: Nodes) -> Imu | None:
-    """The Imu that *nodes* describe, if they do."""
+    """Return the Imu that *nodes* describe, or None."""
     if not (is_vector(nodes.get("angular_velocity")) and is_vector(nodes.get("linear_acceleration"))):
         return None
     turned = "orientation" if is_vector(nodes.get("orientation"), "xyzw") else None
@@ -201,7 +202,7 @@ def find_imu(nodes: Nodes) -> Imu | None:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """One joint over time: int64[k] ns; float64[k] rad or m, rad/s or m/s, Nm or N, NaN where not told."""
+    """States of one joint: time int64[k] ns; float64[k] rad or m, rad/s or m/s, Nm or N; NaN if not stated."""
 
     time: I64
     position: F64
@@ -211,7 +212,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Joints:
-    """The joints of a robot: names, and beside them values, of which a message may leave some lists empty."""
+    """Joint states of a robot: paths of the lists of names and values; lists of values may be empty."""
 
     name: str
     position: str
@@ -219,7 +220,7 @@ class Joints:
     effort: str
 
     def series(self, ch: Channel) -> dict[str, Joint]:
-        """Every joint by name, in the order of first mention."""
+        """Return the states of each joint by name, in the order of first occurrence."""
         from logreel.log.tables import DENSE, table
 
         found = table(ch, [self.name, self.position, self.velocity, self.effort], None, None, DENSE)
@@ -228,17 +229,18 @@ class Joints:
         place = np.arange(len(rows)) - begin[rows]
         time = times_of(found)[rows]
         values = [
-            _beside(*flatten(found[f]), rows, place) for f in (self.position, self.velocity, self.effort)
+            _values_by_name(*flatten(found[f]), rows, place)
+            for f in (self.position, self.velocity, self.effort)
         ]
         known, code = np.unique(names.astype(str), return_inverse=True)
         order = np.argsort(code, kind="stable")
         parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(known)))[:-1])
-        told = sorted(zip(known.tolist(), parts, strict=False), key=lambda pair: int(pair[1][0]))
-        return {name: Joint(time[at], *(v[at] for v in values)) for name, at in told if len(at)}
+        joints = sorted(zip(known.tolist(), parts, strict=False), key=lambda pair: int(pair[1][0]))
+        return {name: Joint(time[at], *(v[at] for v in values)) for name, at in joints if len(at)}
 
 
-def _beside(flat: NDArray[Any], owner: I64, rows: I64, place: I64) -> F64:
-    """The value in the same row and place as each name, NaN where the row has too few."""
+def _values_by_name(flat: NDArray[Any], owner: I64, rows: I64, place: I64) -> F64:
+    """Return the value at the same row and list position as each name; NaN if the list is too short."""
     at = np.searchsorted(owner, rows) + place
     there = at < len(owner)
     there[there] = owner[at[there]] == rows[there]
@@ -248,7 +250,7 @@ def _beside(flat: NDArray[Any], owner: I64, rows: I64, place: I64) -> F64:
 
 
 def find_joints(nodes: Nodes) -> Joints | None:
-    """The Joints that *nodes* describe, if they do."""
+    """Return the Joints that *nodes* describe, or None."""
     name = nodes.get("name")
     values = ("position", "velocity", "effort")
     if (

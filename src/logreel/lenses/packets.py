@@ -1,4 +1,4 @@
-"""Packets of a rotating laser scanner, as the sensor sends them: a cloud for every turn."""
+"""Raw packets of rotating laser scanners, decoded to one point cloud per revolution."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 #: Packets read at a time.
 _MANY = velodyne.STEP
-#: Packets in a row that surely hold a whole calibration, if the unit sends it.
+#: Consecutive packets that certainly contain a whole calibration, if the unit sends one.
 _CALIBRATED = 2 * 4160
-#: Bytes of a count before many records.
+#: Bytes of the count before the packets of a message.
 _COUNT = 4
 
 
@@ -32,9 +32,9 @@ _COUNT = 4
 class PacketCloud:
     """Velodyne packets of a HDL-64E or HDL-32E.
 
-    data   path of their bytes; None where the message is a count and packets one after another
-    stamp  path of a time of each
-    frame  path of the name of the frame that the points lie in
+    data   path of their bytes; None if the message is a count followed by packets
+    stamp  path of the time of each packet
+    frame  path of the name of the coordinate frame of the points
     """
 
     data: str | None = None
@@ -48,14 +48,14 @@ class PacketCloud:
         end: int | None = None,
         calibration: Calibration | None = None,
     ) -> Iterator[Points]:
-        """The points of every turn of the sensor in messages with start <= time < end (ns).
+        """Yield the points of each revolution of the sensor in messages with start <= time < end (ns).
 
         Fields are ``x`` ``y`` ``z`` (float32 m; forward at azimuth 0, left, up), ``intensity`` and ``ring`` (uint8; 0
-        is the lowest laser), ``azimuth`` (float32 degrees, clockwise) and ``time`` (int64 ns). What hit nothing is
-        left out.
+        is the lowest laser), ``azimuth`` (float32 degrees, clockwise) and ``time`` (int64 ns). Shots without an
+        echo are left out.
 
-        calibration  of a HDL-64E; None: from a ``db.xml`` among the definitions that the log was opened with, else the
-                     unit's own where the packets carry it, else that of some unit, which gives a rough picture
+        calibration  of a HDL-64E; None: from a ``db.xml`` among the definitions that the log was opened with, else from
+                     the packets if they contain it, else that of another unit, which gives approximate points
 
         Raises DefinitionError for a ``db.xml`` that cannot be used.
         """
@@ -66,7 +66,7 @@ class PacketCloud:
             yield Points(turn.time, frame, _fields(turn.cloud), stamp=turn.stamp)
 
     def calibration(self, ch: Channel) -> Calibration:
-        """What ``clouds`` takes where it is given none; ``origin`` says where it comes from."""
+        """Return the calibration that ``clouds`` uses by default; its ``origin`` says where it comes from."""
         several = self.packets(ch)
         first = next(several, None)
         if first is None or not first.has_lower_bank():
@@ -82,13 +82,13 @@ class PacketCloud:
         return from_status(np.concatenate(status)) or velodyne.HDL64E
 
     def packets(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Packets]:
-        """The packets of messages with start <= time < end (ns), some thousand at a time."""
-        return self._inside(ch, start, end) if self.data else _records(ch, start, end)
+        """Yield the packets of messages with start <= time < end (ns), some thousand at a time."""
+        return self._from_field(ch, start, end) if self.data else _from_payloads(ch, start, end)
 
-    def _inside(self, ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
-        """Packets in a field of items of a counted array."""
+    def _from_field(self, ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
+        """Yield packets that are a field of the items of a counted array."""
         paths = [str(self.data), *([self.stamp] if self.stamp else [])]
-        for batch in batches(ch, _per_batch(ch), paths, start, end, DENSE):
+        for batch in batches(ch, _batch_size(ch), paths, start, end, DENSE):
             column = batch.column(1)
             counts = np.asarray(column.value_lengths(), np.int64)
             flat = column.flatten().flatten()
@@ -106,9 +106,9 @@ class PacketCloud:
         return str(batch.column(1)[0].as_py()) if batch is not None and len(batch) else ""
 
 
-def _records(ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
-    """Packets one after another behind their count, where they lie."""
-    index, step = ch.log.index, _per_batch(ch)
+def _from_payloads(ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
+    """Yield packets that follow a count in the payload, as offsets into the log, without copying."""
+    index, step = ch.log.index, _batch_size(ch)
     picked = index.rows_between(ch.number, start, end)
     rows = np.arange(*picked.indices(len(ch)), dtype=np.int64) if isinstance(picked, slice) else picked
     times = ch.times
@@ -130,8 +130,8 @@ def _records(ch: Channel, start: int | None, end: int | None) -> Iterator[Packet
                 yield velodyne.spread(Packets(piece.data, at, times[numbers][message]), message)
 
 
-def _per_batch(ch: Channel) -> int:
-    """Messages that hold some thousand packets together."""
+def _batch_size(ch: Channel) -> int:
+    """Return the number of messages that together contain some thousand packets."""
     return max(1, _MANY * PACKET * len(ch) // max(1, ch.bytes))
 
 
@@ -146,7 +146,7 @@ def _fields(cloud: Cloud) -> dict[str, Any]:
 
 
 def find_packets(nodes: Nodes) -> PacketCloud | None:
-    """The PacketCloud that *nodes* describe, if they do."""
+    """Return the PacketCloud that *nodes* describe, or None."""
     if _is_packet(nodes):
         return PacketCloud()
     for name, node in nodes.items():
@@ -160,7 +160,7 @@ def find_packets(nodes: Nodes) -> PacketCloud | None:
 
 
 def _is_packet(nodes: Nodes) -> bool:
-    """True for the parts of a packet, a record of its own."""
+    """Return whether *nodes* are the fields of one packet, stored as a record."""
     blocks = nodes.get("blocks")
     if not (isinstance(blocks, FixedArray) and blocks.count == velodyne.BLOCKS):
         return False

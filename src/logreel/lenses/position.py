@@ -1,4 +1,4 @@
-"""Where on Earth something was."""
+"""Geographic positions: latitude, longitude and altitude."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """Where something was, one row per message, in the order of the log.
+    """Geographic positions, one row per message, in the order of the log.
 
     time       int64[k]    ns
     latitude   float64[k]  degrees
     longitude  float64[k]  degrees
-    altitude   float64[k]  metres, NaN where the channel has none
-    fixed      bool[k]     False where the message says that the position is not known
-    stamp      int64[k]    ns when it was measured, as the message tells; 0 where it does not
+    altitude   float64[k]  metres; NaN if the channel has none
+    fixed      bool[k]     False if the message says that the position is unknown
+    stamp      int64[k]    ns when it was measured, according to the message; 0 if unknown
     """
 
     time: I64
@@ -50,7 +50,7 @@ class Fixes:
         return len(self.time)
 
     def faults(self) -> dict[str, NDArray[np.bool_]]:
-        """bool[k] each, by reason: which rows are no positions. The one rule for whatever shows positions."""
+        """Return bool[k] by reason: the rows that are not valid positions. All outputs use this rule."""
         lat, lon = self.latitude, self.longitude
         with np.errstate(invalid="ignore"):
             return {
@@ -62,14 +62,14 @@ class Fixes:
 
     @property
     def valid(self) -> NDArray[np.bool_]:
-        """bool[k]: the rows that are positions."""
+        """bool[k]: the rows that are valid positions."""
         good = np.ones(len(self), np.bool_)
         for rows in self.faults().values():
             good &= ~rows
         return good
 
     def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Fixes:
-        """Only these rows."""
+        """Return the positions at these rows."""
         return Fixes(
             self.time[rows],
             self.latitude[rows],
@@ -82,7 +82,7 @@ class Fixes:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A field that is *least* or more where the position is known."""
+    """A field whose value is at least *least* if the position is known."""
 
     path: str
     least: int
@@ -90,11 +90,11 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where on Earth something was: latitude and longitude in degrees, altitude in metres where there is one.
+    """Geographic position: latitude and longitude in degrees, altitude in metres if present.
 
-    known    tells whether the position is known, where the messages say so
-    warning  a field that is 0 where it is: of sentences of NMEA, whose degrees may be followed by minutes
-    stamp    tells when it was measured
+    known    field that says whether the position is known, if any
+    warning  path of a field of NMEA sentences that is 0 if the position is known; angles may be ddmm.mmmm there
+    stamp    time of measurement
     """
 
     latitude: Scaled
@@ -105,7 +105,7 @@ class Position:
     stamp: Stamp | None = None
 
     def fixes(self, ch: Channel, start: int | None = None, end: int | None = None) -> Fixes:
-        """The positions of *ch* with start <= time < end (ns)."""
+        """Return the positions of *ch* with start <= time < end (ns)."""
         scaled = [field for field in (self.latitude, self.longitude, self.altitude) if field]
         known = [self.known.path] if self.known else []
         known += [self.warning] if self.warning else []
@@ -116,17 +116,17 @@ class Position:
         fixed = found.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_)
         if self.warning:
             fixed &= found.values[self.warning] == 0
-            lat, lon = _degrees(lat, lon, fixed)
+            lat, lon = _to_degrees(lat, lon, fixed)
         return Fixes(found.time, lat, lon, altitude, fixed, found.stamp)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
-        """float64[n] each: degrees, degrees, metres (NaN where the channel has no altitude)."""
+        """Return latitude, longitude (degrees) and altitude (metres; NaN if unknown): float64[n] each."""
         found = self.fixes(ch)
         return found.latitude, found.longitude, found.altitude
 
 
-def _degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
-    """Degrees of latitudes and longitudes that may be ddmm.mmmm: most of them are beyond the globe then."""
+def _to_degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
+    """Return angles in degrees; they are taken as ddmm.mmmm if most are outside of ±90° or ±180°."""
     there = fixed & np.isfinite(lat) & np.isfinite(lon)
     beyond = (np.abs(lat) > 90) | (np.abs(lon) > 180)
     if not np.count_nonzero(beyond[there]) * 2 > np.count_nonzero(there):
@@ -136,18 +136,18 @@ def _degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
 
 
 def _scaled(found: Columns, field: Scaled) -> F64:
-    # A NaN may be of a kind that warns when it is touched.
+    # Signalling NaNs would cause a warning.
     with np.errstate(invalid="ignore"):
         return found.values[field.path].astype(np.float64) * field.factor
 
 
-#: Names that formats give to the same thing, most telling first.
+#: Field names of the same quantity in different formats, most specific first.
 _LATITUDE = (("latitude_deg", "longitude_deg"), ("lat", "lon"), ("latitude", "longitude"))
 _ALTITUDE = ("altitude_msl_m", "alt", "altitude", "height")
-#: Whole numbers count ten-millionths of a degree and millimetres, as GPS receivers send them.
+#: Integers are in 1e-7 degrees and millimetres, as GPS receivers send them.
 _DEGREE, _METRE = 1e-7, 1e-3
-#: What tells whether a position is known: the status of a receiver (-1: none), the kind of fix (2: in the plane,
-#: 3: in space), the quality of NMEA (0: none), or a plain yes.
+#: Fields that say whether a position is known: the status of a receiver (-1: no fix), the type of fix (2: 2D,
+#: 3: 3D), the NMEA quality (0: no fix), or a flag.
 _KNOWN = (
     Known("status.status", 0),
     Known("fix_type", 2),
@@ -158,13 +158,13 @@ _KNOWN = (
 
 
 def find_position(nodes: Nodes) -> Position | None:
-    """The Position that *nodes* describe, if they do."""
+    """Return the Position that *nodes* describe, or None."""
     for lat, lon in _LATITUDE:
         if is_number(nodes.get(lat)) and is_number(nodes.get(lon)):
             name = next((a for a in _ALTITUDE if is_number(nodes.get(a))), None)
             altitude = Scaled(name, _METRE if is_integer(nodes[name]) else 1.0) if name else None
             factor = _DEGREE if is_integer(nodes[lat]) else 1.0
-            known = _known(nodes)
+            known = _find_known(nodes)
             nmea = known is not None and known.path == "quality" and is_integer(nodes.get("warning"))
             return Position(
                 Scaled(lat, factor),
@@ -177,7 +177,7 @@ def find_position(nodes: Nodes) -> Position | None:
     return None
 
 
-def _known(nodes: Nodes) -> Known | None:
+def _find_known(nodes: Nodes) -> Known | None:
     for known in _KNOWN:
         group, _, name = known.path.rpartition(".")
         node = (nodes_of(nodes.get(group)) if group else nodes).get(name)

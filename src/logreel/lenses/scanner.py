@@ -1,4 +1,4 @@
-"""Ranges of a laser scanner as it sends them: angles follow from the model, some numbers are error codes."""
+"""Raw ranges of laser scanners: angles follow from the model, small numbers are error codes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Scan:
 
     time     ns
     angles   float64[n]  rad from straight ahead, counter-clockwise seen from above
-    ranges   float64[n]  metres, NaN where the scanner gave an error code
-    codes    uint32[n]   the error code, 0 where there is a range
+    ranges   float64[n]  metres, NaN for error codes
+    codes    uint32[n]   the error code, 0 for a valid range
     """
 
     time: int
@@ -37,16 +37,16 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class RangeScan:
-    """Ranges in millimetres, with error codes among them, of a scanner whose model every message names."""
+    """Ranges in millimetres and error codes of a scanner; each message names the model."""
 
     model: str
     ranges: str
 
     def scans(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Scan]:
-        """The scans of *ch* with start <= time < end (ns) in file order.
+        """Yield the scans of *ch* with start <= time < end (ns), in file order.
 
-        Scans of a model that is not known are left out. Where the number of ranges is not a usual one the scan is
-        taken to be centred. Both are noted as Problems with code ``scan``.
+        Scans of unknown models are left out. A scan with an unusual number of ranges is assumed to be centred straight
+        ahead. Both are noted as Problems with code ``scan``.
         """
         for time, found in rows(ch, [self.model, self.ranges], start, end):
             model, ranges = found[self.model].as_py(), np.asarray(found[self.ranges].values, np.uint32)
@@ -61,7 +61,7 @@ class RangeScan:
             yield Scan(time, scanner.angles(len(ranges)), masked, codes)
 
     def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
-        """The scans of *ch* with start <= time < end (ns) in file order; ranges are NaN for error codes."""
+        """Yield the scans of *ch* with start <= time < end (ns), in file order; ranges are NaN for error codes."""
         for scan in self.scans(ch, start, end):
             if len(scan.angles):
                 first, last = float(scan.angles[0]), float(scan.angles[-1])
@@ -69,7 +69,7 @@ class RangeScan:
                 yield Sector(scan.time, "", first, step, scan.ranges, np.zeros(0))
 
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
-        """The echoes of every scan as points with z = 0, also with ``range`` and ``angle``."""
+        """Yield the echoes of each scan as points with z = 0, with ``range`` and ``angle``."""
         for scan in self.scans(ch, start, end):
             seen = ~np.isnan(scan.ranges)
             far, angle = scan.ranges[seen], scan.angles[seen]
@@ -83,7 +83,7 @@ def _note(ch: Channel, text: str) -> None:
 
 
 def find_ranges(nodes: Nodes) -> RangeScan | None:
-    """The RangeScan that *nodes* describe, if they do."""
+    """Return the RangeScan that *nodes* describe, or None."""
     if isinstance(nodes.get("sensor_type"), String) and nodes.get("ranges") == Sequence(Scalar("uint32")):
         return RangeScan("sensor_type", "ranges")
     return None

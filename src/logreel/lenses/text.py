@@ -1,4 +1,4 @@
-"""Lines for people to read."""
+"""Log lines: text messages with a level and a source."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from logreel.log.scan import TextLine
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
-#: Levels that are bits, as log messages with a file, a function and a line have them: debug 1 … fatal 16.
+#: Syslog numbers by level for levels that are bits (rosgraph_msgs/Log): debug 1 … fatal 16.
 BIT_LEVELS = ((1, 7), (2, 6), (4, 4), (8, 3), (16, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Lines for people to read; *level* is a syslog number, *source* says who spoke.
+    """Log lines: paths of the text, of its syslog level, and of the name of its source.
 
-    levels  where the level is not a syslog number: pairs of a level and its number; others have none
-    stamp   tells when it was said
+    levels  pairs of a level and its syslog number, if levels are not syslog numbers; other levels become None
+    stamp   time at which the source wrote the line
     """
 
     text: str
@@ -42,13 +42,13 @@ class Text:
     stamp: Stamp | None = None
 
     def lines(self, ch: Channel, start: int | None = None, end: int | None = None) -> list[TextLine]:
-        """The lines of *ch* with start <= time < end (ns), in file order."""
+        """Return the lines of *ch* with start <= time < end (ns), in file order."""
         return self.stamped(ch, start, end)[0]
 
     def stamped(
         self, ch: Channel, start: int | None = None, end: int | None = None
     ) -> tuple[list[TextLine], I64]:
-        """The same, and int64[n] ns when each was said, 0 where the message does not tell."""
+        """Return the same as ``lines``, and the stamp of each line, int64[n] ns, 0 if unknown."""
         from logreel.log.tables import DENSE, table
 
         names = paths_with([name for name in (self.text, self.level, self.source) if name], self.stamp)
@@ -63,7 +63,7 @@ class Text:
 
 
 def find_text(nodes: Nodes) -> Text | None:
-    """The Text that *nodes* describe, if they do."""
+    """Return the Text that *nodes* describe, or None."""
     name = next((n for n in ("text", "msg", "message") if isinstance(nodes.get(n), String)), None)
     level = next((n for n in ("level", "severity") if is_number(nodes.get(n))), None)
     if name is None or level is None:

@@ -66,9 +66,9 @@ STREAM_ROWS, STREAM_BYTES = 1 << 16, 8 << 20
 
 
 class Channel:
-    """The messages of one topic: a sequence of Messages in file order, whose fields can be read as columns.
+    """The messages of one topic: a sequence of Messages in file order, with fields that can be read as columns.
 
-    ``for message in ch``, ``ch[0]`` and ``ch[:10]`` give messages; ``ch["q"]`` and ``ch[["q", "lat"]]`` give fields.
+    ``ch[0]``, ``ch[:10]`` and iteration return messages; ``ch["q"]`` and ``ch[["q", "lat"]]`` return fields.
 
     log       the Log that the channel belongs to
     topic     name of the channel, unique inside the log
@@ -123,23 +123,23 @@ class Channel:
         return self.log.index.times(self.number)
 
     @cached_property
-    def _edges(self) -> tuple[int | None, int | None]:
+    def _first_and_last_times(self) -> tuple[int | None, int | None]:
         return self.log.index.first_and_last_times(self.number)
 
     @property
     def start(self) -> int | None:
         """Time in ns of the first message in file order; None for an empty channel."""
-        return self._edges[0]
+        return self._first_and_last_times[0]
 
     @property
     def end(self) -> int | None:
         """Time in ns of the last message in file order; None for an empty channel."""
-        return self._edges[1]
+        return self._first_and_last_times[1]
 
     @property
     def rate(self) -> float | None:
         """Mean rate in Hz from the first to the last message; None if the last one is not later."""
-        first, last = self._edges
+        first, last = self._first_and_last_times
         if first is None or last is None or last <= first:
             return None
         return (len(self) - 1) * 1e9 / (last - first)
@@ -314,7 +314,7 @@ class Channel:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table of ``to_arrow`` as an Arrow stream (PyCapsule protocol), decoded while it is read.
 
-        This is what makes ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")`` work.
+        Used by ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")``.
         """
         import pyarrow as pa
 
@@ -462,7 +462,7 @@ class Log(Mapping[str, Channel]):
         read_text: Callable[[Log], Iterable[TextLine]] | None = None,
     ) -> None:
         self._source, self._scan, self._read_text = source, scan, read_text
-        #: What ``open_log`` was given besides the path, for other processes.
+        #: Options of ``open_log``, to open the log in other processes.
         self._options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
         self.closed = False
         self.name, self.size = source.name, source.size
@@ -714,7 +714,7 @@ class Log(Mapping[str, Channel]):
 
     def play(self, **options: Any) -> Iterable[Message]:
         """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        # Players live on a higher floor, which is reached by the names that the package offers.
+        # Players are on a higher floor: imported through the public package, since this module must not import it.
         return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
 
     def messages_of(
@@ -793,8 +793,8 @@ def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
 
 
 def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
-    """Return the log opened again in another process, under its old name."""
-    # Opening lives on a higher floor, which is reached by the names that the package offers.
+    """Return the log opened again in another process, under its original name."""
+    # open is on a higher floor: imported through the public package, since this module must not import it.
     log: Log = modules[__name__.partition(".")[0]].open(path, **options)
     log.name = name
     return log

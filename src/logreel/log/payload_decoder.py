@@ -43,7 +43,7 @@ class WholeChannelDecoder(PayloadDecoder, Protocol):
     def decode_all(
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
-        """Decode all messages as ``decode_batch`` does, and return also their times, int64[n] ns.
+        """Decode all messages as ``decode_batch`` does, and also return their times, int64[n] ns.
 
         explode  True: messages without records may be left out
 
@@ -79,7 +79,7 @@ def payloads(piece: PayloadRange) -> Iterator[bytes]:
 
 
 def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str]], n: int) -> Decoded:
-    """Return plain values of messages as columns of the visible members of *layout*.
+    """Return Python values of messages as columns of the visible members of *layout*.
 
     rows  one dict per message that could be decoded
     bad   (row, reason) of each of the others

@@ -51,7 +51,7 @@ def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
     for one in readers:
         index, channel = one.ch.log.index, one.ch.number
         if _is_packed(one) or index.rules[channel].synthetic is not None:
-            # Read once, before several threads ask for them.
+            # Read once, before several threads need them.
             index.times(channel)
     work = _work(readers)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -91,7 +91,7 @@ def _work(readers: Sequence[TableReader]) -> Sequence[Work]:
 
 
 def _is_packed(reader: TableReader) -> bool:
-    """Whether messages of a channel lie in chunks that must be unpacked."""
+    """Return whether messages of a channel are in chunks that must be unpacked."""
     index = reader.ch.log.index
     return index.rules[reader.ch.number].synthetic is None and bool((index.table.chunk != FILE).any())
 
@@ -108,7 +108,7 @@ def _whole_channel(reader: TableReader) -> list[tuple[str, pa.Table]]:
 
 
 def _blocks(readers: Sequence[TableReader], numbers: list[int], ends: I64) -> list[tuple[str, pa.Table]]:
-    """Return the part of each channel that lies in the blocks *numbers*; *ends*: its messages before each block."""
+    """Return the part of each channel that is in the blocks *numbers*; *ends*: its messages before each block."""
     index = readers[0].ch.log.index
     loaded = load(index, numbers, threads=1)
     parts = []

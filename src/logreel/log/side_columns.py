@@ -43,7 +43,7 @@ class LayoutDecoder:
 
 
 def lost_side_columns(ch: Channel) -> list[str]:
-    """Return a sentence on the side columns of *ch* that a log with only its payloads lacks; [] if none."""
+    """Return a sentence that names the side columns lost if only the payloads of *ch* are written; [] if none."""
     names = getattr(ch.decoder, "logged", ())
     text = f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers lie beside its messages"
     return [text] if names else []
@@ -90,7 +90,7 @@ class SideColumnsDecoder:
         arrays = []
         for i in wanted:
             numbers = values[i] if got.records is None else repeated(values[i], got.records)
-            # pyarrow's own way from NumPy imports pandas wherever that is installed.
+            # pyarrow imports pandas, if it is installed, to convert NumPy arrays by itself.
             buffer = pa.py_buffer(np.ascontiguousarray(numbers))
             arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
         return replace(got, arrays=[*arrays, *got.arrays])

@@ -53,7 +53,7 @@ class Shape:
 
 
 PLAIN = Shape()
-#: For callers that do not need rows without values.
+#: Without rows for messages that cannot be decoded.
 DENSE = Shape(gaps=False)
 
 #: The first column of every table.
@@ -65,13 +65,13 @@ MAX_STRUCTS = 64
 #: A batch holds at most this many times the messages of the previous one.
 GROWTH = 64
 
-#: What the time of a record means where a message holds many of them: metadata of the column ``time``.
+#: Metadata of the column ``time``: the meaning of the time of a record if messages contain many records.
 OF_MESSAGE = b"of the message that the record is in, which is that of its first record"
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
 
 
 def stored_time(ch: TableChannel) -> FieldAt | None:
-    """Return the place of the times in the messages of *ch*, or None where they are stored or computed otherwise."""
+    """Return the field of messages of *ch* that holds their times; None if times are stored elsewhere or computed."""
     return ch.log.index.rules[ch.number].time_field
 
 
@@ -142,7 +142,7 @@ def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]
 
 
 def _record_times(ch: TableChannel, rows: Rows) -> I64:
-    """int64[n]: time of each row in ns; a row is a record where messages hold many."""
+    """Return int64[n]: time of each row in ns; a row is a record if messages contain many."""
     try:
         many = isinstance(ch.layout.root, Records)
     except DefinitionError:
@@ -278,7 +278,7 @@ class TableReader:
         return self.from_columns(got, self._times()[rows] if got.time is None else got.time)
 
     def want(self) -> Want:
-        """Return the request for all messages of a uniform channel, with their times where these lie in them."""
+        """Return the request for all messages of a uniform channel, with their times if these are in the messages."""
         time = stored_time(self.ch) if self.shape.clock else None
         return Want(self.ch.number, self.projection.part.leaves, time)
 
@@ -318,7 +318,7 @@ class TableReader:
         return pa.concat_tables(parts)
 
     def _read_all(self, rows: Rows) -> pa.Table | None:
-        """Return all messages, where the PayloadDecoder has a shorter way to them; else None."""
+        """Return all messages if the PayloadDecoder has ``decode_all``, else None."""
         from logreel.layout.arrow import select_decoded
 
         ch, shape = self.ch, self.shape
@@ -343,7 +343,7 @@ class TableReader:
         return select_decoded(self.projection, got, explode)
 
     def _times(self) -> I64:
-        """int64[n]: time of every message of the channel in ns; zeros where times are not needed."""
+        """Return int64[n]: time of every message of the channel in ns; zeros where times are not needed."""
         ch = self.ch
         return ch.log.index.times(ch.number) if self.shape.clock else np.zeros(len(ch), np.int64)
 
@@ -367,13 +367,13 @@ class TableReader:
         if ch.decoder is not None and shape.explode and isinstance(ch.layout.root, Records):
             meaning = {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
         texts = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
-        # A file name need not be Unicode, metadata must.
+        # File names may be invalid Unicode, Arrow metadata must not.
         metadata = {key: value.encode("utf-8", "backslashreplace") for key, value in texts.items()}
         time = pa.field(TIME, time_type(ch.log, shape.utc), metadata=meaning)
         return pa.schema([time, *columns], metadata=metadata)
 
     def _note_problems(self, got: Decoded, piece: PayloadRange, numbers: I64) -> None:
-        """Note the messages of a range that do not fit the definition; padding behind them is no problem."""
+        """Note the messages of a range that do not fit the definition; padding after them is allowed."""
         ch = self.ch
         if got.bad:
             row, why = got.bad[0]
@@ -405,11 +405,11 @@ class TableReader:
         if size is not None and stop - lo == len(ch) <= rows and self._known_bytes() <= size:
             count = len(ch)
         while lo < stop:
-            # Row numbers end by themselves, a slice of the channel would run on.
+            # Slices of row numbers end with the array; a slice of the channel must be limited.
             hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
             found = self.read(slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi])
             if size is not None:
-                # A caller that needs only the first rows should not wait for thousands.
+                # Batches grow gradually: callers that need only the first rows do not wait for thousands.
                 count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
             yield from found.combine_chunks().to_batches()
             lo = hi
@@ -457,7 +457,7 @@ def _times_at(times: I64, numbers: I64) -> I64:
 
 
 def _row_numbers(rows: Rows, n: int, done: int, count: int) -> I64:
-    """int64[count]: row numbers of the messages of a range, which *done* of the *rows* precede."""
+    """Return int64[count]: row numbers of the messages of a range that follows the first *done* of *rows*."""
     if isinstance(rows, slice):
         first = rows.indices(n)[0] + done
         return np.arange(first, first + count, dtype=np.int64)
@@ -481,7 +481,7 @@ def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array:
         offset = ch.log.utc_offset
         if offset is None:
             raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
-        # An absurd stamp stays at the end of time instead of wrapping around.
+        # Absurd stamps are clipped instead of overflowing.
         times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
     data = pa.py_buffer(np.ascontiguousarray(times))
     return pa.Array.from_buffers(time_type(ch.log, utc), len(times), [None, data])

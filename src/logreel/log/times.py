@@ -16,9 +16,9 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.index.nanoseconds import checked_ns, refused_time, whole_ns
 
-#: A time as people give it. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.
+#: A time given by a user. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.
 Time = int | np.integer[Any] | str | datetime | timedelta | np.datetime64 | np.timedelta64
-#: A length of time as people give it; int is ns.
+#: A duration given by a user; int is ns.
 Length = int | np.integer[Any] | str | timedelta | np.timedelta64
 
 
@@ -49,7 +49,7 @@ _UNITS = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "": SECOND, "m": 60 * SECOND, "min": 60 * SECOND,
     "h": 3600 * SECOND,
 }  # fmt: skip
-#: A plain number at or above this is seconds since 1970 whatever the log's clock: no robot runs for 31 years.
+#: A number without unit at or above this is seconds since 1970 for any clock: no robot runs for 31 years.
 _UNIX_SECONDS = 10**9
 
 _NUMBER = re.compile(r"([+-]?)(\d{1,20}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|ms|s|min|m|h|)")
@@ -68,7 +68,7 @@ _ACCEPTED = (
 _LENGTHS = "a length of time is int ns, text such as '2.5s', '250ms' or '00:01:30', or a timedelta"
 _DAY = 86400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Units of NumPy in ns; months and years have no length, a generic unit has none either.
+#: NumPy units in ns; months, years and the generic unit have no fixed length.
 _NUMPY_UNITS = {"W": 7 * _DAY * SECOND, "D": _DAY * SECOND, "h": 3600 * SECOND, "m": 60 * SECOND, "s": SECOND,
                 "ms": 10**6, "us": 10**3, "ns": 1}  # fmt: skip
 _FINER_UNITS = {"ps": 10**3, "fs": 10**6, "as": 10**9}
@@ -90,7 +90,7 @@ def time_ns(value: Time, log: Clocked) -> int:
     shown = repr(value)
     if isinstance(value, np.datetime64):
         return checked_ns(_from_utc(_numpy_ns(value, _ACCEPTED), shown, log), shown)
-    if isinstance(value, datetime) and _is_a_moment(value):
+    if isinstance(value, datetime) and _is_aware(value):
         return checked_ns(_from_utc(_datetime_ns(value), shown, log), shown)
     if isinstance(value, (timedelta, np.timedelta64)):
         ns = _delta_ns(value, _ACCEPTED)
@@ -98,7 +98,7 @@ def time_ns(value: Time, log: Clocked) -> int:
     return whole_ns(value, _ACCEPTED)
 
 
-def _is_a_moment(value: datetime) -> bool:
+def _is_aware(value: datetime) -> bool:
     """Return True for a datetime with a zone, False for NaT of pandas; raises UsageError without a zone."""
     if value != value:
         return False
@@ -108,7 +108,7 @@ def _is_a_moment(value: datetime) -> bool:
 
 
 def _datetime_ns(value: datetime) -> int:
-    # A Timestamp of pandas has more digits than a datetime, and arithmetic of its own, which plain fields have not.
+    # A Timestamp of pandas has nanoseconds and different arithmetic, so only its fields are used.
     zone, ns = value.utcoffset() or timedelta(), getattr(value, "nanosecond", 0)
     there = datetime(
         value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond, UTC
@@ -214,10 +214,10 @@ def duration_ns(value: Length) -> int:
     """
     if isinstance(value, (timedelta, np.timedelta64)):
         return checked_ns(_delta_ns(value, _LENGTHS), repr(value))
-    return _length_of(value) if isinstance(value, str) else whole_ns(value, _LENGTHS)
+    return _parse_duration(value) if isinstance(value, str) else whole_ns(value, _LENGTHS)
 
 
-def _length_of(text: str) -> int:
+def _parse_duration(text: str) -> int:
     text = text.strip()
     sign, ns = "", None
     if match := _NUMBER.fullmatch(text):
@@ -239,8 +239,8 @@ def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | 
     a log without messages no interval is outside.
     """
     first, last = _bounds(log, start, end)
-    if not _touches(log, first, last):
-        raise _nothing(log, first, last)
+    if not _overlaps(log, first, last):
+        raise _no_overlap_error(log, first, last)
     return first, last
 
 
@@ -249,9 +249,9 @@ def intervals(
 ) -> list[tuple[int | None, int | None]]:
     """Return ``interval`` for each of several logs; raises UsageError only if it is outside of all of them."""
     spans = [_bounds(log, start, end) for log in logs]
-    found = [_touches(log, *span) for log, span in zip(logs, spans, strict=True)]
+    found = [_overlaps(log, *span) for log, span in zip(logs, spans, strict=True)]
     if logs and not any(found):
-        raise _nothing(logs[0], *spans[0])
+        raise _no_overlap_error(logs[0], *spans[0])
     return spans
 
 
@@ -262,17 +262,17 @@ def _bounds(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | N
     return first, last
 
 
-def _touches(log: Clocked, first: int | None, last: int | None) -> bool:
+def _overlaps(log: Clocked, first: int | None, last: int | None) -> bool:
     """Return whether the interval overlaps the log, or contains a message outside of its bounds."""
     if (first is None and last is None) or log.start is None or log.end is None:
         return True
-    # An empty interval touches where its place lies in the log.
+    # An empty interval overlaps the log if it is inside of it.
     before = last is not None and last <= log.start and not first == last == log.start
     inside = not before and (first is None or first <= log.end)
     return inside or log.holds_between(first, last)
 
 
-def _nothing(log: Clocked, first: int | None, last: int | None) -> UsageError:
+def _no_overlap_error(log: Clocked, first: int | None, last: int | None) -> UsageError:
     begin, finish = log.start or 0, log.end or 0
 
     def shown(ns: int) -> str:

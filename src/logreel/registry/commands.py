@@ -1,4 +1,4 @@
-"""Format-specific commands as plain descriptions, and their answers as plain data.
+"""Descriptions of format-specific commands, and their results as plain data.
 
 A format names its commands in ``Format.commands``; on the command line they are ``logreel FORMAT COMMAND``.
 """

@@ -1,8 +1,8 @@
-"""An index kept beside the log or in the user's cache, so that a second open does not read the log again.
+"""Index files (sidecars), next to the log or in the user's cache: opening a log again does not scan it again.
 
-A sidecar holds what the format saved of its scan: plain data as JSON, then arrays. It is keyed by the size, the
-modification time and a digest of head and tail of the log; one that does not fit is ignored. It is input like any
-other: a checksum tells damage, and the format checks every position in it against the log before use.
+A sidecar contains the scan as the format saves it: JSON data, then arrays. Its key is the size, the modification
+time and a digest of head and tail of the log; a sidecar with another key is ignored. It is not trusted: a checksum
+detects damage, and the format checks each position in it against the log before use.
 
     8   magic "LOGREELX"
     8   u64 length of the JSON text, which follows
@@ -32,15 +32,15 @@ from logreel.registry.registry import find_format
 
 MAGIC = b"LOGREELX"
 SUFFIX = ".logreel-index"
-#: Logs smaller than this are read again faster than people notice.
+#: Smaller logs are not cached: scanning them takes no noticeable time.
 WORTH_BYTES = 64 << 20
-#: The cache folder is kept below this; the files unused longest go first.
+#: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
 _ALIGN, _CHECK = 64, 4
 
 
 def cache_folder() -> Path | None:
-    """Where sidecars go by themselves: ``$LOGREEL_CACHE``, else the user's cache folder; None if set to ``off``."""
+    """Return the cache folder: ``$LOGREEL_CACHE``, else in the user's cache folder; None if set to ``off``."""
     chosen = os.environ.get("LOGREEL_CACHE")
     if chosen is not None:
         return None if chosen.lower() in ("", "off", "0") else Path(chosen)
@@ -51,7 +51,7 @@ def cache_folder() -> Path | None:
     return Path(base) / "logreel"
 
 
-def _places(source: Source) -> Iterator[Path]:
+def _candidates(source: Source) -> Iterator[Path]:
     if source.path is not None:
         yield source.path.with_name(source.path.name + SUFFIX)
         folder = cache_folder()
@@ -60,10 +60,10 @@ def _places(source: Source) -> Iterator[Path]:
 
 
 def load(source: Source, fmt: Format) -> Scan | None:
-    """The scan that a valid sidecar of *source* restores, or None."""
-    for place in _places(source):
+    """Return the scan restored from a valid sidecar of *source*, or None."""
+    for place in _candidates(source):
         try:
-            # Opening a pipe of that name would wait for ever.
+            # Opening a pipe of that name would block forever.
             saved = _read(Source.open(place), source, fmt) if place.is_file() else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
@@ -89,7 +89,7 @@ def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
         dtype = np.dtype(kind)
         if dtype.kind not in "iu" or not all(isinstance(n, int) and n >= 0 for n in (*shape, offset)):
             return None
-        # Python integers: a product of hostile dimensions must not wrap around.
+        # Python integers, since a product of forged dimensions must not overflow.
         count = 1
         for n in shape:
             count *= n
@@ -145,7 +145,7 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
 
 
 def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
-    """*scan*, after writing it to the cache where that pays; failing to is no error."""
+    """Write *scan* to the cache if the log is large, ignoring failures; return *scan*."""
     folder = cache_folder()
     if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
         return scan
@@ -166,9 +166,9 @@ def _prune(folder: Path) -> None:
 
 
 def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
-    """Write the index of the log at *path*: beside it, to the cache, or to *out*; gives the file written.
+    """Write the index of the log at *path*: next to it, to the cache, or to *out*; return the path of the file.
 
-    Raises LogError if the format keeps no index or there is no folder to write to, OSError as the system gives it.
+    Raises LogError if the format has no index to save or no cache folder exists, OSError if writing fails.
     """
     source = Source.open(path)
     if source.path is None:

@@ -25,13 +25,13 @@ def open_log(
     """Open a log of any known format.
 
     path         a path, ``-`` for standard input, bytes, or a binary file object
-    format       name of the format; None: the content decides
+    format       name of the format; None: detected from the content
     strict       True: raise DamagedError for the first Problem instead of recording it
     definitions  files or folders with message definitions (.msg …), for logs that do not contain them; also mappings of
-                 topics to types, for logs that do not contain these. Logs written from this one contain what is used
+                 topics to types, for logs that do not contain these. Logs written from this one contain those used
     ros_axes     True: in metres and right-handed axes, see ``Log.ros_axes``
-    segment      number of one of several logs in the file, see ``Log.segments``; None: all of them, where channels of
-                 later ones have names of their own
+    segment      number of one of several logs in the file, see ``Log.segments``; None: all of them; channels of later
+                 ones then have distinct names
 
     Raises UnknownFormatError, UnsupportedError; LogError for a folder; OSError if the file cannot be read; TopicError
     for the type of an unknown topic, UsageError for a type that contradicts the log.
@@ -49,17 +49,17 @@ def open_one_of_several(
     ros_axes: bool = False,
     segment: int | None = None,
 ) -> Log:
-    """Open a log as ``open_log`` does, where *definitions* may have types of topics that only other logs have."""
+    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
     source = Source.open(path)
     source.define(definitions)
     fmt = find_format(source, format)
-    scan = index_cache.load(source, fmt) or index_cache.keep(source, fmt, _fresh(source, fmt))
+    scan = index_cache.load(source, fmt) or index_cache.keep(source, fmt, _scan_from_start(source, fmt))
     log = log_of(source, fmt, scan)
     log._options |= {"format": format, "strict": strict}
     if segment is not None:
         log = log.segment(segment)
     if strict:
-        # Of a large log parts of the index may only be read when asked for.
+        # Parts of the index of a large log are read lazily: read all of them now.
         _ = log.index.table.counts
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
@@ -79,12 +79,12 @@ def check_types(logs: Sequence[Log]) -> None:
                     "channel", topic, {name: None for one in logs for name in one}, path=log.name
                 )
             if kind not in found:
-                told = f"channel {topic!r} has type {found[0]!r}, which {kind!r:.80} cannot replace"
-                raise UsageError(f"{told}: types are given for channels of ROS 1", path=log.name)
+                reason = f"channel {topic!r} has type {found[0]!r}, which {kind!r:.80} cannot replace"
+                raise UsageError(f"{reason}: types are given for channels of ROS 1", path=log.name)
 
 
 def log_of(source: Source, fmt: Format, scan: Scan) -> Log:
-    """Return a Log of *scan*; lenses read its text where the format has no text of its own."""
+    """Return a Log of *scan*; its text comes from lenses if the format does not provide text."""
 
     def read_text(log: Log) -> Iterable[TextLine]:
         from logreel.lenses import text_lines
@@ -94,7 +94,7 @@ def log_of(source: Source, fmt: Format, scan: Scan) -> Log:
     return Log(source, fmt.name, scan, read_text)
 
 
-def _fresh(source: Source, fmt: Format) -> Scan:
+def _scan_from_start(source: Source, fmt: Format) -> Scan:
     scan = fmt.scan(source, None)
     if scan is None:
         raise TypeError(f"format {fmt.name} gave no scan")

@@ -1,4 +1,4 @@
-"""Which formats there are, and which one a file has: by content, never by suffix alone."""
+"""All known formats, and detection of the format of a file by its content, never by suffix alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ GROUP = "logreel.formats"
 
 
 @cache
-def _own_formats() -> dict[str, Format]:
-    """Return the formats of logreel itself: every folder below ``logreel.formats``."""
+def _builtin_formats() -> dict[str, Format]:
+    """Return the built-in formats: each folder below ``logreel.formats``."""
     package = importlib.import_module(GROUP)
     found = {}
     for module in pkgutil.iter_modules(package.__path__):
@@ -36,7 +36,7 @@ def _own_formats() -> dict[str, Format]:
 
 @cache
 def _plugin_formats() -> dict[str, Format]:
-    """Return the formats of other packages, by entry point; loaded only if no own format fits."""
+    """Return the formats of other packages, by entry point; loaded only if no built-in format fits."""
     from importlib import metadata
 
     found = {}
@@ -48,19 +48,19 @@ def _plugin_formats() -> dict[str, Format]:
             continue
         if not isinstance(fmt, Format):
             _warn(point.name, f"{point.value} is no Format")
-        elif fmt.name not in _own_formats():
+        elif fmt.name not in _builtin_formats():
             found[fmt.name] = fmt
     return found
 
 
 def _warn(name: str, why: str) -> None:
-    # A broken plug-in must not keep logs of other formats from opening.
+    # A broken plug-in must not prevent logs of other formats from opening.
     warnings.warn(f"log format plug-in {name!r} is left out: {why}", RuntimeWarning, stacklevel=2)
 
 
 def formats() -> dict[str, Format]:
-    """Return all formats by name, those of logreel first."""
-    return {**_own_formats(), **_plugin_formats()}
+    """Return all formats by name, built-in formats first."""
+    return {**_builtin_formats(), **_plugin_formats()}
 
 
 def public_module(name: str) -> ModuleType | None:
@@ -110,7 +110,7 @@ def _named(place: str) -> Any:
 
 
 def _sniffed(source: Source) -> Format | None:
-    for fmt in _own_formats().values():
+    for fmt in _builtin_formats().values():
         if fmt.sniff(source):
             return fmt
     for fmt in _plugin_formats().values():
@@ -128,7 +128,7 @@ def find_format(source: Source, name: str | None = None) -> Format:
     Raises UnknownFormatError if no format recognises the content, UnsupportedError for an unknown *name*.
     """
     if name is not None:
-        fmt = _own_formats().get(name) or formats().get(name)
+        fmt = _builtin_formats().get(name) or formats().get(name)
         if fmt is None:
             raise UnsupportedError(f"no format {name!r}; there are: {', '.join(formats())}", path=source.name)
         return fmt

@@ -37,7 +37,7 @@ class SourceClock:
 
     @cached_property
     def start(self) -> int | None:
-        """First time written, ns, or None; messages copied as context do not count."""
+        """First time written, ns, or None; messages copied as context are ignored."""
         return self.first()
 
 
@@ -47,7 +47,7 @@ class FormatWriter:
     A minimal writer implements ``channel`` and ``messages``. What the format cannot hold raises UnsupportedError.
 
     schemas         schemas and encoding of its channels
-    notes           sentences about what was written differently from what was given
+    notes           sentences about content that was written differently than given
     extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
                     ``LogCopier.count_key``
     source_clock    clock of the source logs; None if there are none

@@ -19,9 +19,9 @@ from logreel.write.format_writer import FormatWriter
 class Excerpt:
     """A part of a log to be copied.
 
-    rows        rows of each channel wanted; see ``MessageIndex.rows_between``
-    start, end  interval that was asked for, ns; None: open
-    in_force    True: also copy what was in force at *start*
+    rows        wanted rows of each channel; see ``MessageIndex.rows_between``
+    start, end  requested interval, ns; None: no bound
+    in_force    True: also copy the state that was valid at *start*
     """
 
     log: Log
@@ -61,13 +61,15 @@ class LogCopier:
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Copy metadata, parameters and attachments of a log of another format, as far as they fit.
 
-        returns  True: the log was converted from this format, so what this has no place for at all is no loss
+        returns  True: the log was converted from this format, so unsupported content is not reported as a loss
 
         Returns sentences about what was left out.
         """
-        told = import_metadata(self.writer, log, returns)
-        told += try_each("parameter", log.parameters, lambda name: self._import_parameter(log, name), returns)
-        return told + try_each(
+        sentences = import_metadata(self.writer, log, returns)
+        sentences += try_each(
+            "parameter", log.parameters, lambda name: self._import_parameter(log, name), returns
+        )
+        return sentences + try_each(
             "attachment", log.attachments, lambda name: self._import_attachment(log, name), returns
         )
 
@@ -125,7 +127,7 @@ def copier_for(format: Format, writer: FormatWriter) -> LogCopier:
 
 
 def import_metadata(writer: FormatWriter, log: Log, quiet: bool) -> list[str]:
-    """Give *writer* the metadata of *log*, except what its format says of the file under its own name."""
+    """Write the metadata of *log*, except the entry named after its format, which describes the file itself."""
     names = [name for name in log.metadata if name != log.format]
     return try_each("metadata", names, lambda name: writer.metadata(name, log.metadata[name]), quiet)
 
@@ -133,9 +135,9 @@ def import_metadata(writer: FormatWriter, log: Log, quiet: bool) -> list[str]:
 def try_each(what: str, names: Iterable[str], give: Callable[[str], None], quiet: bool) -> list[str]:
     """Call *give* with each name; return sentences about those that raised a LogError.
 
-    quiet  True: say nothing about what raised UnsupportedError
+    quiet  True: do not report UnsupportedError
     """
-    left, why, told = list[str](), "", list[str]()
+    left, why, sentences = list[str](), "", list[str]()
     for name in names:
         try:
             give(name)
@@ -143,8 +145,8 @@ def try_each(what: str, names: Iterable[str], give: Callable[[str], None], quiet
             left.append(name)
             why = error.text
         except LogError as error:
-            told.append(f"{what} {name!r} was left out: {error.text}")
+            sentences.append(f"{what} {name!r} was left out: {error.text}")
     if left and not quiet:
         shown = ", ".join(repr(name) for name in left[:5]) + " …" * (len(left) > 5)
-        told.append(f"{what} {shown} left out: {why}")
-    return told
+        sentences.append(f"{what} {shown} left out: {why}")
+    return sentences

@@ -46,7 +46,7 @@ class Payloads:
 
     @property
     def _which(self) -> NDArray[np.int32]:
-        """int32[n] for the kernel; empty for None."""
+        """``which`` for the kernel, int32[n]; empty for None."""
         return np.zeros(0, np.int32) if self.which is None else np.ascontiguousarray(self.which, np.int32)
 
     def rows(self, which: slice | I64) -> Payloads:

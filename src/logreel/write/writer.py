@@ -129,7 +129,7 @@ class Writer:
             if not self._batch.add(channel, time, data):
                 self._drain()
                 self._format_writer.message(channel, time, data)
-            self._tick()
+            self._flush_if_due()
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
         if channel not in self._encoders:
@@ -182,7 +182,7 @@ class Writer:
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         self._drain()
         self._format_writer.messages(channel, time, payloads)
-        self._tick()
+        self._flush_if_due()
 
     def write_many(
         self,
@@ -260,7 +260,7 @@ class Writer:
         """
         with self._lock:
             if self._open:
-                self._shut()
+                self._stop()
                 try:
                     self._drain()
                     self._format_writer.commit()
@@ -281,7 +281,7 @@ class Writer:
         """Close the incomplete file, which keeps its temporary name."""
         with self._lock:
             if self._open:
-                self._shut()
+                self._stop()
                 with contextlib.suppress(LogError):
                     self._drain()
                     self._format_writer.commit()
@@ -291,19 +291,19 @@ class Writer:
         """Close the file and remove it."""
         with self._lock:
             if self._open:
-                self._shut()
+                self._stop()
                 self._out.discard()
 
-    def _shut(self) -> None:
+    def _stop(self) -> None:
         # Other threads may be about to add.
         self._open, self._batch.due = False, -math.inf
 
-    def _tick(self) -> None:
+    def _flush_if_due(self) -> None:
         if now() >= self._batch.due:
             self.flush()
 
     def _drain(self) -> None:
-        """Pass the collected messages to the FormatWriter, before whatever must come after them."""
+        """Pass the collected messages to the FormatWriter, before anything that must come after them."""
         collected = self._batch.take()
         if collected is not None:
             with self._stop_collecting_on_error():
@@ -400,7 +400,7 @@ def create(
 
 
 def format_of(name: str, format: str | None) -> Any:
-    """Return the Format called *format*, for None that of the suffix of *name*; raises UsageError if there is none."""
+    """Return the Format called *format*, or by the suffix of *name* if None; raises UsageError for an unknown one."""
     able = {f.name: f for f in formats().values() if f.create is not None}
     if format is not None:
         if format not in able:

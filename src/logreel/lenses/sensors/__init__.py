@@ -1,1 +1,1 @@
-"""What sensors send, decoded: below the formats, for every log that carries it."""
+"""Decoders of raw sensor data, independent of the log format."""

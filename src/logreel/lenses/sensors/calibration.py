@@ -16,7 +16,7 @@ from logreel.lenses.sensors.velodyne import LASERS, Calibration
 #: Real files have 50 kB.
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 32
-#: Elements of one laser, and how its numbers become degrees and metres: lengths are in centimetres.
+#: Elements of one laser, and the factors to degrees and metres: lengths are in centimetres.
 _FIELDS = {
     "vertCorrection_": 1.0,
     "rotCorrection_": 1.0,
@@ -26,23 +26,23 @@ _FIELDS = {
 }
 _LASERS = 2 * LASERS
 
-#: Types of status in the packets of one cycle, and cycles until the calibration comes round.
+#: Status types of the packets of one cycle, and the cycles of one whole calibration.
 CYCLE, CYCLES = b"HMSDNYGTV1234567", 260
 _BYTES = 7
 _MARK = b"UNIT#"
 
 
 def read_xml(path: str | Path) -> Calibration:
-    """The calibration in a ``db.xml`` file, see ``parse_xml``; raises OSError as the system gives it, too."""
+    """Return the calibration in a ``db.xml`` file, see ``parse_xml``; also raises OSError."""
     with open(path, "rb") as file:
         return parse_xml(file.read(MAX_BYTES + 1), str(path))
 
 
 def parse_xml(data: bytes, origin: str = "db.xml") -> Calibration:
-    """The calibration in the vendor's XML.
+    """Return the calibration in the vendor's XML.
 
-    Entities are refused and nothing is fetched. Raises DefinitionError for what is no such file, for one of more than
-    1 MiB, and where a laser is missing or has a number that is none.
+    Entities are refused and nothing is fetched. Raises DefinitionError for other content, for more than 1 MiB, and
+    for a laser that is missing or has an invalid number.
     """
     if len(data) > MAX_BYTES:
         raise DefinitionError(f"a calibration of more than {MAX_BYTES} bytes", path=origin)
@@ -61,11 +61,11 @@ def parse_xml(data: bytes, origin: str = "db.xml") -> Calibration:
 
 
 class _Refused(ValueError):
-    """Something that has no place in a calibration."""
+    """Raised for content that a calibration must not have."""
 
 
 class _Parser:
-    """Collects the numbers of every ``px`` element."""
+    """Parser that collects the numbers of each ``px`` element."""
 
     def __init__(self) -> None:
         self.lasers: dict[int, dict[str, float]] = {}
@@ -120,9 +120,9 @@ def _number(name: str, text: str) -> float:
 
 
 def from_status(status: NDArray[np.uint8]) -> Calibration | None:
-    """The calibration that a unit sends along with its packets; None where no whole one is found.
+    """Return the calibration that a unit sends in its packets; None if it is not found completely.
 
-    status  uint8[n, 2]: type and value of the status bytes of packets in a row
+    status  uint8[n, 2]: type and value of the status bytes of consecutive packets
     """
     kinds, values = status[:, 0].tobytes(), status[:, 1].tobytes()
     period = CYCLE * CYCLES
@@ -138,7 +138,7 @@ def from_status(status: NDArray[np.uint8]) -> Calibration | None:
 
 
 def _from_cycles(rows: NDArray[np.uint8]) -> Calibration | None:
-    """uint8[260, 7]: the mark, then for each laser three cycles of numbers and one of other things."""
+    """Return the calibration in uint8[260, 7]: the mark, then 4 cycles per laser; None if laser numbers are wrong."""
     numbers = rows[1 : 1 + 4 * _LASERS].reshape(_LASERS, 4 * _BYTES)
     order = numbers[:, 0]
     if sorted(order.tolist()) != list(range(_LASERS)):

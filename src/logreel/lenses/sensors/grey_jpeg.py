@@ -1,7 +1,7 @@
-"""The smallest baseline JPEG encoder that can show something: grey squares of 8 × 8 pixels.
+"""Minimal baseline JPEG encoder for sample logs: grey blocks of 8 × 8 pixels.
 
-Every block has a mean and nothing else, so only the table of mean differences is needed; the other one has a single
-code, "end of block". After ITU-T T.81.
+Each block has only its mean (DC), so the DC table is complete and the AC table has a single code, "end of block".
+Source: ITU-T T.81.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-#: Bits that a difference of means takes, each with a code of four bits; codes of ones alone are not allowed.
+#: Sizes in bits of a difference of means, each with a code of four bits; codes of only ones are not allowed.
 _SIZES = range(12)
-#: A mean of one grey level is 8 after the transform; halved again, so differences fit 10 bits.
+#: Quantisation: one grey level is 8 after the transform, then half a unit, so that differences fit 10 bits.
 _QUANTUM = 16
 
 
@@ -22,7 +22,7 @@ def _segment(marker: int, content: bytes) -> bytes:
 
 
 def jpeg(image: NDArray[np.uint8]) -> bytes:
-    """A grey *image*, uint8[8·h, 8·w], as JPEG; each block of 8 × 8 comes out as its mean."""
+    """Return the grey *image*, uint8[8·h, 8·w], as JPEG; each block of 8 × 8 pixels becomes its mean."""
     high, wide = image.shape
     means = image.reshape(high // 8, 8, wide // 8, 8).mean(axis=(1, 3))
     levels = np.rint((means - 128) * 8 / _QUANTUM).astype(int).ravel().tolist()
@@ -44,7 +44,7 @@ def jpeg(image: NDArray[np.uint8]) -> bytes:
 
 
 def _scan(levels: list[int]) -> bytes:
-    """The blocks, each as the difference from the one before and an end mark."""
+    """Return the scan data: for each block the difference from the one before, and an end-of-block code."""
     bits, before = "", 0
     for level in levels:
         difference, before = level - before, level

@@ -1,6 +1,6 @@
-"""Hokuyo scanners: from the number of a range to its angle, and which ranges are error codes.
+"""Models of Hokuyo scanners: the angle of each range, and which ranges are error codes.
 
-Facts from the vendor's description of the protocol SCIP 2.0.
+Source: the vendor's description of the protocol SCIP 2.0.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Scanner:
-    """A model of scanner.
+    """One scanner model.
 
-    slits   steps of a whole turn
-    front   the step that looks straight ahead
+    slits   steps of a full revolution
+    front   the step that points straight ahead
     least   ranges below this, in mm, are error codes
     first   the first step of a scan by the number of its ranges
-    codes   what they mean
+    codes   meaning of each error code
     """
 
     slits: int
@@ -32,13 +32,13 @@ class Scanner:
     codes: Mapping[int, str] = field(default_factory=dict)
 
     def angles(self, count: int) -> F64:
-        """float64[count]: rad from straight ahead, counter-clockwise; centred where the number is not a usual one."""
+        """Return angles, float64[count]: rad from straight ahead, counter-clockwise; centred if *count* is unusual."""
         first = self.first.get(count, self.front - count // 2)
         steps: F64 = np.arange(count, dtype=np.float64) + (first - self.front)
         return steps * (2 * np.pi / self.slits)
 
     def masked(self, ranges: NDArray[np.uint32]) -> F64:
-        """float64[n]: metres, NaN where there is an error code."""
+        """Return ranges in metres, float64[n]; NaN for error codes."""
         out: F64 = ranges.astype(np.float64) / 1000
         out[ranges < self.least] = np.nan
         return out

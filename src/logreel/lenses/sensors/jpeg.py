@@ -1,21 +1,21 @@
-"""The size that a JPEG states of itself, found after checking that it is whole."""
+"""Read the image size from the header of a complete JPEG."""
 
 from __future__ import annotations
 
-#: Segments before the pixels; a colour profile takes 255 at most.
+#: Maximum of segments before the pixels; a colour profile takes up to 255.
 _MAX_SEGMENTS = 4096
 _SCAN = 0xDA
 #: Markers of segments that may come before the pixels.
 _SEGMENTS = frozenset(range(0xC0, 0xFF)) - frozenset(range(0xD0, _SCAN))
-#: Markers of a frame header: all of C0 to CF but the tables among them.
+#: Markers of a frame header: C0 to CF except those of tables.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 MAGIC, _END = b"\xff\xd8\xff", b"\xff\xd9"
 
 
 def jpeg_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a JPEG; None where it is none, broken or cut off.
+    """Return width and height of a JPEG; None for other, damaged or truncated data.
 
-    ITU-T T.81, annex B: segments up to the scan, one of which is the frame header, and an end.
+    Source: ITU-T T.81, annex B: segments up to the scan, one of which is the frame header, and an end marker.
     """
     if not data.startswith(MAGIC):
         return None

@@ -1,6 +1,6 @@
-"""Velodyne packets of a HDL-64E or HDL-32E to points, and points to sweeps.
+"""Decode Velodyne packets of a HDL-64E or HDL-32E to points, and group them by revolution.
 
-Facts from the vendor's manuals; docs/howto/sensors.md tells what is assumed.
+Source: the vendor's manuals; docs/howto/sensors.md lists the assumptions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ F64 = NDArray[np.float64]
 
 PACKET, BLOCKS, LASERS = kernel.VELODYNE_PACKET, kernel.VELODYNE_BLOCKS, kernel.VELODYNE_LASERS
 PER_PACKET = BLOCKS * LASERS
-#: A sweep has fewer packets; where azimuths never fall, points still come out now and then.
+#: Maximum of packets in a sweep: also ends sweeps where azimuths never decrease.
 MAX_SWEEP = 4096
 #: Packets decoded at a time.
 STEP = 2048
-#: ns of one firing of all lasers of a HDL-32E, and of one laser to the next.
+#: HDL-32E: ns from one firing of all lasers to the next, and from one laser to the next.
 FIRING, SHOT = 46_080, 1_152
-#: Packets in which a lower bank is looked for: a HDL-64E sends one in four blocks.
+#: Packets that are searched for a lower bank: a HDL-64E sends it in one of four blocks.
 LOOKED_AT = 256
 _AZIMUTHS = 36_000
 _LOWER = kernel.VELODYNE_LOWER.to_bytes(2, "little")
@@ -36,14 +36,14 @@ _LOWER = kernel.VELODYNE_LOWER.to_bytes(2, "little")
 
 @dataclass(frozen=True)
 class Calibration:
-    """Where each laser looks: float64 arrays of one value per laser, 32 or 64, the upper bank first.
+    """Directions and offsets of the lasers: float64 arrays of one value per laser, 32 or 64, the upper bank first.
 
     elevation   degrees above the horizon
-    rotation    degrees to take from the azimuth
+    rotation    degrees to subtract from the azimuth
     distance    metres to add to the distance
     vertical    metres by which the laser is above the axis
-    horizontal  metres by which it is beside the axis
-    origin      where these numbers come from
+    horizontal  metres by which the laser is to the side of the axis
+    origin      description of the source of these numbers
     """
 
     elevation: F64
@@ -55,14 +55,14 @@ class Calibration:
 
     @classmethod
     def plain(cls, elevation: Iterable[float], origin: str) -> Calibration:
-        """Elevations and no other corrections."""
+        """Return a calibration with these elevations and no other corrections."""
         angles = np.array(list(elevation), np.float64)
         zero = np.zeros(len(angles))
         return cls(angles, zero, zero, zero, zero, origin)
 
     @cached_property
     def table(self) -> F32:
-        """float32[8, 64]: what the kernel wants, see there."""
+        """float32[8, 64]: the table for ``kernels.sensors``."""
         out = np.zeros((8, 2 * LASERS))
         tilt, turn = np.deg2rad(self.elevation), np.deg2rad(self.rotation)
         rows = (np.cos(tilt), np.sin(tilt), np.cos(turn), np.sin(turn))
@@ -74,18 +74,18 @@ class Calibration:
 
     @cached_property
     def rings(self) -> NDArray[np.uint8]:
-        """uint8[64]: the place of each laser from below, 0 the lowest."""
+        """uint8[64]: the rank of each laser by elevation, 0 is the lowest."""
         out = np.zeros(2 * LASERS, np.uint8)
         out[np.argsort(self.elevation, kind="stable")] = np.arange(len(self.elevation))
         return out
 
 
-def _hdl32e() -> Iterator[float]:
+def _hdl32e_elevations() -> Iterator[float]:
     for j in range(LASERS):
         yield (-9.33 if j % 2 else -30.67) + 4 / 3 * (j // 2)
 
 
-#: Of one unit of the first series: good for a rough picture, no more.
+#: Elevations of one unit of the first series: only an approximation for other units.
 _UPPER_64E = (
     -7.16, -6.82, 0.32, 0.66, -6.48, -6.14, -8.52, -8.18, -5.80, -5.46, -7.84, -7.50, -3.08, -2.74, -5.12, -4.78,
     -2.40, -2.06, -4.44, -4.10, -1.72, -1.38, -3.76, -3.42, 1.00, 1.34, -1.04, -0.70, 1.68, 2.02, -0.36, -0.02,
@@ -96,19 +96,19 @@ _LOWER_64E = (
     -9.46, -8.95, -12.54, -12.03,
 )  # fmt: skip
 
-HDL32E = Calibration.plain(_hdl32e(), "HDL-32E")
+HDL32E = Calibration.plain(_hdl32e_elevations(), "HDL-32E")
 HDL64E = Calibration.plain((*_UPPER_64E, *_LOWER_64E), "HDL-64E without calibration: a rough picture")
 
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """Packets in the order in which they came.
+    """Packets in the order of the log.
 
-    data    uint8[b]  the bytes that they lie in
-    offset  int64[n]  where each begins; all end inside of *data*
-    time    int64[n]  ns of each, as the sensor or the message tells it
-    logged  int64[n]  ns of the message that each came in, None: as *time*
-    stamp   int64[n]  ns that the message tells of each, 0 where it does not; None: nowhere
+    data    uint8[b]  the buffer that contains them
+    offset  int64[n]  start of each packet in *data*; all are inside of it
+    time    int64[n]  ns of each packet, by the sensor or the message
+    logged  int64[n]  ns of the message that contains each; None: as *time*
+    stamp   int64[n]  ns of each as stated in the message, 0 if unknown; None: unknown for all
     """
 
     data: Buffer
@@ -131,7 +131,7 @@ class Packets:
         return np.stack([self.data[self.offset + 1204], self.data[self.offset + 1205]], axis=1)
 
     def has_lower_bank(self) -> bool:
-        """True if any of the first packets is of a HDL-64E, whose lower bank of lasers has a flag of its own."""
+        """Return whether any of the first packets is of a HDL-64E, whose lower bank of lasers has a separate flag."""
         at = self.offset[:LOOKED_AT, None] + 100 * np.arange(BLOCKS)
         return bool(((self.data[at] == _LOWER[0]) & (self.data[at + 1] == _LOWER[1])).any())
 
@@ -142,7 +142,7 @@ class Cloud:
 
     xyz        float32[3, k]  metres: forward (azimuth 0), left, up
     intensity  uint8[k]
-    ring       uint8[k]       place of the laser from below
+    ring       uint8[k]       rank of the laser by elevation, 0 is the lowest
     azimuth    float32[k]     degrees, clockwise seen from above, 0 up to 360
     time       int64[k]       ns
     """
@@ -157,13 +157,13 @@ class Cloud:
         return len(self.ring)
 
     def part(self, lo: int, hi: int) -> Cloud:
-        """Points *lo* … *hi*-1, without a copy."""
+        """Return points *lo* … *hi*-1, without a copy."""
         at = slice(lo, hi)
         return Cloud(self.xyz[:, at], self.intensity[at], self.ring[at], self.azimuth[at], self.time[at])
 
     @classmethod
     def join(cls, parts: list[Cloud]) -> Cloud:
-        """Several clouds as one."""
+        """Return several clouds as one."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -176,24 +176,24 @@ class Cloud:
 
 
 @cache
-def _turns() -> F32:
+def _sines_and_cosines() -> F32:
     angle = np.deg2rad(np.arange(_AZIMUTHS) / 100)
     return np.stack([np.sin(angle), np.cos(angle)]).astype(np.float32)
 
 
 @cache
 def _delays(two_banks: bool) -> I64:
-    """int64[2, 12, 32] ns: of a HDL-32E; within a packet of a HDL-64E times are not told."""
+    """Return the ns after the packet's time of each shot, int64[2, 12, 32], of a HDL-32E; 0 for a HDL-64E (unknown)."""
     firing = np.stack([np.arange(BLOCKS), np.arange(BLOCKS) // 2])[:, :, None]
     delay = firing * FIRING + np.arange(LASERS) * SHOT
     return np.zeros_like(delay) if two_banks else delay
 
 
 def decode(packets: Packets, calibration: Calibration) -> tuple[Cloud, I64]:
-    """The points of *packets*, and int64[n] how many each has; what hit nothing is left out.
+    """Return the points of *packets*, and int64[n]: the number of points of each; shots without echo are left out.
 
-    With a calibration of 64 lasers the flag of a block tells its bank, with one of 32 all blocks are of one. Blocks of
-    other flags, and of azimuths beyond the circle, are left out.
+    With a calibration of 64 lasers, the flag of a block gives its bank; with one of 32, there is only one bank. Blocks
+    with other flags, or with azimuths beyond 360°, are left out.
     """
     n, two_banks = len(packets), len(calibration.elevation) > LASERS
     room = max(1, n * PER_PACKET)
@@ -208,18 +208,19 @@ def decode(packets: Packets, calibration: Calibration) -> tuple[Cloud, I64]:
     if n:
         kernel.velodyne_points(
             packets.data, np.ascontiguousarray(packets.offset), np.ascontiguousarray(packets.time),
-            _turns(), calibration.table, _delays(two_banks), calibration.rings, two_banks,
+            _sines_and_cosines(), calibration.table, _delays(two_banks), calibration.rings, two_banks,
             cloud.xyz, cloud.intensity, cloud.ring, cloud.azimuth, cloud.time, count,
         )  # fmt: skip
     return cloud.part(0, int(count.sum())), count
 
 
 def spread(packets: Packets, message: I64) -> Packets:
-    """The same with times by the packets' own clocks, where one message holds many that share its time.
+    """Return *packets* with times from their clocks, where packets of one message share its time.
 
-    message  int64[n]: number of the message that each packet is in, ascending; its time is that of its first packet
+    message  int64[n]: number of the message that contains each packet, ascending; its time is that of its first packet
 
-    A clock that does not go on by less than a second within the message is none: then all share the time.
+    Within a message, clocks must not decrease and must advance by less than a second; else all its packets keep its
+    time.
     """
     if not len(packets):
         return packets
@@ -227,22 +228,22 @@ def spread(packets: Packets, message: I64) -> Packets:
     for i in range(4):
         clock |= packets.data[packets.offset + 1200 + i].astype(np.int64) << (8 * i)
     first = np.searchsorted(message, message)
-    # A full hour sets it to zero.
-    gone = (clock - clock[first]) % HOUR_US
+    # The clock restarts every hour.
+    elapsed = (clock - clock[first]) % HOUR_US
     last = np.append(np.flatnonzero(np.diff(message)), len(message) - 1)
     steady = np.ones(len(packets), np.bool_)
-    steady[1:] = (gone[1:] >= gone[:-1]) | (first[1:] != first[:-1])
+    steady[1:] = (elapsed[1:] >= elapsed[:-1]) | (first[1:] != first[:-1])
     broken = np.unique(message[~steady | (clock >= HOUR_US)])
-    sane = (gone[last] < SECOND_US) & ~np.isin(message[last], broken)
+    sane = (elapsed[last] < SECOND_US) & ~np.isin(message[last], broken)
     good = sane[np.searchsorted(last, np.arange(len(packets)))]
-    return replace(packets, time=packets.time + np.where(good, gone, 0) * 1000)
+    return replace(packets, time=packets.time + np.where(good, elapsed, 0) * 1000)
 
 
 HOUR_US, SECOND_US = 3_600_000_000, 1_000_000
 
 
-def _in_steps(pieces: Iterable[Packets]) -> Iterator[Packets]:
-    """The same, no more at a time than are decoded at once: points take ten times the room of packets."""
+def _split(pieces: Iterable[Packets]) -> Iterator[Packets]:
+    """Yield the packets, at most STEP at a time: points take ten times the memory of packets."""
     for packets in pieces:
         for lo in range(0, len(packets), STEP):
             at = slice(lo, lo + STEP)
@@ -251,7 +252,7 @@ def _in_steps(pieces: Iterable[Packets]) -> Iterator[Packets]:
 
 
 class Turn(NamedTuple):
-    """The points of one turn; *time* (ns, of the log) and *stamp* (ns, 0: not told) are those of its first packet."""
+    """Points of one revolution; *time* (ns, of the log) and *stamp* (ns, 0: unknown) are those of its first packet."""
 
     time: int
     cloud: Cloud
@@ -259,10 +260,10 @@ class Turn(NamedTuple):
 
 
 def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn]:
-    """Every turn: a new one begins with the packet whose azimuth falls."""
+    """Yield each revolution; a new one begins with the packet whose azimuth decreases."""
     waiting: list[Cloud] = []
     begin, stamp, before, held = 0, 0, -1, 0
-    for packets in _in_steps(pieces):
+    for packets in _split(pieces):
         cloud, count = decode(packets, calibration)
         ends = np.concatenate([[0], np.cumsum(count)]).tolist()
         azimuth = packets.azimuth
