@@ -69,7 +69,7 @@ def test_empty_log_has_no_problem() -> None:
         assert (log.start, log.end, log.utc_offset) == (None, None, None)
 
 
-def test_versions() -> None:
+def test_unknown_versions_are_refused_or_reported() -> None:
     with pytest.raises(UnsupportedError, match=r"version 2\.0"):
         logreel.open(three(Builder(version=(2, 0))).bytes())
     log = logreel.open(three(Builder(version=(1, 7))).bytes())

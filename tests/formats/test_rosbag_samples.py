@@ -72,7 +72,7 @@ def test_messages_are_those_of_the_plain_reader(path: Path) -> None:
     assert fast_rows(logreel.open(path)) == plain_rows(bag_oracle.read(path.read_bytes()))
 
 
-def test_problems(path: Path) -> None:
+def test_only_damaged_samples_have_problems(path: Path) -> None:
     log = logreel.open(path)
     fast_rows(log)
     assert sorted(p.code for p in log.problems) == PROBLEMS.get(path.name, [])
