@@ -97,7 +97,7 @@ def test_unused_index_room_is_skipped() -> None:
     out = three()
     data = out.bytes(index=[12 + 16, 0], room=0)
     assert len(logreel.open(data)["OBDDataM"]) == 3
-    # Garbage instead of zeros in the room: the index tells where to begin.
+    # Garbage instead of zeros in the reserved space: the index states where messages begin.
     body = b"".join(out.messages)
     data = struct.pack("<4sHHIq", b"\xa4VEL", 1, 1, 1, 20 + 300) + b"\x77" * 300 + body
     log = logreel.open(data)

@@ -23,7 +23,7 @@ ROWS = {
     for line in (FOLDER / "MANIFEST.md").read_text().splitlines()
     if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) > 10 and cells[0].endswith(".bag")
 }
-#: Of these the list counts what lies in complete chunks only; here is all that is there.
+#: Numbers of all messages of bags for which the list counts only those in complete chunks.
 MORE = {
     "v20_dmg_unterminated_chunk.bag": 1402,
     "v20_dmg_cut_mid_chunk.bag": 1402,
