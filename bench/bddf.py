@@ -1,4 +1,4 @@
-"""BDDF: a million small blocks and twenty thousand blobs, against a copy, a plain walk of the chain, and hashlib."""
+"""BDDF: a million small blocks and twenty thousand blobs, compared with a copy, a plain walk in C, and hashlib."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ int64_t walk(const unsigned char *b, int64_t end) {
 
 
 def make(path: Path, blocks: int, size: int) -> None:
-    """A file of one series, closed without an index: so many blocks of doubles, or of blobs of *size* bytes."""
+    """Write a file of one series without an index: blocks of doubles, or of blobs of *size* bytes."""
     kind = _part(42, b"\x08\x0a") if size == 8 else _part(34, _part(10, b"image/jpeg"))
     name = _part(18, _part(10, b"bosdyn:channel") + _part(18, _part(10, b"bosdyn:channel") + _part(18, b"v")))
     file_descriptor = _part(10, _part(10, b"\x08\x01") + b"\x18\x02\x20\x14")
@@ -90,7 +90,7 @@ def _part(tag: int, content: bytes) -> bytes:
 
 
 def plain_walk(folder: Path) -> Job:
-    """The chain and nothing else, in C with prefetch: what any reader must do."""
+    """Return the job of following the blocks only, in C with prefetch: the least work of any reader."""
     (folder / "walk.c").write_text(WALK_C)
     library = folder / "walk.so"
     command = ["cc", "-O3", "-shared", "-fPIC", "-o", str(library), str(folder / "walk.c")]

@@ -37,7 +37,7 @@ SINGLE = Job("write, one by one", BEGIN + "    for t, p in zip(stamps, payloads)
 
 
 def main() -> None:
-    """Print the table; takes the number of messages."""
+    """Print the table; argument: the number of messages."""
     import numpy as np
 
     import logreel

@@ -1,4 +1,4 @@
-"""Make large ROS 1 bags in one stroke: messages of fixed size in a fixed pattern, filled column by column."""
+"""Write large ROS 1 bags quickly: messages of fixed size in a fixed pattern, filled column by column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("offset", "<u4")])
 
 @dataclass(frozen=True)
 class Stream:
-    """*share* messages of one topic in each pattern: *payload*, its *stamp* and its doubles (*numbers*) filled in."""
+    """Messages of one topic: *share* in each pattern; *stamp* and doubles (*numbers*) of *payload* are filled in."""
 
     topic: Topic
     payload: bytes
@@ -83,7 +83,7 @@ KINDS = {
 
 
 def make(kind: str = "mixed", compression: str = "none", scale: float = 1.0) -> Path:
-    """A bag in the temporary folder, made once: 1 M mixed messages, or one kind of ROS messages with arrays."""
+    """Return a cached bag in the temporary folder: 1 M mixed messages, or one kind of ROS messages with arrays."""
     streams, repeats = KINDS[kind]
     repeats = max(1, int(repeats * scale))
     out = Path(tempfile.gettempdir()) / f"logreel-bench-{kind}-{compression}-{repeats}.bag"
@@ -155,7 +155,7 @@ def _stamp(time: np.int64) -> bytes:
 
 
 def _fill(block: np.ndarray, at: int, stream: Stream, times: np.ndarray) -> None:
-    """Times of records, stamps and numbers of one message of the pattern; its payload begins at *at*."""
+    """Fill in record times, stamps and numbers of one message of the pattern; its payload begins at *at*."""
     stamps = np.stack(np.divmod(times, 10**9), axis=1).astype("<u4").view(np.uint8)
     block[:, at - 12 : at - 4] = stamps
     if stream.stamp is not None:

@@ -1,4 +1,4 @@
-"""Make a large BDDF file of small and middling blocks: text with additional indexes, plain values and blobs."""
+"""Write a large BDDF file of small blocks: text with additional indexes, plain values and blobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEP, SIZE = 30_000, 1000
 
 
 def make(megabytes: int = 300) -> Path:
-    """A file of about *megabytes* in the temporary folder, made once: blocks of 1 kB of three series in turn."""
+    """Return a cached file of about *megabytes* in the temporary folder: blocks of 1 kB of three series in turn."""
     out = Path(tempfile.gettempdir()) / f"logreel-bench-{megabytes}.bddf"
     if out.exists():
         return out

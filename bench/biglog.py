@@ -1,4 +1,4 @@
-"""Make a large ULog out of a small one by repeating its data with shifted times."""
+"""Write a large ULog by repeating the data of a small one with shifted times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "ulog" / "qua
 
 
 def make(megabytes: int = 300) -> Path:
-    """A log of about *megabytes* in the temporary folder, made once: of a real flight where there is one."""
+    """Return a cached log of about *megabytes* in the temporary folder, from a real flight if there is one."""
     base = SHARED.read_bytes() if SHARED.exists() else flight(60)
     out = Path(tempfile.gettempdir()) / f"logreel-bench-{megabytes}-{len(base)}.ulg"
     if not out.exists():
@@ -25,7 +25,7 @@ def make(megabytes: int = 300) -> Path:
 
 
 def repeat(base: bytes, size: int) -> bytes:
-    """*base* with its data section as often as *size* allows; subscriptions come first, so every copy is sound."""
+    """Return *base* with its data section repeated up to *size*; subscriptions come first, so every copy is valid."""
     head, loop, subscriptions = bytearray(), bytearray(), bytearray()
     stamp_at: list[int] = []
     pos, data = 16, False

@@ -1,4 +1,4 @@
-"""CARLA: a recording repeated to 200 MB, opened and turned into columns, against a copy and a plain Python reader."""
+"""CARLA: open a recording of 200 MB and read it as columns, compared with a copy and a plain Python reader."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ RECORDS = {
 
 
 def packets(data: bytes, pos: int) -> Iterator[tuple[int, int, int]]:
-    """Kind, payload and size of every packet from *pos* on."""
+    """Yield kind, payload offset and size of every packet from *pos* on."""
     while pos < len(data):
         kind, size = struct.unpack_from("<BI", data, pos)
         yield kind, pos + 5, size
@@ -63,7 +63,7 @@ def packets(data: bytes, pos: int) -> Iterator[tuple[int, int, int]]:
 
 
 def plain_reader(path: str) -> dict[int, list[np.ndarray]]:
-    """Columns of every kind, its time and frame first: what one writes first, with ``struct`` and lists."""
+    """Return the columns of every kind, with time and frame, read simply with ``struct`` and lists."""
     data = Path(path).read_bytes()
     columns: dict[int, list[list[object]]] = {}
     formats = {kind: struct.Struct(text) for kind, text in RECORDS.items()}
@@ -94,12 +94,12 @@ def plain_reader(path: str) -> dict[int, list[np.ndarray]]:
 
 
 def as_array(column: list[object]) -> np.ndarray:
-    """Numbers as numbers, all else as objects."""
+    """Return numbers as an array of numbers, other values as one of objects."""
     return np.array(column, object if isinstance(column[0], list | str) else None)
 
 
 def actors(data: bytes, at: int) -> Iterator[tuple[object, ...]]:
-    """The actors of one packet."""
+    """Yield the actors of one packet."""
 
     def text() -> str:
         nonlocal at
@@ -123,12 +123,12 @@ def actors(data: bytes, at: int) -> Iterator[tuple[object, ...]]:
 
 
 def header_size(data: bytes) -> int:
-    """Where the first packet begins."""
+    """Return the offset of the first packet."""
     return 28 + struct.unpack_from("<H", data, 26)[0]
 
 
 def recording() -> bytes:
-    """A real recording where there is one beside the project, else the one that logreel makes."""
+    """Return a real recording if there is one, else the sample of logreel."""
     if RECORDING.exists():
         return RECORDING.read_bytes()
     from logreel.formats.carla import FORMAT
@@ -139,7 +139,7 @@ def recording() -> bytes:
 
 
 def repeat(data: bytes, path: Path, size: int) -> None:
-    """The frames of *data* again and again up to *size* bytes, with numbers and times going on."""
+    """Write the frames of *data* repeatedly up to *size* bytes, with ascending numbers and times."""
     begin = header_size(data)
     places = [at - begin for kind, at, _ in packets(data, begin) if kind == 0]
     frames = [struct.unpack_from("<Qdd", data, begin + at) for at in places]

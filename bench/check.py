@@ -1,4 +1,4 @@
-"""Check and compare logs of some 300 MB; against reading the same bytes."""
+"""Check and compare logs of about 300 MB, compared with reading the same bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOBS = [
 
 
 def main() -> None:
-    """Print the tables; takes a scale, 1 for logs of about 300 MB."""
+    """Print the tables; argument: a scale, 1 for logs of about 300 MB."""
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     os.environ["LOGREEL_CACHE"] = "off"
     compare("ULog", str(biglog.make(int(300 * scale))), READ, JOBS, rounds=3, unit="read")

@@ -1,4 +1,4 @@
-"""Time small jobs in fresh processes, in turn, and print their ratios.
+"""Time small jobs alternately in fresh processes, and print their ratios.
 
 Machines drift, so nothing here is an absolute claim: every round runs all jobs one after another, and what is printed
 is the median over rounds of the ratio to the yardstick of the same round. Each job first touches and frees a gigabyte,
@@ -40,7 +40,7 @@ print(json.dumps([wall, cpu, max(peak[0], anonymous()) - before]))
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of Python to time; *setup* runs before the clock starts."""
+    """A piece of Python to time; *setup* runs before the time is measured."""
 
     name: str
     job: str
@@ -50,7 +50,7 @@ class Job:
 
 
 def run(job: Job, path: str, memory: bool = False) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and (with *memory*) peak bytes of anonymous memory of one run in a fresh process."""
+    """Return wall s, CPU s and (with *memory*) peak bytes of anonymous memory of one run in a fresh process."""
     script = _PRELUDE.format(setup=job.setup, job=job.job, watched=memory)
     out = subprocess.run(
         [sys.executable, "-c", script, path], check=True, capture_output=True, text=True, env=os.environ

@@ -1,4 +1,4 @@
-"""Koblenz logs: the index against a plain walk of the chain, points against a copy and a NumPy decoder by packet."""
+"""Koblenz logs: index compared with a plain walk, points with a copy and a NumPy decoder by packet."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ BY_PACKET = Job(
 
 
 def drive(path: Path, seconds: int, step: float = 0.0) -> None:
-    """A log as of a car: a HDL-64E's rate of packets, two scanners, two cameras, poses; repeated every second.
+    """Write a log like that of a car: packets of a HDL-64E, two scanners, two cameras, poses; repeated every second.
 
     step  ms by which each second is later than the one before
     """
@@ -119,7 +119,7 @@ def drive(path: Path, seconds: int, step: float = 0.0) -> None:
 
 
 def poses(path: Path, count: int) -> None:
-    """Nothing but small messages: the worst for an index."""
+    """Write a log with small messages only: the worst case for an index."""
     out = Builder()
     for i in range(1000):
         out.pose(i * 10.0, (1, 0, 0, 0))
@@ -141,7 +141,7 @@ def write(path: Path, out: Builder, times: int, step: float = 0.0) -> None:
 
 
 def plain_walk(folder: Path) -> Job:
-    """The chain and nothing else, in C: what any reader must do."""
+    """Return the job of following the messages only, in C: the least work of any reader."""
     (folder / "walk.c").write_text(WALK_C)
     library = folder / "walk.so"
     subprocess.run(["cc", "-O3", "-shared", "-fPIC", "-o", str(library), str(folder / "walk.c")], check=True)

@@ -1,11 +1,11 @@
-"""MCAPs side by side with the mcap library: open, index, columns, write, convert; with a copy and the compressor alone.
+"""MCAP compared with the mcap library: open, index, columns, write, convert; also with a copy and the compressor alone.
 
-Takes the number of messages, and ``convert`` for conversions only. These are compared with zstd alone, level 3 as all
-have it, of three things: the log itself (the yardstick of the table), and what the MCAP holds when it is written with
-``--raw`` and by default. The last two are the same bytes that the conversion packs, so they say what it costs besides.
+Arguments: the number of messages, and ``convert`` for conversions only. Conversions are compared with zstd alone (level
+3, as in all of them) of three inputs: the log itself (the yardstick of the table), and the content of the MCAP written
+with ``--raw`` and by default. The last two are the bytes that the conversion compresses, so they show its other costs.
 
-Of the bags one has random numbers, which zstd can do little with: it is nearly all of the time that anybody needs. The
-other one has small messages of several kinds, as robots send them.
+One bag has random numbers, which compress badly: nearly all of the time is zstd's. The other one has small messages of
+several kinds, like those of robots.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ PYULOG = Job(
 
 
 def bag(folder: Path, messages: int) -> Path:
-    """A bag of so many IMU messages of 0.3 kB with random numbers, which shrink little."""
+    """Write a bag of IMU messages of 0.3 kB with random numbers, which compress badly."""
     path = folder / "a.bag"
     rng = np.random.default_rng(1)
     with logreel.create(path, flush_every=None) as w:
@@ -131,7 +131,7 @@ def bag(folder: Path, messages: int) -> Path:
 
 
 def _alone(path: Path, folder: Path, raw: bool) -> Job:
-    """The compressor alone, of all that an MCAP of the same messages has in its chunks and their indexes."""
+    """Return the job of only compressing the chunks and message indexes of an MCAP of the same messages."""
     plain = str(folder / f"{'raw' if raw else 'default'}.mcap")
     logreel.convert(path, plain, raw=raw, compression="none", force=True)
     setup = (

@@ -1,4 +1,4 @@
-"""Pictures to video and a flight to a recording of Rerun, against a fresh copy of the log; CPU, as disks differ."""
+"""Images to video and a flight to a Rerun recording, compared with a fresh copy of the log; CPU time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FLIGHT = Job(
 
 
 def pictures() -> Path:
-    """A bag of pictures with the size of those of a camera, made once."""
+    """Return a cached bag of images of the size of a camera's."""
     out = Path(tempfile.gettempdir()) / f"logreel-bench-pictures-{PICTURES}.bag"
     if not out.exists():
         part = out.with_suffix(".part.bag")

@@ -1,4 +1,4 @@
-"""Replay: as fast as possible against iterating with rosbags, and how well the pace is kept at rates 1 and 10."""
+"""Replay: maximum speed compared with iterating by rosbags, and accuracy of the pace at rates 1 and 10."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SECONDS = 5.0
 
 
 def full_speed(scale: float) -> None:
-    """Messages a second as fast as possible."""
+    """Print messages per second at maximum speed."""
     for title, path, peers in (
         ("bag", bigbag.make("mixed", "none", scale), [PEER]),
         ("ULog", biglog.make(int(60 * scale)), []),
@@ -69,7 +69,7 @@ def full_speed(scale: float) -> None:
 
 
 def pace(name: str, log: logreel.Log, rate: float) -> None:
-    """One line: how far messages, and the times between them, are from where they should be."""
+    """Print one line: deviations of the times of messages, and of the intervals between them."""
     arrived: list[int] = []
     times: list[int] = []
 
@@ -92,7 +92,7 @@ def pace(name: str, log: logreel.Log, rate: float) -> None:
 
 
 def pacing() -> None:
-    """Rates 1 and 10, of a flight and of a bag."""
+    """Print the pace at rates 1 and 10, of a flight and of a bag."""
     print(
         "\nPace: milliseconds that intervals are off (asked: median 1, 99 % below 5), and messages are late"
     )
@@ -108,7 +108,7 @@ def pacing() -> None:
 
 
 def main() -> None:
-    """Print the tables; takes a scale, 1 for a bag of a million messages."""
+    """Print the tables; argument: a scale, 1 for a bag of a million messages."""
     full_speed(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
     pacing()
 

@@ -1,4 +1,4 @@
-"""Slice, sort, merge and recover logs of 150 to 300 MB; against cp of the same bytes, rosbags, and rosbag filter."""
+"""Slice, sort, merge and recover logs of 150 to 300 MB, compared with cp, rosbags, and rosbag filter."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ ONE_TOPIC = Job("slice: one topic", "logreel.slice(path, name, topics=['/imu'])"
 
 
 def main() -> None:
-    """Print the tables; takes a scale, 1 for logs of about 300 MB."""
+    """Print the tables; argument: a scale, 1 for logs of about 300 MB."""
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     os.environ["LOGREEL_CACHE"] = "off"
     compare("ULog", str(biglog.make(int(300 * scale))), COPY, JOBS, rounds=3)
@@ -102,7 +102,7 @@ def main() -> None:
 
 
 def _has_rosbag() -> bool:
-    """Whether genuine rosbag is there (Debian: python3-rosbag)."""
+    """Return whether genuine rosbag is installed (Debian: python3-rosbag)."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(

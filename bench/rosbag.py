@@ -1,4 +1,4 @@
-"""ROS 1 bags: open, one field, all messages as columns; against a fresh copy of the mapped file and rosbags."""
+"""ROS 1 bags: open, one field, all messages as columns; compared with a fresh copy of the mapped file and rosbags."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PEER_ALL = Job(
 
 
 def main() -> None:
-    """Print the tables; takes a scale, 1 for bags of about 200 MB."""
+    """Print the tables; argument: a scale, 1 for bags of about 200 MB."""
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     for compression in ("none", "lz4"):
         path = str(bigbag.make("mixed", compression, scale))

@@ -1,4 +1,4 @@
-"""Write a million small messages into a bag: one by one, many at a time, as a table; against rosbags and `cp`."""
+"""Write a million small messages into a bag singly, in batches, and as a table; compared with rosbags and `cp`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RAW = Job(
 
 
 def main() -> None:
-    """Print the table; takes the number of messages."""
+    """Print the table; argument: the number of messages."""
     import os
 
     import numpy as np

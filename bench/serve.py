@@ -1,9 +1,9 @@
-"""Fifty clients slice one large log at once: throughput against a copy of the file, memory, and every byte compared.
+"""Fifty clients slice one large log at once: throughput compared with a copy, memory, and every byte compared.
 
     python bench/serve.py [ulog|bag|bddf] [clients]
 
-The service runs in a process of its own. Half of the clients ask for stretches of time, a quarter for topics, a quarter
-for another format. What they get is compared by digest with what ``logreel.slice`` and ``logreel.convert`` write.
+The service runs in a separate process. Half of the clients request intervals of time, a quarter topics, a quarter
+another format. Replies are compared by digest with the files that ``logreel.slice`` and ``logreel.convert`` write.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ os.environ.setdefault("LOGREEL_CACHE", "off")
 
 
 def memory(process: int) -> dict[str, int]:
-    """Megabytes of a process by kind; pages of the mapped log are files, and the system's to take back."""
+    """Return the memory of a process by kind, MB; the system can free pages of the mapped log at any time."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     found = dict(line.split(":", 1) for line in lines if line.startswith(("RssAnon", "RssFile", "VmRSS")))
     return {name: int(value.split()[0]) // 1024 for name, value in found.items()}
 
 
 def wishes(log: logreel.Log, n: int) -> dict[str, str | list[str]]:
-    """What client *n* asks for."""
+    """Return the parameters of the request of client *n*."""
     length = (log.end or 0) - (log.start or 0)
     at = (log.start or 0) + length * (n % 10) // 12
     if n % 4 == 3:
@@ -51,7 +51,7 @@ def wishes(log: logreel.Log, n: int) -> dict[str, str | list[str]]:
 
 
 def due(path: Path, wish: dict[str, str | list[str]]) -> tuple[str, int]:
-    """Digest and bytes of what the verb writes."""
+    """Return digest and size of the slice that the command writes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / ("a.mcap" if "format" in wish else path.name)
         make = logreel.convert if "format" in wish else logreel.slice
@@ -61,7 +61,7 @@ def due(path: Path, wish: dict[str, str | list[str]]) -> tuple[str, int]:
 
 
 def fetch(base: str, log: str, wish: dict[str, str | list[str]]) -> tuple[str, int]:
-    """Digest and bytes of what the service sends."""
+    """Return digest and size of the slice that the service sends."""
     parts = urlsplit(base)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=600)
     path = f"/logs/{log}/slice?{urlencode(wish, doseq=True)}"

@@ -16,7 +16,7 @@ BOUND = 1.5
 
 
 def loop(log: logreel.Log) -> list[Any]:
-    """Read every channel by itself."""
+    """Return the tables of all channels, read one by one."""
     return [ch.to_arrow() for ch in log.channels.values()]
 
 
@@ -31,7 +31,7 @@ def measure(path: str, work: Callable[[logreel.Log], Any]) -> tuple[float, float
 
 
 def main() -> None:
-    """Print both, alternating so that a busy machine disturbs both alike; takes a megabyte count and rounds."""
+    """Print both, alternating, so that other load affects both equally; arguments: megabytes and rounds."""
     os.environ["LOGREEL_CACHE"] = "off"
     path = str(biglog.make(int(sys.argv[1]) if len(sys.argv) > 1 else 300))
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15

@@ -1,4 +1,4 @@
-"""Tables out of a ULog: Parquet of all topics, an average by SQL; against pyulog with CSV, pandas and NumPy."""
+"""Tables from a ULog: Parquet of all topics, an average by SQL; compared with pyulog and CSV, pandas and NumPy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LONG = Job(
 
 
 def main() -> None:
-    """Print the table; takes a megabyte count."""
+    """Print the table; argument: megabytes."""
     path = str(biglog.make(int(sys.argv[1]) if len(sys.argv) > 1 else 300))
     times = compare("PX4 ULog to tables", path, COPY, [PARQUET, PANDAS, CSV, SQL, LAZY, LOAD], rounds=3)
     parquet, sql = times[PARQUET.name], times[SQL.name]

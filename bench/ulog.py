@@ -1,4 +1,4 @@
-"""ULog: open, one topic, all columns, second open; against a fresh copy of the mapped file and pyulog."""
+"""ULog: open, one topic, all columns, second open; compared with a fresh copy of the mapped file and pyulog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPEN = Job("logreel.open", "kept = logreel.open(path)", IMPORTS, bound="<= 0.9")
 
 
 def main() -> None:
-    """Print the table; takes a megabyte count."""
+    """Print the table; argument: megabytes."""
     path = str(biglog.make(int(sys.argv[1]) if len(sys.argv) > 1 else 300))
     with tempfile.TemporaryDirectory() as cache:
         cached = f"import os; os.environ['LOGREEL_CACHE'] = {cache!r}\n{IMPORTS}\nlogreel.open(path)"

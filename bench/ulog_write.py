@@ -1,4 +1,4 @@
-"""Write a million small messages into a ULog: one by one, many at a time, as a table; against pyulog and `cp`."""
+"""Write a million small messages into a ULog singly, in batches, and as a table; compared with pyulog and `cp`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PEER = Job("pyulog: write_ulog", "log.write_ulog(out)", OURS + "import pyulog\nl
 
 
 def main() -> None:
-    """Print the table; takes the number of messages."""
+    """Print the table; argument: the number of messages."""
     messages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     os.environ["MESSAGES"] = str(messages)
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w-]*)"
 COMMENT = re.compile(r"<!--\s*(?P<kind>no-test|setup):(?P<text>.*?)-->", re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 SHELLS = {"sh", "bash", "shell"}
-#: A page must not depend on the terminal of whoever runs it.
+#: A page must not depend on the terminal in which it is run.
 ENVIRONMENT = {
     "COLUMNS": "120",
     "NO_COLOR": "1",

@@ -178,7 +178,7 @@ ARGUMENTS = {
     "carla blocked": ["log.rec", "0.01", "1000"],
     "carla actors": ["log.rec"],
 }
-#: Keys of a problem, which the page tells once for all verbs.
+#: Keys of a problem, which the page describes once for all commands.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
 FREE = {"data", "metadata", "defaults", "parameters", "rows"}

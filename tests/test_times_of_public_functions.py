@@ -52,7 +52,7 @@ ONLY_NS = {
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("door") / "x.bag"
+    path = tmp_path_factory.mktemp("function") / "x.bag"
     with logreel.create(path) as w:
         channel = w.add_channel("/x", logreel.Schema("std_msgs/Int32", "ros1msg", ""))
         for i in range(COUNT):
@@ -87,8 +87,8 @@ def sliced(log: logreel.Log, tmp: Path, **span: Any) -> int:
     return sum(ch.messages for ch in done.channels)
 
 
-#: How each door is asked, and counts the messages that it gives.
-DOORS: dict[str, Callable[..., int]] = {
+#: Calls of each function that return the number of messages.
+FUNCTIONS: dict[str, Callable[..., int]] = {
     "slice": sliced,
     "convert": lambda log, tmp, **span: logreel.convert(log, tmp / "x.ndjson", force=True, **span).rows,
     "align": lambda log, tmp, **span: logreel.align(log, clock="/x", **span).num_rows,
@@ -118,9 +118,9 @@ def spans() -> list[dict[str, Any]]:
     return [{"start": value} for value in every] + [{"end": value} for value in every]
 
 
-def asked(door: str, log: logreel.Log, tmp: Path, span: dict[str, Any]) -> int | str:
+def message_count(function: str, log: logreel.Log, tmp: Path, span: dict[str, Any]) -> int | str:
     try:
-        return DOORS[door](log, tmp, **span)
+        return FUNCTIONS[function](log, tmp, **span)
     except UsageError as error:
         return error.text
 
@@ -129,22 +129,22 @@ def asked(door: str, log: logreel.Log, tmp: Path, span: dict[str, Any]) -> int |
 def judge(path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[int | str]:
     """Return the result of ``logreel.slice`` for each interval."""
     tmp, log = tmp_path_factory.mktemp("judge"), logreel.open(path)
-    return [asked("slice", log, tmp, span) for span in spans()]
+    return [message_count("slice", log, tmp, span) for span in spans()]
 
 
 def test_every_public_start_and_end_is_tried() -> None:
     # ``play`` hands its options to a Player.
-    assert {name for name, _ in public()} | {"play"} == {*DOORS, *ONLY_NS}
+    assert {name for name, _ in public()} | {"play"} == {*FUNCTIONS, *ONLY_NS}
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_function_reads_times_as_slice_does(
-    door: str, path: Path, tmp_path: Path, judge: list[int | str]
+    function: str, path: Path, tmp_path: Path, judge: list[int | str]
 ) -> None:
-    pytest.importorskip(NEEDS.get(door, "logreel"))
+    pytest.importorskip(NEEDS.get(function, "logreel"))
     log = logreel.open(path)
     for span, expected in zip(spans(), judge, strict=True):
-        assert asked(door, log, tmp_path, span) == expected, span
+        assert message_count(function, log, tmp_path, span) == expected, span
 
 
 def test_expected_results_differ(judge: list[int | str]) -> None:
@@ -175,12 +175,12 @@ def test_an_index_takes_whole_nanoseconds_alone(path: Path, wrong: Any) -> None:
             call()
 
 
-@pytest.mark.parametrize("door", ["slice", "convert", "split", "merge"])
+@pytest.mark.parametrize("function", ["slice", "convert", "split", "merge"])
 def test_nothing_is_written_where_the_interval_does_not_touch_the_log(
-    door: str, path: Path, tmp_path: Path
+    function: str, path: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="nothing between"):
-        DOORS[door](logreel.open(path), tmp_path, start="5", end="15")
+        FUNCTIONS[function](logreel.open(path), tmp_path, start="5", end="15")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,7 +30,7 @@ BASES = {
     "no index": tiny(Builder("zstd", chunk_bytes=120, index=False)),
     "no summary": tiny(Builder("zstd", chunk_bytes=120, summary=False)),
 }
-#: Those whose messages lie in the file as they are.
+#: Variants with uncompressed messages.
 PLAIN = ("plain", "loose")
 
 

@@ -27,7 +27,7 @@ BASES = {
     "2.0 bz2": version_2_0(few(), Builder("bz2", chunk_bytes=400, padded=80)),
     "2.0 lz4": version_2_0(few(), Builder("lz4", chunk_bytes=400, padded=80)),
 }
-#: Versions whose messages lie in the file as they are.
+#: Versions with uncompressed messages.
 PLAIN = ("0", "1.0", "1.1", "1.2", "1.2 indexed", "2.0")
 
 

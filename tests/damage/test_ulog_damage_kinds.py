@@ -120,7 +120,7 @@ def test_lost_sector_loses_only_its_records(sectors: int, how: str) -> None:
             due = {n for n, a in enumerate(at) if a + size <= begin or a - 5 >= end}
             got = numbers(log, topic)
             assert due - set(got) == set()
-            # A record that lost its end and got that of another has the right size: nothing can tell.
+            # A record with the end of another record has the right size: this cannot be detected.
             assert len(set(got) - due) <= (how == "missing") + (how == "random")
         assert sum(b - a for _, a, b in lost(log)) < 512 * sectors + 40
 

@@ -47,7 +47,7 @@ def _memory(key: str) -> int:
 def _case(kind: str, name: str, seed: int) -> dict[str, object]:
     data = b"" if kind == "fault" else BOMBS[name](seed) if kind == "bomb" else mutate(base(name), seed)
     size = len(data) if isinstance(data, bytes) else Path(data).stat().st_size
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak of resident memory
     before, begin = _memory("VmRSS"), time.process_time()
     log = None
     try:

@@ -19,7 +19,7 @@ TESTS = sorted(name for name in vars(FormatSuite) if name.startswith("test_"))
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("fmt", formats().values(), ids=lambda fmt: fmt.name)
-def test_it_conforms(fmt: Format, test: str) -> None:
+def test_format_passes_the_suite_for_formats(fmt: Format, test: str) -> None:
     class Suite(FormatSuite):
         format = fmt
         samples = [SHORT.get(fmt.name, fmt.sample)]  # noqa: RUF012

@@ -77,7 +77,7 @@ def test_each_turn_is_one_cloud() -> None:
     assert azimuth.max() > 359
 
 
-def test_clouds_of_interval() -> None:
+def test_clouds_of_an_interval_have_only_its_points() -> None:
     ch = logreel.open(drive(0.3))["VelodyneRawDataM"]
     some = clouds(ch, start=100 * MS, end=160 * MS)
     times = np.concatenate([c.fields["time"] for c in some])

@@ -69,7 +69,7 @@ def test_empty_log_has_no_problem() -> None:
         assert (log.start, log.end, log.utc_offset) == (None, None, None)
 
 
-def test_versions() -> None:
+def test_unknown_versions_are_refused_or_reported() -> None:
     with pytest.raises(UnsupportedError, match=r"version 2\.0"):
         logreel.open(three(Builder(version=(2, 0))).bytes())
     log = logreel.open(three(Builder(version=(1, 7))).bytes())
@@ -97,7 +97,7 @@ def test_unused_index_room_is_skipped() -> None:
     out = three()
     data = out.bytes(index=[12 + 16, 0], room=0)
     assert len(logreel.open(data)["OBDDataM"]) == 3
-    # Garbage instead of zeros in the room: the index tells where to begin.
+    # Garbage instead of zeros in the reserved space: the index states where messages begin.
     body = b"".join(out.messages)
     data = struct.pack("<4sHHIq", b"\xa4VEL", 1, 1, 1, 20 + 300) + b"\x77" * 300 + body
     log = logreel.open(data)

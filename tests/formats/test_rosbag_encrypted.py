@@ -97,7 +97,7 @@ def test_bags_encrypted_by_genuine_rosbag_are_read(at_home: str, compression: st
     assert log.metadata["encryptor"] == "rosbag/AesCbcEncryptor"
     assert (log.metadata["gpg_user"], log.metadata["indexed"]) == (USER, True)
     assert log["/a"].to_arrow()["data"][1].as_py() == "text 2 text 2 "
-    # Genuine rosbag writes the key when it closes the bag: of one that was not closed nobody can read much.
+    # Genuine rosbag writes the key when it closes the bag: little of an unclosed bag can be read.
     died = logreel.open(path.with_suffix(".bag.active"))
     assert {row[3:] for row in fast_rows(died)} <= {row[3:] for row in rows}
     assert "unfinished" in {p.code for p in died.problems}
@@ -227,7 +227,7 @@ def test_one_wrong_bit_in_an_encrypted_chunk_loses_few_messages_and_is_reported(
         log = logreel.open(bytes(broken))
         assert len(set(whole) - {row[3:] for row in fast_rows(log)}) <= 3
         assert log.problems
-    # The padding at the end tells of damage there.
+    # Damage at the end is detected by the padding.
     broken = bytearray(data)
     broken[data.index(b"conn=", first) - 9] ^= 1
     assert any(p.code == "chunk" and p.lost for p in logreel.open(bytes(broken)).problems)

@@ -70,7 +70,7 @@ def test_omission_in_another_chunk_is_reported_when_it_is_read(compression: str,
     (problem,) = log.problems
     assert (problem.code, problem.offset, problem.lost) == ("index", out.chunks[2].pos, True)
     assert f"leaves out {len(places)} messages" in problem.text
-    # Columns tell too; payloads that are too short for their definition are another matter.
+    # Reading columns reports it, too; payloads too short for their definition are another problem.
     other = logreel.open(out.bytes())
     for ch in other.channels.values():
         ch.to_arrow()

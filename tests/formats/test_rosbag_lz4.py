@@ -48,7 +48,7 @@ def _content(n: int = 40_000) -> bytes:
 
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("name", SEQUENCES)
-def test_sequences_of_frames(name: str, finished: bool) -> None:
+def test_every_sequence_of_frames_is_decompressed(name: str, finished: bool) -> None:
     data = version_2_0(many(), Builder("lz4", SEQUENCES[name], 9000, finished=finished))
     log = logreel.open(data)
     assert fast_rows(log) == plain_rows(bag_oracle.read(version_2_0(many(), Builder(chunk_bytes=9000))))
@@ -58,7 +58,7 @@ def test_sequences_of_frames(name: str, finished: bool) -> None:
 @pytest.mark.parametrize("linked", [True, False])
 @pytest.mark.parametrize("block_size", [4, 7])
 @pytest.mark.parametrize("checksums", [True, False])
-def test_every_cut_gives_the_beginning(linked: bool, block_size: int, checksums: bool) -> None:
+def test_every_truncation_gives_the_valid_prefix(linked: bool, block_size: int, checksums: bool) -> None:
     content = _content()
     frame = lz4_frame(content, block_size, linked, checksums, checksums, checksums)
     rng = random.Random(1)
@@ -77,7 +77,7 @@ def test_every_cut_gives_the_beginning(linked: bool, block_size: int, checksums:
 
 @pytest.mark.parametrize("limit", [1, 100, 13_333, 13_334, 39_999])
 @pytest.mark.parametrize("name", SEQUENCES)
-def test_no_more_than_asked_for(name: str, limit: int) -> None:
+def test_output_is_limited(name: str, limit: int) -> None:
     content = _content()
     data, _, _ = unpack_lz4(np.frombuffer(SEQUENCES[name](content), np.uint8), limit)
     assert data.tobytes() == content[:limit]

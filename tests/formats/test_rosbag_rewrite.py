@@ -68,12 +68,12 @@ def _compare(path: Path, folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
-def test_samples(path: Path, tmp_path: Path) -> None:
+def test_rewritten_samples_have_the_same_content_and_mostly_bytes(path: Path, tmp_path: Path) -> None:
     assert _compare(path, tmp_path) == (path.stem in IDENTICAL)
 
 
 @pytest.mark.parametrize("name", sorted(set(SYNTHETIC) - NEGATIVE - {"1.1 roslog relative"}))
-def test_made_bags(name: str, tmp_path: Path) -> None:
+def test_rewritten_built_bags_have_the_same_content_and_mostly_bytes(name: str, tmp_path: Path) -> None:
     path = tmp_path / "made.bag"
     path.write_bytes(SYNTHETIC[name]())
     assert _compare(path, tmp_path) == (name in IDENTICAL_MADE)

@@ -23,7 +23,7 @@ ROWS = {
     for line in (FOLDER / "MANIFEST.md").read_text().splitlines()
     if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) > 10 and cells[0].endswith(".bag")
 }
-#: Of these the list counts what lies in complete chunks only; here is all that is there.
+#: Numbers of all messages of bags for which the list counts only those in complete chunks.
 MORE = {
     "v20_dmg_unterminated_chunk.bag": 1402,
     "v20_dmg_cut_mid_chunk.bag": 1402,
@@ -72,7 +72,7 @@ def test_messages_are_those_of_the_plain_reader(path: Path) -> None:
     assert fast_rows(logreel.open(path)) == plain_rows(bag_oracle.read(path.read_bytes()))
 
 
-def test_problems(path: Path) -> None:
+def test_only_damaged_samples_have_problems(path: Path) -> None:
     log = logreel.open(path)
     fast_rows(log)
     assert sorted(p.code for p in log.problems) == PROBLEMS.get(path.name, [])

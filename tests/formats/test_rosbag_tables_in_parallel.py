@@ -38,7 +38,7 @@ def test_parallel_tables_report_a_damaged_chunk_once(monkeypatch: pytest.MonkeyP
     assert {topic: t.num_rows for topic, t in tables.items()} == {
         ch.topic: len(ch) for ch in log.values() if len(ch)
     }
-    # What lay in the chunk is rows of nulls, so that rows lie beside times.
+    # Messages of the chunk are rows of nulls, so that rows and times correspond.
     assert 0 < sum(t.column(1).null_count for t in tables.values()) < sum(t.num_rows for t in tables.values())
     assert [p.code for p in log.problems].count("chunk") == 1
     again = logreel.open(bytes(data))

@@ -36,7 +36,7 @@ def test_messages_are_those_of_the_plain_reader(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_problems(name: str) -> None:
+def test_only_invalid_variants_have_problems(name: str) -> None:
     log = logreel.open(ALL[name]())
     fast_rows(log)
     assert sorted(p.code for p in log.problems) == CODES.get(name, [])
@@ -89,7 +89,7 @@ def test_connections_of_one_definition_are_one_channel() -> None:
 
 
 @pytest.mark.parametrize("version", ["0", "1.0", "1.1", "1.2", "2.0"])
-def test_tiny_bags(version: str) -> None:
+def test_tiny_bags_of_every_version_are_valid(version: str) -> None:
     data = tiny(version)
     log = logreel.open(data)
     assert len(data) < 2500
@@ -100,7 +100,7 @@ def test_tiny_bags(version: str) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "bz2", "lz4"])
-def test_the_drive(compression: str) -> None:
+def test_sample_drive_is_valid(compression: str) -> None:
     data = drive(4.0, compression)
     log = logreel.open(data)
     assert fast_rows(log) == plain_rows(bag_oracle.read(data))

@@ -32,7 +32,7 @@ S = 1_000_000
 #: Larger logs would take too long to be written so often.
 LARGEST = 1_500_000
 _LINE = re.compile(r"^line (\d+)(?=:)")
-#: Messages of a real log that are recorded anew as lines of JSON.
+#: Messages of a real log that are recorded again as lines of JSON.
 LINES = 2000
 
 

@@ -68,7 +68,7 @@ def info(log: Log) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_messages(name: str, shared: Path) -> None:
+def test_text_equals_ulog_messages(name: str, shared: Path) -> None:
     folder = shared / "data" / "ulog"
     due = (folder / "expected" / f"{name}_messages.txt").read_text().splitlines()
     log = logreel.open(folder / f"{name}.ulg")
@@ -79,7 +79,7 @@ def test_messages(name: str, shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sample", "sample_appended_multiple"])
-def test_info(name: str, shared: Path) -> None:
+def test_information_equals_ulog_info(name: str, shared: Path) -> None:
     folder = shared / "data" / "ulog"
     due = (folder / "expected" / f"{name}_info.txt").read_text().splitlines()
     due = [line for line in due if not line.startswith(("Info Multiple", " hardfault_plain", "SW Version"))]

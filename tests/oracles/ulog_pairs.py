@@ -76,7 +76,7 @@ def _written(path: Path) -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             write(path, Path(folder))
             copy = load(Path(folder) / "a.ulg")
-            # In a copy a record may tell UTC, so it is compared as read.
+            # In a copy, a record may state the UTC offset, so it is compared as read.
             ours: Values = {"utc_offset": logreel.open(Path(folder) / "a.ulg").utc_offset}
         theirs: Values = {"utc_offset": logreel.open(path).utc_offset}
         for n, content in enumerate((_data, _information, _parts, _parameters, _defaults, _text, _dropouts)):
@@ -159,7 +159,7 @@ def _our_information(log: Log, peer: Any) -> Values:
     metadata = {name: log.metadata[name] for name in types if not _is_in_parts(log.metadata[name])}
     for name, theirs in peer.msg_info_dict.items():
         if name in metadata and isinstance(theirs, bytes) and not isinstance(metadata[name], bytes):
-            # pyulog leaves arrays as they lie in the file.
+            # pyulog returns arrays as bytes.
             kind = types[name].partition("[")[0]
             metadata[name] = (
                 np.array(metadata[name], _NUMPY[kind]).tobytes() if kind in _NUMPY else metadata[name]

@@ -107,7 +107,7 @@ def test_the_package_of_a_nameless_type_is_guessed():
         parse(text_of("A a\n", q__A="int8 x\n", r__A="int8 x\n"), "*", EMPTY)
 
 
-def test_both_hashes():
+def test_both_checksums_match_the_definition():
     text = text_of("B[3] b # c\nint8[3]  n\nstring S = a # b\n", p__B="time t\n")
     inner = md5("time t")
     found = parse(text, "p/T", EMPTY)
@@ -135,7 +135,7 @@ def node(type: str) -> nodes.Node:
     return field.node
 
 
-def test_nodes():
+def test_types_become_layout_nodes():
     assert node("char") == nodes.Scalar("uint8")
     assert node("byte") == nodes.Scalar("int8")
     assert node("bool") == nodes.Scalar("bool")

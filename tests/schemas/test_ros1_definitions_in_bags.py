@@ -28,7 +28,7 @@ def test_every_definition_has_the_hash_that_the_bag_says(path: Path):
         definition = parse(one.text, one.type)
         assert definition.md5 == one.md5
         assert definition.matches(one.md5)
-        # What the text does not need to tell is known already.
+        # Types that the text omits are known.
         known = standard().find(one.type, one.md5)
         assert one.type.startswith("pr2_") or known.md5 == one.md5
         node = layout(definition)

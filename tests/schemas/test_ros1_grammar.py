@@ -36,7 +36,7 @@ def constant(text: str) -> Constant:
         ("Own_2 _x9", FieldLine("Own_2", "_x9")),
     ],
 )
-def test_field_lines(line, field):
+def test_field_lines_are_parsed(line, field):
     assert fields(line) == [field]
     assert fields(f"# int8 no\n\n \t\n{line}\n#") == [field]
 
@@ -65,7 +65,7 @@ def test_field_lines(line, field):
         ("int32 A=", ("int32", "A", "", None)),
     ],
 )
-def test_constant_lines(line, expected):
+def test_constant_lines_are_parsed(line, expected):
     assert constant(line) == Constant(*expected)
     assert fields(line) == []
 
@@ -108,7 +108,7 @@ def test_invalid_lines_are_refused(line):
         parse_message(f"int8 fine\n{line}\n", "p/T")
 
 
-def test_names_must_differ():
+def test_repeated_names_are_refused():
     with pytest.raises(DefinitionError, match="two fields named x"):
         parse_message("int8 x\nint16 x\n", "p/T")
     assert fields("int8 x=3\nint16 x\n") == [FieldLine("int16", "x")]

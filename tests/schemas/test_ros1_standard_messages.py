@@ -141,7 +141,7 @@ def test_every_message_has_a_layout_and_a_text(name):
 
 
 @pytest.mark.parametrize(("name", "md5"), [*KNOWN.items(), *EARLIER.items()])
-def test_well_known_hashes(name, md5):
+def test_checksums_equal_published_ones(name, md5):
     assert standard().find(name, md5).md5 == md5
 
 

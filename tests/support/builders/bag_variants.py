@@ -86,7 +86,7 @@ def _without_inner_topic() -> bytes:
     plain = out.bytes()
     field = struct.pack("<I", 14) + b"topic=/chatter"
     assert plain.count(field) == 4
-    # Only the inner ones are renamed to a field that nobody knows, so all lengths stay.
+    # Only the inner fields get an unknown name of the same length.
     inner = field + struct.pack("<I", 20) + b"type="
     return plain.replace(inner, inner.replace(b"topic=", b"topix="))
 

@@ -24,12 +24,12 @@ UNIX_US = 10**15
 LATEST_US = 4 * 10**15
 #: Topics whose times go back by more than this right after damage belong to another log (real jitter is below 2 s).
 BACKWARDS_US = 2_000_000
-#: Information, int64_t, that logreel writes into parts of a log, whose other content may tell UTC no more: ns to add.
+#: Information, int64_t, that logreel writes into parts of a log, whose other content may no longer give UTC: ns to add.
 UTC_OFFSET = "logreel_utc_offset_ns"
 
 
 class TimeMark(NamedTuple):
-    """A record that tells short clocks about the time.
+    """A record from which the full time of short timestamps follows.
 
     offset  its file position
     ns      a time, or the ns by which time has moved on

@@ -1,4 +1,4 @@
-"""Segments: the logs in a file that holds several, each as a log of its own."""
+"""Segments: the logs in a file that holds several, each as a separate log."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def is_type(text: str) -> bool:
     return len(text) <= MAX_NAME and _TYPE.fullmatch(text) is not None
 
 
-def plain(name: str) -> str:
+def short_name(name: str) -> str:
     """Return ``pkg/Type`` for ``pkg/Type`` and ``pkg/msg/Type``."""
     package, slash, rest = name.partition("/")
     return package + slash + rest.removeprefix("msg/")
@@ -67,7 +67,7 @@ def spellings(name: str) -> tuple[str, ...]:
 
     Package rostools was renamed to roslib before the first release.
     """
-    name = plain(name)
+    name = short_name(name)
     moved = "roslib/" + name.removeprefix("rostools/") if name.startswith("rostools/") else name
     group = (moved, *_SAME.get(moved, ()))
     before = ("rostools/" + n.removeprefix("roslib/") for n in group if n.startswith("roslib/"))

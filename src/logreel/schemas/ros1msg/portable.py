@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from logreel.errors import DefinitionError
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import Message
-from logreel.schemas.ros1msg.names import BUILTIN, plain, spellings
+from logreel.schemas.ros1msg.names import BUILTIN, short_name, spellings
 from logreel.schemas.ros1msg.resolve import parse
 from logreel.schemas.ros1msg.sections import Section, join_text
 
@@ -73,4 +73,4 @@ def _usual(written: str, package: str) -> str:
     if written == "Header":
         return _HEADER
     # Not every parser accepts ``pkg/msg/Type``.
-    return written if "/" in written and plain(written) == written else f"{package}/{written}"
+    return written if "/" in written and short_name(written) == written else f"{package}/{written}"

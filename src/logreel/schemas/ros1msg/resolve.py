@@ -5,7 +5,7 @@ from __future__ import annotations
 from logreel.errors import DefinitionError
 from logreel.schemas.ros1msg.definition import Definition, link
 from logreel.schemas.ros1msg.grammar import MAX_TEXT
-from logreel.schemas.ros1msg.names import MAX_NAME, plain
+from logreel.schemas.ros1msg.names import MAX_NAME, short_name
 from logreel.schemas.ros1msg.registry import Bundle, Registry, standard
 from logreel.schemas.ros1msg.sections import split_text
 
@@ -25,7 +25,7 @@ def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
     if len(name) > MAX_NAME:
         raise DefinitionError(f"{name[:80]}…: a type name of {len(name)} characters")
     find = (standard() if registry is None else registry).message
-    return link(plain(name), Bundle(split_text(text, name)), find, closed=True)
+    return link(short_name(name), Bundle(split_text(text, name)), find, closed=True)
 
 
 def define(name: str, text: str = "", md5: str = "*", registry: Registry | None = None) -> Definition:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from logreel.schemas.ros1msg.names import MAX_NAME, plain
+from logreel.schemas.ros1msg.names import MAX_NAME, short_name
 
 #: Line between two definitions.
 RULE = "=" * 80
@@ -25,11 +25,11 @@ def split_text(text: str, name: str) -> list[Section]:
     """Return the definitions in *text*, that of *name* first, each verbatim."""
     found = []
     pos = 0
-    name = plain(name)
+    name = short_name(name)
     for head in _HEAD.finditer(text):
         # The line feed before a separator belongs to it.
         found.append(Section(name, text[pos : max(pos, head.start() - 1)]))
-        name, pos = plain(head[1].strip())[:MAX_NAME], head.end()
+        name, pos = short_name(head[1].strip())[:MAX_NAME], head.end()
     found.append(Section(name, text[pos:]))
     return found
 

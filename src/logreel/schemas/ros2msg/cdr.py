@@ -30,7 +30,7 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
-from logreel.schemas.ros1msg.names import plain
+from logreel.schemas.ros1msg.names import short_name
 from logreel.schemas.ros2msg.grammar import NUMBERS, FieldLine, Message, parse
 
 #: Plain CDR, little-endian; the next two bytes are options.
@@ -67,11 +67,11 @@ def layout(name: str, text: str) -> Layout:
     """
     messages = parse(text, name)
     try:
-        body, _ = _Maker(messages).struct(plain(name), START, 1)
+        body, _ = _Maker(messages).struct(short_name(name), START, 1)
     except DefinitionError as error:
         raise DefinitionError(f"{name[:80]}: {error.text}") from None
     head = (Field("", Expect(LITTLE)), Field("", Padding(2)))
-    return Layout(Struct((*head, *body.fields)), plain(name))
+    return Layout(Struct((*head, *body.fields)), short_name(name))
 
 
 class _Maker:

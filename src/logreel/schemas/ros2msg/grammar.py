@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_LEAVES
-from logreel.schemas.ros1msg.names import plain
+from logreel.schemas.ros1msg.names import short_name
 from logreel.schemas.ros1msg.sections import split_text
 
 #: Most characters of a concatenated definition.
@@ -81,7 +81,7 @@ def _message(text: str, name: str) -> Message:
             continue
         kind = found["type"]
         if kind not in NUMBERS and kind not in ("string", "wstring"):
-            kind = plain(kind if "/" in kind else f"{package}/{kind}")
+            kind = short_name(kind if "/" in kind else f"{package}/{kind}")
         fixed = bool(found["array"] and found["count"] and not found["most"])
         fields.append(
             FieldLine(kind, found["name"], bool(found["array"]), int(found["count"]) if fixed else None)

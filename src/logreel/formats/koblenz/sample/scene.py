@@ -40,8 +40,8 @@ class Scene:
             ground = np.where(z < 0, self.ground / z, np.inf)
             flat = x**2 + y**2
             along = (x * self.cylinder[0] + y * self.cylinder[1]) / flat
-            beside = self.cylinder[0] ** 2 + self.cylinder[1] ** 2 - self.radius**2
-            root = np.sqrt(along**2 - beside / flat)
+            tangent_squared = self.cylinder[0] ** 2 + self.cylinder[1] ** 2 - self.radius**2
+            root = np.sqrt(along**2 - tangent_squared / flat)
             cylinder = np.where(along - root > 0, along - root, np.inf)
         return np.fmin(np.fmin(wall, ground), cylinder)
 

@@ -88,10 +88,12 @@ class Builder:
         return self._define(3, struct.pack("<H", number) + string(name) + string(encoding) + string(data))
 
     def channel(
-        self, number: int, schema: int, topic: str, encoding: str, told: Mapping[str, str] | None = None
+        self, number: int, schema: int, topic: str, encoding: str, metadata: Mapping[str, str] | None = None
     ) -> Builder:
         """Add a channel."""
-        content = struct.pack("<HH", number, schema) + string(topic) + string(encoding) + pairs(told or {})
+        content = (
+            struct.pack("<HH", number, schema) + string(topic) + string(encoding) + pairs(metadata or {})
+        )
         return self._define(4, content)
 
     def _define(self, kind: int, content: Buffer) -> Builder:
@@ -149,11 +151,11 @@ class Builder:
         self._repeated.setdefault(10, []).append(record(10, info + string(name) + string(media_type)))
         return self
 
-    def metadata(self, name: str, told: Mapping[str, str]) -> Builder:
+    def metadata(self, name: str, metadata: Mapping[str, str]) -> Builder:
         """Add a metadata record."""
         self.flush()
         start = len(self._out)
-        self._out += record(12, string(name) + pairs(told))
+        self._out += record(12, string(name) + pairs(metadata))
         info = struct.pack("<QQ", start, len(self._out) - start) + string(name)
         self._repeated.setdefault(13, []).append(record(13, info))
         return self

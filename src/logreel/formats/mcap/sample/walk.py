@@ -100,14 +100,14 @@ def _fix(k: int, at: float) -> bytes:
 
 def _status(k: int, at: float) -> bytes:
     x, y = _place(at)
-    told = {
+    status = {
         "mode": "walk" if k % 20 else "stand",
         "battery": round(0.98 - at / 5000, 5),
         "steps": k * 2,
         "motors": [round(1.5 + 0.2 * math.sin(at + leg), 4) for leg in range(4)],
         "pose": {"x": round(x, 4), "y": round(y, 4)},
     }
-    return json.dumps(told).encode()
+    return json.dumps(status).encode()
 
 
 def _motor(k: int, at: float) -> bytes:

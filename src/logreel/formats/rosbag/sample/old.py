@@ -128,7 +128,7 @@ class Builder12:
     def __init__(self, indexed: bool = True, finished: bool = True) -> None:
         self._indexed, self._finished = indexed, finished
         self._out = bytearray(b"#ROSRECORD V1.2\n")
-        #: Index entries by topic name: stamp and place, in the order written; change them to make the index lie.
+        #: Index entries by topic name: stamp and offset, in the order written; change them for an invalid index.
         self.entries: dict[str, list[tuple[int, int]]] = {}
         self._types: dict[str, str] = {}
         self._open: dict[str, int] = {}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 GRAVITY = 9.80665
-#: The invented take-off place: degrees, metres above the sea, which lies GEOID_M above the ellipsoid.
+#: The invented take-off place: degrees, metres above sea level, which is GEOID_M above the ellipsoid.
 HOME_LAT, HOME_LON, HOME_ALT_M, GEOID_M = 47.9031862, 11.2874413, 604.3, 46.9
 METRES_PER_DEGREE = 111_194.93
 
