@@ -38,7 +38,7 @@ def test_every_cut_keeps_all_whole_packets_and_invents_none(release: str) -> Non
         assert cut in {end for _, _, end in whole} or cut < whole[0][2] or found.problems, cut
 
 
-def judged(base: bytes, seed: int) -> None:
+def check_damaged(base: bytes, seed: int) -> None:
     """Read a damaged recording completely, and compare it with the plain reader."""
     data = mutate(base, seed)
     log = read_all(data, seed)
@@ -57,7 +57,7 @@ def judged(base: bytes, seed: int) -> None:
 def test_damaged_recordings_account_for_every_byte(lane: int) -> None:
     bases = [eventful("0.9.16", frames=6).bytes(), eventful("0.10.0", frames=3).bytes()]
     for seed in range(lane, CASES, 4):
-        judged(bases[seed // 4 % 2], seed)
+        check_damaged(bases[seed // 4 % 2], seed)
 
 
 def sound() -> Builder:

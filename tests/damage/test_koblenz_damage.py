@@ -93,7 +93,7 @@ def lost(log: logreel.Log) -> list[Range]:
     return [(p.offset, p.offset + p.size) for p in log.problems if p.lost and p.size]
 
 
-def agrees(data: bytes, case: object = "") -> logreel.Log:
+def open_and_compare(data: bytes, case: object = "") -> logreel.Log:
     """Return the log after comparing it with the plain reader, and checking that every byte is accounted for."""
     log, want = logreel.open(data), oracle.walk(data)
     assert log.metadata["size_reading"] == want.reading, case
@@ -112,7 +112,7 @@ def test_every_cut_keeps_all_whole_messages_and_invents_none() -> None:
     rows = [(row.at, row.end) for row in oracle.walk(data).rows]
     assert len(rows) == 27
     for cut in range(12 + 8 * 2, len(data)):
-        log = agrees(data[:cut], cut)
+        log = open_and_compare(data[:cut], cut)
         assert places(log) == [row for row in rows if row[1] <= cut], cut
         assert log.metadata["size_reading"] == "A"
         assert (sum(b - a for a, b in lost(log)) == 0) == (cut in {28, *(end for _, end in rows)}), cut
@@ -124,7 +124,7 @@ def test_every_cut_with_other_size_readings(counted: int) -> None:
     ends = [row.end for row in oracle.walk(data).rows]
     assert len(ends) == 27
     for cut in range(ends[2], len(data), 7):
-        assert len(places(agrees(data[:cut], cut))) == sum(end <= cut for end in ends)
+        assert len(places(open_and_compare(data[:cut], cut))) == sum(end <= cut for end in ends)
 
 
 def test_every_cut_inside_header_and_index() -> None:
@@ -138,7 +138,7 @@ def test_every_cut_inside_header_and_index() -> None:
             assert not len(log.index)
 
 
-def judged(base: bytes, seed: int) -> None:
+def check_damaged(base: bytes, seed: int) -> None:
     """Read a damaged log completely, and compare it with the plain reader."""
     data = mutate(base, seed)
     log = read_all(data, seed)
@@ -153,13 +153,13 @@ def judged(base: bytes, seed: int) -> None:
                         assert isinstance(one.time, int), seed
             if hasattr(lens, "fixes"):
                 assert len(lens.fixes(ch)) == len(ch), seed
-    agrees(data, seed)
+    open_and_compare(data, seed)
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_mutations_agree_with_the_plain_reader(base: str) -> None:
     for seed in range(CASES // len(BASES)):
-        judged(BASES[base], seed)
+        check_damaged(BASES[base], seed)
 
 
 def test_mutations_of_a_sample() -> None:
@@ -168,4 +168,4 @@ def test_mutations_of_a_sample() -> None:
         pytest.skip("no samples of Koblenz logs beside the repository (LOGREEL_SHARED)")
     base = path.read_bytes()
     for seed in range(CASES // 20):
-        judged(base, seed)
+        check_damaged(base, seed)

@@ -37,7 +37,7 @@ def rows(log: logreel.Log) -> Rows:
     return Counter((m.channel.topic, m.time, bytes(m.data)) for m in log.messages())
 
 
-def survives(data: bytes, folder: Path, what: object) -> None:
+def check_recovery(data: bytes, folder: Path, what: object) -> None:
     """Check that recover and other commands write all messages of a damaged file; recovery gives a valid file."""
     try:
         log = logreel.open(data)
@@ -57,13 +57,13 @@ def survives(data: bytes, folder: Path, what: object) -> None:
 def test_recover_writes_what_every_truncated_file_delivers(base: str, tmp_path: Path) -> None:
     data = BASES[base]
     for cut in range(8, len(data), max(1, 1000 // CASES)):
-        survives(data[:cut], tmp_path, cut)
+        check_recovery(data[:cut], tmp_path, cut)
 
 
 @pytest.mark.parametrize("base", BASES)
 def test_recover_writes_what_every_mutant_delivers(base: str, tmp_path: Path) -> None:
     for seed in range(CASES):
-        survives(mutate(BASES[base], seed), tmp_path, seed)
+        check_recovery(mutate(BASES[base], seed), tmp_path, seed)
 
 
 @pytest.mark.parametrize("base", BASES)

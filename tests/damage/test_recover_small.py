@@ -70,7 +70,7 @@ def delivered(log: logreel.Log) -> Counter[tuple[object, ...]]:
     return found
 
 
-def judged(data: bytes, suffix: str, out: Path, case: object) -> None:
+def check_damaged(data: bytes, suffix: str, out: Path, case: object) -> None:
     try:
         log = logreel.open(data, format=logreel.open(SMALL[suffix]()).format)
     except logreel.LogError:
@@ -91,17 +91,17 @@ def judged(data: bytes, suffix: str, out: Path, case: object) -> None:
 def test_recover_keeps_all_messages_of_every_cut(suffix: str, tmp_path: Path) -> None:
     data = SMALL[suffix]()
     for cut in range(4, len(data), 1 if CASES > 240 else 3):
-        judged(data[:cut], suffix, tmp_path / f"a{suffix}", cut)
+        check_damaged(data[:cut], suffix, tmp_path / f"a{suffix}", cut)
 
 
 @pytest.mark.parametrize("suffix", SMALL)
 def test_recover_keeps_all_messages_of_mutants(suffix: str, tmp_path: Path) -> None:
     data = SMALL[suffix]()
     for seed in range(CASES):
-        judged(mutate(data, seed), suffix, tmp_path / f"a{suffix}", seed)
+        check_damaged(mutate(data, seed), suffix, tmp_path / f"a{suffix}", seed)
 
 
 def test_recover_keeps_all_messages_of_patrol(tmp_path: Path) -> None:
     data = patrol()
     for seed in range(CASES // 8):
-        judged(mutate(data, seed), ".bddf", tmp_path / "a.bddf", seed)
+        check_damaged(mutate(data, seed), ".bddf", tmp_path / "a.bddf", seed)

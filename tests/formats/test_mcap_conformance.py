@@ -146,7 +146,7 @@ def variants() -> Iterator[tuple[str, frozenset[str]]]:
 VARIANTS = list(variants())
 
 
-def judge(name: str, flags: frozenset[str]) -> None:
+def check_variant(name: str, flags: frozenset[str]) -> None:
     """Compare the content read with the description of the sample, and with the mcap library."""
     data = bytes(Maker(name, flags).out)
     log = logreel.open(data)
@@ -187,6 +187,6 @@ def test_every_variant_has_the_right_content(name: str) -> None:
     )
     for flags in mine:
         try:
-            judge(name, flags)
+            check_variant(name, flags)
         except AssertionError as error:
             raise AssertionError(f"{name}-{'-'.join(f for f in FLAGS if f in flags)}: {error}") from error

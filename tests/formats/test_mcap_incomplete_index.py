@@ -150,7 +150,7 @@ INDEXES = {
 STATISTICS = ("true", "as the index", "none", "zero")
 
 
-def lying(index: str, statistics: str, compression: str = "zstd", **other: object) -> bytes:
+def with_wrong_index(index: str, statistics: str, compression: str = "zstd", **other: object) -> bytes:
     tell = INDEXES[index]
     rows = [tell({c: [(0, 0)] * n for c, n in half}) or {} for half in (((1, 3), (2, 2)), ((1, 2), (2, 3)))]
     named = Counter({c: sum(len(half.get(c, [])) for half in rows) for c in (1, 2)})
@@ -182,7 +182,7 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def test_recover_writes_messages_that_no_index_names(
     index: str, statistics: str, compression: str, size: str, tmp_path: Path
 ) -> None:
-    data = lying(index, statistics, compression)
+    data = with_wrong_index(index, statistics, compression)
     logreel.recover(data, tmp_path / "x.mcap")
     log = logreel.open(tmp_path / "x.mcap")
     assert rows(log) == DUE
@@ -196,7 +196,7 @@ def test_recover_writes_messages_that_no_index_names(
 def test_messages_missing_in_the_index_are_read_or_reported_as_lost(
     index: str, statistics: str, size: str
 ) -> None:
-    log = logreel.open(lying(index, statistics))
+    log = logreel.open(with_wrong_index(index, statistics))
     got = rows(log)
     lost = [p for p in log.problems if p.lost]
     assert got == DUE or lost
@@ -210,7 +210,7 @@ def test_messages_missing_in_the_index_are_read_or_reported_as_lost(
 
 @pytest.mark.parametrize("index", INDEXES)
 def test_check_finds_messages_that_no_index_names(index: str, size: str) -> None:
-    found = logreel.check(lying(index, "as the index")).findings
+    found = logreel.check(with_wrong_index(index, "as the index")).findings
     assert any(f.at_least("warn") for f in found)
     sound = logreel.check(SyntheticMessages().bytes()).findings
     assert not [f for f in sound if f.at_least("warn")]
@@ -221,7 +221,7 @@ def test_every_command_has_the_messages_of_a_file_with_an_empty_index(
     index: str, tmp_path: Path, run: Run
 ) -> None:
     path = tmp_path / "x.mcap"
-    path.write_bytes(lying(index, "as the index"))
+    path.write_bytes(with_wrong_index(index, "as the index"))
     summary = logreel.info(path)
     assert summary.messages == 10
     assert {p.code for p in summary.problems} == {"index", "statistics"}
@@ -240,7 +240,7 @@ def test_omissions_of_a_large_file_are_reported_and_recovered(
 ) -> None:
     monkeypatch.setattr(index_check, "SMALL", 0)
     path = tmp_path / "x.mcap"
-    path.write_bytes(lying("a part", "as the index"))
+    path.write_bytes(with_wrong_index("a part", "as the index"))
     done = run("cat", str(path), "--format", "ndjson")
     assert (done.code, len(done.out.splitlines())) == (3, 4)
     done = run("recover", str(path), "-o", str(tmp_path / "sound.mcap"))
@@ -252,7 +252,7 @@ def test_omissions_of_a_large_file_are_reported_and_recovered(
 
 
 def test_opening_names_the_index_that_leaves_something_out() -> None:
-    (problem,) = logreel.open(lying("empty", "true")).problems
+    (problem,) = logreel.open(with_wrong_index("empty", "true")).problems
     assert (problem.code, problem.lost) == ("index", False)
     assert "name 0 messages where 10 are" in problem.text
 
