@@ -354,6 +354,8 @@ def _expect(
     hi: cython.longlong
     g: fieldp
     for j in range(channels.shape[0]):
+        if split[j] == split[j + 1]:
+            continue
         g = f + split[j]
         lo = g.offset
         hi = lo
