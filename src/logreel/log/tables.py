@@ -62,6 +62,9 @@ TIME = "time"
 #: Arrays of more structs than this are not flattened.
 MAX_STRUCTS = 64
 
+#: Empty tables of at most so many nodes come from their schema, for which Arrow reserves memory for each of them.
+EMPTY_NODES = 1000
+
 #: A batch holds at most this many times the messages of the previous one.
 GROWTH = 64
 
@@ -265,8 +268,8 @@ class TableReader:
     def read(self, rows: Rows) -> pa.Table:
         """Return the messages with these row numbers of the channel."""
         ch = self.ch
-        if not _length(rows, len(ch)):
-            return self._schema.empty_table()
+        if not _length(rows, len(ch)) and ch.layout.measure.nodes <= EMPTY_NODES:
+            return self._table(np.zeros(0, np.int64), self._schema.empty_table().columns[1:])
         if not ch.is_uniform:
             return self._read_variable(rows)
         index = ch.log.index
