@@ -6,7 +6,6 @@ of the page faults of separate columns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from logreel.index.block_table import Blocks
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.ranges import PayloadRange, payload_ranges
 from logreel.index.rules import FieldAt
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, aligned
 from logreel.io.parallel import run, shares
 from logreel.kernels import block_table
 from logreel.layout.paths import Leaf
@@ -60,8 +59,7 @@ def _allocate(
         for want, n in zip(wants, counts, strict=True)
         for w in ([8] if want.time else []) + [len(leaf.runs) * leaf.width for leaf in want.leaves]
     )
-    arena = np.empty(size + 64, np.uint8)
-    arena = arena[-arena.ctypes.data % 64 :][:size]
+    arena = aligned(size)
     at, out, fields = 0, list[Gathered](), list[list[FieldRow]]()
     for want, n in zip(wants, counts, strict=True):
         rows: list[FieldRow] = []
@@ -133,9 +131,8 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
                 warm,
             )
 
-    useful = max(1, sum(counts) // MESSAGES_PER_THREAD)
-    threads = useful if threads is None and useful < (os.cpu_count() or 1) else threads
-    run(part, shares(len(blocks.base), BLOCKS_PER_THREAD, threads))
+    enough = -(-len(blocks.base) * MESSAGES_PER_THREAD // sum(counts))
+    run(part, shares(len(blocks.base), max(BLOCKS_PER_THREAD, enough), threads))
     return out
 
 

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.io.parallel import repeated
 from logreel.layout.arrow_from_buffers import Buffers, build_fields, list_array
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Sequence
 from logreel.layout.projection import Projection
 from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
-
-I64 = NDArray[np.int64]
 
 TOO_SHORT = "the message ends too early for its definition"
 CROWDED = "the message claims more items without bytes than it has bytes, and 65536 more"

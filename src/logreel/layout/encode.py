@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.io.arrays import I64
 from logreel.layout.decode import CODES
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
@@ -33,7 +34,6 @@ from logreel.layout.program import Column, compile_layout
 if TYPE_CHECKING:
     import pyarrow as pa
 
-I64 = NDArray[np.int64]
 #: Offsets of columns that only count hidden items.
 _NOTHING = np.zeros(1, np.int32)
 _WHY = {-1: "an array is longer than its count can say", -2: "it would be larger than 2 GiB"}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64, aligned
 from logreel.kernels.layout import ALIGN, BLOB, EXPECT, FIXED, LIST, REPEAT, REST, SKIP, STRINGS
 from logreel.layout.nodes import (
     HIDDEN,
@@ -32,8 +33,6 @@ from logreel.layout.nodes import (
     measure,
 )
 from logreel.layout.paths import Leaf, Place, leaves_of
-
-I64 = NDArray[np.int64]
 
 NO_COLUMN = -1
 
@@ -91,8 +90,7 @@ class Program:
         counted = np.array([column.counted for column in self.columns], bool)
         sizes = np.stack([np.where(counted, 4 * (entries[-1] + 1), 0), items[-1] * width], axis=1)
         ends = np.cumsum((sizes + 63) // 64 * 64).reshape(-1, 2)
-        arena = np.empty(int(ends.max(initial=0)) + 64, np.uint8)
-        arena = arena[-arena.ctypes.data % 64 :]
+        arena = aligned(int(ends.max(initial=0)))
         starts = ends - (sizes + 63) // 64 * 64
         buffers: list[NDArray[Any]] = []
         for i, (at, size) in enumerate(zip(starts.tolist(), sizes.tolist(), strict=True)):

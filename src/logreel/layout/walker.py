@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.io.parallel import run, shares
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Field, Rest, Struct
 from logreel.layout.program import Program, compile_layout
-
-I64 = NDArray[np.int64]
 
 #: Least number of messages for a thread.
 SHARE = 1 << 14

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.write.payloads import joined
 
+#: Takes bytes of the new file.
+Write = Callable[[memoryview], object]
 #: Mean length below which ranges are joined before they are written, else they are written one by one.
 SHORT = 4096
 #: Bytes written at once.
 STEP = 4 << 20
 
 
-def runs(start: I64, end: I64) -> tuple[I64, I64]:
+def joined_ranges(start: I64, end: I64) -> tuple[I64, I64]:
     """Return ranges in ascending order, adjacent ones joined; int64[n] starts and ends."""
     if not len(start):
         return start, end
@@ -25,15 +28,15 @@ def runs(start: I64, end: I64) -> tuple[I64, I64]:
     return start[np.concatenate([[0], cut + 1])], end[np.concatenate([cut, [len(end) - 1]])]
 
 
-def put(out: Appender, data: Buffer, start: I64, end: I64) -> None:
-    """Append the ranges data[start[i]:end[i]], one after another."""
+def write_ranges(write: Write, data: Buffer, start: I64, end: I64) -> None:
+    """Pass the ranges data[start[i]:end[i]] to *write*, one after another."""
     if int((end - start).sum()) < SHORT * len(start):
-        _put(out, joined(data, start, end - start))
+        _in_steps(write, joined(data, start, end - start))
         return
     for a, b in zip(start.tolist(), end.tolist(), strict=True):
-        _put(out, data[a:b])
+        _in_steps(write, data[a:b])
 
 
-def _put(out: Appender, piece: Buffer) -> None:
+def _in_steps(write: Write, piece: Buffer) -> None:
     for at in range(0, len(piece), STEP):
-        out.put(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]
+        write(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor
@@ -21,14 +20,9 @@ from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import bddf
+from logreel.write.copy_ranges import Write, joined_ranges, write_ranges
 from logreel.write.log_copier import Excerpt
-from logreel.write.payloads import joined
 
-Put = Callable[[NDArray[np.uint8]], None]
-#: Intervals with a smaller mean size are gathered into one buffer, others are written one by one.
-SHORT = 4096
-#: Bytes written in one call.
-STEP = 4 << 20
 #: Problems with bytes that are not blocks, and problems that make it impossible to copy blocks in file order.
 _DAMAGE, _NOT_SEQUENTIAL = ("truncated", "zeros", "garbage"), ("undeclared", "segment", "header")
 
@@ -104,14 +98,14 @@ def _intervals(found: list[tuple[int, int]]) -> I64:
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-def copy(excerpt: Excerpt, plan: Plan, put: Put) -> None:
-    """Pass the bytes from the file descriptor up to the index to *put*."""
+def copy(excerpt: Excerpt, plan: Plan, write: Write) -> None:
+    """Pass the bytes from the file descriptor up to the index to *write*."""
     whole = all(
         isinstance(rows, slice) and rows.stop - rows.start == excerpt.log.index.count(number)
         for number, rows in excerpt.rows.items()
     )
     for start, end in _all_intervals(plan) if whole else _wanted_intervals(excerpt, plan):
-        _write(plan.source, start, end, put)
+        write_ranges(write, plan.source.data, start, end)
 
 
 def _all_intervals(plan: Plan) -> Iterator[tuple[I64, I64]]:
@@ -134,31 +128,10 @@ def _wanted_intervals(excerpt: Excerpt, plan: Plan) -> Iterator[tuple[I64, I64]]
         payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
         bddf.payload_ranges(plan.source.data, start, payload, size)
         due = int(kept[:, 0].searchsorted(start[-1])) if len(start) else 0
-        yield _join_adjacent(np.append(start, kept[:due, 0]), np.append(payload + size, kept[:due, 1]))
+        yield joined_ranges(np.append(start, kept[:due, 0]), np.append(payload + size, kept[:due, 1]))
         kept = kept[due:]
-    yield _join_adjacent(kept[:, 0], kept[:, 1])
+    yield joined_ranges(kept[:, 0], kept[:, 1])
 
 
 def _no_times(index: MessageIndex, number: int) -> I64:
     return np.zeros(index.count(number), np.int64)
-
-
-def _join_adjacent(start: I64, end: I64) -> tuple[I64, I64]:
-    """Return the intervals of blocks in ascending order; adjacent ones are joined."""
-    if not len(start):
-        return start, end
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    cut = np.flatnonzero(start[1:] != end[:-1])
-    return start[np.concatenate([[0], cut + 1])], end[np.concatenate([cut, [len(end) - 1]])]
-
-
-def _write(source: Source, start: I64, end: I64, put: Put) -> None:
-    if not len(start):
-        return
-    if int((end - start).sum()) < SHORT * len(start):
-        put(joined(source.data, start, end - start))
-        return
-    for a, b in zip(start.tolist(), end.tolist(), strict=True):
-        for at in range(a, b, STEP):
-            put(source.data[at : min(at + STEP, b)])

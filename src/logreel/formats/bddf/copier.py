@@ -88,5 +88,5 @@ class BddfCopier(LogCopier):
         if plan is None:
             return False
         self.writer.begin_copy(plan.file)
-        block_copier.copy(excerpt, plan, lambda piece: self.writer.write(piece.data))
+        block_copier.copy(excerpt, plan, self.writer.write)
         return True

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.io.arrays import I64
 from logreel.log.tables import DENSE, as_numpy, table
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from logreel.log.log import Log
 
 Array = NDArray[Any]
-I64 = NDArray[np.int64]
 XYZ = ("x", "y", "z")
 #: Greatest number of seconds that fits into 64-bit nanoseconds.
 MAX_SECONDS = 9e9

@@ -16,7 +16,7 @@ from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.index.order import in_file_order
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.write.copy_ranges import put, runs
+from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.log_copier import Excerpt
 
 #: Payload bytes of a FrameStart.
@@ -159,9 +159,9 @@ class PacketCopier:
             upto = int(self._ends.searchsorted(end[-1]))
             ends = self._ends[done:upto]
             done = max(done, upto)
-            self._write(*runs(np.append(start, ends), np.append(end, ends + HEAD)))
+            self._write(*joined_ranges(np.append(start, ends), np.append(end, ends + HEAD)))
         ends = self._ends[done:]
-        self._write(*runs(ends, ends + HEAD))
+        self._write(*joined_ranges(ends, ends + HEAD))
 
     def _write(self, start: I64, end: I64) -> None:
         """Write intervals of the source, with the edits at their offsets."""
@@ -172,8 +172,8 @@ class PacketCopier:
             # The part before the edit is written first.
             inside = bool(start[before] <= edit.at)
             cut = start[before] < edit.at
-            put(
-                self._out,
+            write_ranges(
+                self._out.put,
                 self._source.data,
                 start[: before + cut],
                 np.minimum(end[: before + cut], edit.at),
@@ -184,7 +184,7 @@ class PacketCopier:
                 self._out.write(edit.data)
                 start[0] += edit.size
         if len(start):
-            put(self._out, self._source.data, start, end)
+            write_ranges(self._out.put, self._source.data, start, end)
 
 
 def _packet(kind: int, count: int, parts: list[bytes]) -> bytes:

@@ -13,7 +13,7 @@ from logreel.formats.koblenz.time_index import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.order import in_file_order
 from logreel.log.log import Log
-from logreel.write.copy_ranges import put, runs
+from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.log_copier import Excerpt, LogCopier
 
 
@@ -61,5 +61,5 @@ class KoblenzCopier(LogCopier):
         for piece in in_file_order(state.index, excerpt.rows):
             start, end = piece.offset - HEAD, piece.offset + piece.size
             writer.time_index.add(piece.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
-            put(writer.out, state.source.data, *runs(start, end))
+            write_ranges(writer.out.put, state.source.data, *joined_ranges(start, end))
         return True

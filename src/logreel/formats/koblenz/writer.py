@@ -31,7 +31,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.log.schema import Schema
-from logreel.write.copy_ranges import put
+from logreel.write.copy_ranges import write_ranges
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads
 from logreel.write.record_headers import RecordHeaders
@@ -123,7 +123,7 @@ class KoblenzWriter(FormatWriter):
 
     def write_whole(self, data: Buffer) -> None:
         """Write a complete file."""
-        put(self.out, data, np.zeros(1, np.int64), np.array([len(data)]))
+        write_ranges(self.out.put, data, np.zeros(1, np.int64), np.array([len(data)]))
         self._begun = self._complete = True
 
     def commit(self) -> None:

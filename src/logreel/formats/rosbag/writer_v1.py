@@ -20,9 +20,9 @@ from logreel.formats.rosbag.records import (
 from logreel.formats.rosbag.write_channels import Declared
 from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 
-I64 = NDArray[np.int64]
 #: Most bytes of records in a batch.
 BATCH_BYTES = 1 << 20
 _MAGIC_1_1, _MAGIC_1_2 = b"#ROSRECORD V1.1\n", b"#ROSRECORD V1.2\n"

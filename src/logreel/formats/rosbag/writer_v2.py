@@ -23,9 +23,9 @@ from logreel.formats.rosbag.records import (
 from logreel.formats.rosbag.write_channels import Declared
 from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 
-I64 = NDArray[np.int64]
 MAGIC = b"#ROSBAG V2.0\n"
 CHUNK_BYTES = 768 << 10
 #: Largest chunk_bytes: the last message can double the size of a chunk, and sizes have 32 bits.

@@ -19,7 +19,7 @@ from logreel.formats.ulog.synthetic import synthetic_offsets
 from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.write.copy_ranges import put, runs
+from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.format_writer import SourceClock
 from logreel.write.log_copier import Excerpt
 
@@ -126,7 +126,9 @@ class _RecordCopier:
             if len(piece):
                 start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
                 notes = self._next_notes(int(end[-1]))
-                self._write(*runs(np.append(start, notes), np.append(end, self._state.ends_of(notes))))
+                self._write(
+                    *joined_ranges(np.append(start, notes), np.append(end, self._state.ends_of(notes)))
+                )
 
     # ------------------------------------------------------------------------------------------------- notes
 
@@ -140,7 +142,7 @@ class _RecordCopier:
     def _copy_notes(self, end: int) -> None:
         """Copy the wanted records other than messages up to *end*."""
         notes = self._next_notes(end)
-        self._write(*runs(notes, self._state.ends_of(notes)))
+        self._write(*joined_ranges(notes, self._state.ends_of(notes)))
 
     def _wanted_interval(self) -> tuple[int, int]:
         """Return the start and end of the blocks with wanted messages."""
@@ -178,7 +180,7 @@ class _RecordCopier:
         while self._appended and self._appended[0] < int(end[-1]):
             before = np.clip(self._appended.pop(0) - start, 0, end - start).sum()
             self._moved.append(self._out.tell() + int(before))
-        put(self._out, self._data, start, end)
+        write_ranges(self._out.put, self._data, start, end)
 
     def _finish(self) -> None:
         """Write the new offsets of appended parts into the flags."""

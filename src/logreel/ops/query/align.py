@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.io.arrays import I64
 from logreel.log.log import Log
 from logreel.log.tables import Shape, TableReader, as_numpy, distinct, own_paths, time_column
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions, Readable
     from logreel.log.log import Channel
 
-I64 = NDArray[np.int64]
 METHODS = ("previous", "nearest")
 #: Most rows of a table: one wrong time in a log must not make a table without end.
 MOMENTS = 10**9

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs
-from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.ops.query.intervals import merge_intervals
 
-I64 = NDArray[np.int64]
 Rows = slice | I64
 #: Function that returns an expression that holds for all rows with times between two numbers, both included.
 Known = Callable[[int, int], pc.Expression]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.columns import I64, Array, Columns
+from logreel.formats.carla.columns import Array, Columns
 from logreel.formats.carla.simulator.known_actors import KnownActors, recording_summary
 from logreel.formats.carla.simulator.printing import closing, number, opening, padded
 from logreel.formats.carla.simulator.unordered_map import UnorderedIds
+from logreel.io.arrays import I64
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:

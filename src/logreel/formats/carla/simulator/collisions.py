@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.carla.actors import type_name
-from logreel.formats.carla.columns import I64, Columns
+from logreel.formats.carla.columns import Columns
 from logreel.formats.carla.simulator.known_actors import KnownActors, recording_summary
 from logreel.formats.carla.simulator.printing import closing, number, opening, padded
+from logreel.io.arrays import I64
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from logreel.formats.carla.columns import I64, Columns
+from logreel.formats.carla.columns import Columns
+from logreel.io.arrays import I64
 
 
 class KnownActors:

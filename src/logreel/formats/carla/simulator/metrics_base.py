@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.formats.carla.actors import Track
-from logreel.formats.carla.columns import I64, Array, Columns
+from logreel.formats.carla.columns import Array, Columns
+from logreel.io.arrays import I64
 from logreel.log.log import Log
 from logreel.registry.open import open_log
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.columns import I64, ROLL_PITCH_YAW, XYZ, Columns
+from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Columns
 from logreel.formats.carla.simulator.rotation import camera_pose
 from logreel.formats.carla.simulator.values import Rotation, Transform, Vector
+from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
