@@ -28,7 +28,11 @@ class BlockBuilder:
     """
 
     def __init__(
-        self, data: NDArray[np.uint8], spec: NDArray[np.void], least: tuple[int, int], keep_sizes: bool = False
+        self,
+        data: NDArray[np.uint8],
+        spec: NDArray[np.void],
+        least: tuple[int, int],
+        keep_sizes: bool = False,
     ) -> None:
         self._data, self._least = data, least
         self.follow(spec)

@@ -287,9 +287,7 @@ def walk(
                 pos = nx
             if pos >= end:
                 break
-            verdict = _judge(
-                b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key)
-            )
+            verdict = _judge(b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key))
             if verdict < 0 or verdict == 3:
                 why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
                 break
