@@ -72,11 +72,17 @@ class Writer:
         return self._format_writer
 
     def add_channel(
-        self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
     ) -> int:
         """Add a channel; return its number for ``write``.
 
         schema  in the language of the format; from a Layout, the format makes a schema with the same fields
+        copied  True: the channel is that of a log of the same format; some formats then keep an invalid definition
 
         Raises UsageError for a topic added before, DefinitionError if the schema cannot be written.
         """
@@ -88,7 +94,8 @@ class Writer:
             self._drain()
             if isinstance(schema, Layout):
                 schema = self._schemas.schema_from_layout(topic, schema)
-            self._format_writer.channel(number, topic, schema, metadata or {})
+            add = self._format_writer.copied_channel if copied else self._format_writer.channel
+            add(number, topic, schema, metadata or {})
             self._topics[topic] = number
             self._batch.channels, self._batch.largest = number + 1, self._format_writer.largest
             return number
