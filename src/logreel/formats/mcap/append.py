@@ -126,10 +126,10 @@ def _data_section(source: Source, summary: Summary) -> tuple[int, bool]:
 
 def _after_messages(source: Source, pos: int, end: int) -> int:
     """Return the offset after the messages that begin at *pos*."""
-    arrays = [np.empty(_BATCH, np.int64) for _ in range(5)]
+    key, time, data, size, note = (np.empty(_BATCH, np.int64) for _ in range(5))
     why = mcap.FULL
     while why == mcap.FULL:
-        why, pos, _, _ = mcap.walk(source.data, pos, end, *arrays, _OTHERS)
+        why, pos, _, _ = mcap.walk(source.data, pos, end, key, time, data, size, note, _OTHERS)
     return pos
 
 
