@@ -52,10 +52,13 @@ class FormatWriter:
     extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
                     ``LogCopier.count_key``
     source_clock    clock of the source logs; None if there are none
+<<<<<<< HEAD
+=======
     keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
                     can be written, it is kept and noted, so that damage to a definition costs no messages
     old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers; empty
                     in a new log
+>>>>>>> append
     mixes_encodings  True: messages will come in other encodings than those of the source logs
     """
 
@@ -75,8 +78,8 @@ class FormatWriter:
         self.notes: list[str] = []
         self.extra_messages = Counter[str]()
         self.source_clock: SourceClock | None = None
+        self.mixes_encodings = False
         self.old_channels: dict[str, Schema] = {}
-        self.keeps_invalid = self.mixes_encodings = False
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return the name of *topic* in this format, changed where necessary to differ from the names *taken*."""
@@ -105,6 +108,13 @@ class FormatWriter:
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
         raise NotImplementedError
+
+    def copied_channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Add a channel of a log of the same format; formats may keep an invalid definition that can be written.
+
+        It is noted in ``notes``. So damage to a definition costs no messages.
+        """
+        self.channel(number, topic, schema, metadata)
 
     def message(self, channel: int, time: int, data: Payload) -> None:
         """Append one message at *time* ns."""

@@ -81,11 +81,17 @@ class Writer:
         return self._format_writer
 
     def add_channel(
-        self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
     ) -> int:
         """Add a channel; return its number for ``write``.
 
         schema  in the language of the format; from a Layout, the format makes a schema with the same fields
+        copied  True: the channel is that of a log of the same format; some formats then keep an invalid definition
 
         In a log that is continued, a topic that it has already returns the number of its channel, whose metadata stay
         as they are. Raises UsageError for a topic added before, or if that channel has another schema; DefinitionError
@@ -107,7 +113,8 @@ class Writer:
                         text = f"channel {topic!r} of the log has type {old.name!r}, not {schema.name!r}"
                     raise UsageError(text, path=self._out.name, hint="add a channel with another topic")
                 return self._topics[topic]
-            self._format_writer.channel(number, topic, schema, metadata or {})
+            add = self._format_writer.copied_channel if copied else self._format_writer.channel
+            add(number, topic, schema, metadata or {})
             self._topics[topic] = number
             self._is_changed = True
             self._batch.channels, self._batch.largest = number + 1, self._format_writer.largest

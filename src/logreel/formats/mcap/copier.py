@@ -32,7 +32,7 @@ class McapCopier(LogCopier):
         origin = state.origin
         if origin is not None and shift:
             origin = shifted_to_utc(origin, shift)
-        notes = self.writer.origins.add(log.name, origin)
+        notes = self.writer.add_origin(log.name, origin)
         for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
             if name != OWN and key not in self._copied:

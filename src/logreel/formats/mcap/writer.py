@@ -96,7 +96,7 @@ class McapWriter(RecordWriter):
         self._old_origin: dict[str, str] | None = None
         self._span: tuple[int, int] | None = None
         #: Records of the logs that the source logs were converted from; written before the first channel.
-        self.origins = Origins()
+        self._origins = Origins()
         self._waiting: deque[tuple[int, Future[CompressedChunk]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
@@ -158,9 +158,16 @@ class McapWriter(RecordWriter):
             self._add_channel(channel_id, declare(ch.topic, ch.schema, ch.metadata), False)
             self.old_channels[ch.topic] = ch.schema
 
+    def add_origin(self, name: str, record: Mapping[str, str] | None) -> list[str]:
+        """Add the record (or None) of the log that source log *name* was converted from; return what conflicts.
+
+        One record for all source logs is written before the first channel, or at the end if there is none.
+        """
+        return self._origins.add(name, record)
+
     def _write_origins(self) -> None:
         """Write the record of the logs that the source logs were converted from, once all of them are known."""
-        found, self.origins = self.origins.record(self.source_clock), Origins()
+        found, self._origins = self._origins.record(self.source_clock), Origins()
         if found is not None:
             self.metadata(OWN, found)
 
