@@ -31,6 +31,7 @@ class Format:
               with ``appender.keep_old(size)``, and knows the channels of the log (``continue_channels``). *options* are
               those of ``create``; ``like`` of the log gives their defaults. Raises UsageError for an option that the
               log contradicts, LogError for a log that cannot be continued. None: logs are not continued
+    continues_after  codes of problems with lost bytes after which a log can be continued all the same
     copier    returns the LogCopier of a FormatWriter, which copies logs into it; None: nothing format-specific is
               copied
     like      returns options for ``create`` that make a file similar to one with this metadata, e.g. its compression
@@ -54,6 +55,7 @@ class Format:
     versions: str = ""
     create: Callable[..., Any] | None = None
     append: Callable[..., Any] | None = None
+    continues_after: tuple[str, ...] = ()
     copier: Callable[[Any], Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None
