@@ -16,7 +16,12 @@ from logreel.ops.record.source import LiveSource
 GROUP = "logreel.sources"
 #: A new source is a module and a line here. Each is called with the address, which is what follows the colon after
 #: its name, slashes included, and with options as keywords.
-OWN: dict[str, tuple[str, str]] = {}
+OWN: dict[str, tuple[str, str]] = {
+    "lines": ("logreel.ops.record.sources.lines", "LinesSource"),
+    "udp": ("logreel.ops.record.sources.sockets", "UdpSource"),
+    "tcp": ("logreel.ops.record.sources.sockets", "TcpSource"),
+    "serial": ("logreel.ops.record.sources.serial", "SerialSource"),
+}
 _SPELLING = re.compile(r"([a-z][a-z0-9+_-]+):(.*)", re.DOTALL)
 
 
