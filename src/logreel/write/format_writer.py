@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from logreel.errors import UnsupportedError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.schema_maker import SchemaMaker
@@ -51,6 +52,8 @@ class FormatWriter:
     extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
                     ``LogCopier.count_key``
     source_clock    clock of the source logs; None if there are none
+    old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers;
+                    empty in a new log
     mixes_encodings  True: messages will come in other encodings than those of the source logs
     """
 
@@ -61,6 +64,8 @@ class FormatWriter:
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
     #: Names of the columns of ``Payloads.side_columns``, as in ``ChannelRules.side_columns`` of readers.
     side_column_names: tuple[str, ...] = ()
+    #: Whether all channels must be added before the first message.
+    defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
 
@@ -71,11 +76,31 @@ class FormatWriter:
         self.extra_messages = Counter[str]()
         self.source_clock: SourceClock | None = None
         self.mixes_encodings = False
+        self.old_channels: dict[str, Schema] = {}
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return the name of *topic* in this format, changed where necessary to differ from the names *taken*."""
         names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
+
+    def continue_channels(self, log: Log) -> None:
+        """Add the channels of *log*, the log that is continued, with their numbers in it; reserved ones are left out.
+
+        For ``Format.append``. Channels of the file that is written need no second declaration: formats whose
+        ``channel`` writes one override this.
+        """
+        for number, ch in enumerate(log.match(None)):
+            self.channel(number, ch.topic, ch.schema, ch.metadata)
+            self.old_channels[ch.topic] = ch.schema
+
+    def is_same_schema(self, old: Schema, new: Schema) -> bool:
+        """Return whether messages of *new* can be written to a channel of the continued log, which has *old*.
+
+        A *new* without a definition stands for that of the log.
+        """
+        if (new.name, new.encoding) != (old.name, old.encoding):
+            return False
+        return not new.raw or new.raw.split() == old.raw.split()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""

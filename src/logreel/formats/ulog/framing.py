@@ -194,7 +194,7 @@ class Framing:
         if number >= len(self.keys):
             return False
         channel, least, greatest, _ = self.keys[number].item()
-        return channel >= 0 and least <= size <= greatest
+        return bool(channel >= 0 and least <= size <= greatest)
 
     def _holds_messages(self, pos: int, end: int) -> bool:
         """Return whether the bytes from *pos* to *end* contain a chain of records with at least ``MESSAGES`` messages.
