@@ -72,7 +72,7 @@ cdef inline int release_columns(Columns* held) except -1:
 # Return the next count of a column, and advance its cursor; 0 where it has none, which release_columns reports.
 cdef inline long long next_count(cursorp c) noexcept nogil:
     cdef ci32p p = c.count
-    if c.count_end - p < 2 or p[1] < p[0]:
+    if p + 1 >= c.count_end or p[1] < p[0]:
         c.is_short = True
         return 0
     c.count = p + 1
