@@ -64,6 +64,8 @@ class FormatWriter:
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
     #: Names of the columns of ``Payloads.side_columns``, as in ``ChannelRules.side_columns`` of readers.
     side_column_names: tuple[str, ...] = ()
+    #: Whether all channels must be added before the first message.
+    defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
 

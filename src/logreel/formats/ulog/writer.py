@@ -61,6 +61,7 @@ class UlogWriter(FormatWriter):
     """
 
     title = "ULog"
+    defines_first = True
     earliest, latest, largest = 0, TIME_MAX, MAX_SIZE - 2
 
     def __init__(self, out: Appender, *, started: int | None = None) -> None:
@@ -188,9 +189,9 @@ class UlogWriter(FormatWriter):
         if not self.definitions.add(text):
             raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known and self._continues:
-            text = f"format {text.name} is not defined in the log, and a ULog has all formats before its first message"
+            reason = f"format {text.name} is not defined in the log, and a ULog has all formats before its first message"
             raise DefinitionError(
-                text,
+                reason,
                 hint="write a new log, and join both by logreel.merge",
                 cli="write a new log, and join both by 'logreel merge'",
             )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -86,8 +86,26 @@ def rewrite(
         raise
 
 
+class TakesChannels(Protocol):
+    """A Writer, as far as channels are added to it."""
+
+    @property
+    def format_writer(self) -> FormatWriter:
+        """The FormatWriter of the log."""
+
+    def add_channel(
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
+    ) -> int:
+        """Add a channel; return its number."""
+
+
 def add_channel(
-    writer: Writer,
+    writer: TakesChannels,
     topic: str,
     schema: Schema | Layout,
     metadata: Mapping[str, Any],
