@@ -90,7 +90,7 @@ class FormatWriter:
         ``channel`` writes one override this.
         """
         for number, ch in enumerate(log.match(None)):
-            self.channel(number, ch.topic, ch.schema, ch.metadata)
+            self.copied_channel(number, ch.topic, ch.schema, ch.metadata)
             self.old_channels[ch.topic] = ch.schema
 
     def is_same_schema(self, old: Schema, new: Schema) -> bool:
