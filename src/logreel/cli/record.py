@@ -193,7 +193,8 @@ def record(
         draw.echo_json({"source": names[0], "sources": names, **done.as_dict()})
     else:
         draw.show_written(
-            done, out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} and on"
+            done,
+            out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} to {done.parts[-1]}",
         )
     for sentence in done.skipped[: draw.NOTES]:
         draw.say(sentence)

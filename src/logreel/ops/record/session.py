@@ -263,12 +263,12 @@ class Session:
             self._write[given] = _checked(write, given, checker(schemas.layout(given)))
             return given
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
-            number, name = add_channel(self._writer, topic, schema, channel.metadata, self._writer.names)
+            number, name = add_channel(self._writer, topic, schema, channel.metadata, self._writer.taken)
             decode = None
         else:
             encoding = channel.metadata.get("message_encoding")
             layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
-            number, name = add_channel(self._writer, topic, layout, {}, self._writer.names)
+            number, name = add_channel(self._writer, topic, layout, {}, self._writer.taken)
             same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
             decode = None if same else decoder(layout)
         if name != topic:
@@ -297,7 +297,7 @@ class Session:
         """Return a function that writes a loss: to the channel of dropouts, with a line of text if it has no topic."""
         for topic in (DROPOUT, DROPOUT[1:]):
             try:
-                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.names)
+                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.taken)
                 fields = set(self._writer.format_writer.schemas.layout(number).paths())
             except (UsageError, DefinitionError, UnsupportedError):
                 continue
