@@ -63,8 +63,13 @@ class FormatWriter:
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
     #: Names of the columns of ``Payloads.side_columns``, as in ``ChannelRules.side_columns`` of readers.
     side_column_names: tuple[str, ...] = ()
+    #: Whether all channels must be added before the first message.
+    defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
+    #: Whether channels of one topic and definition that differ in ``headers`` of their metadata, which those of each
+    #: publisher do, are one channel for readers.
+    joins_publishers = False
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         self.out = out

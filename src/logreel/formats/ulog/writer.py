@@ -60,6 +60,7 @@ class UlogWriter(FormatWriter):
     """
 
     title = "ULog"
+    defines_first = True
     earliest, latest, largest = 0, TIME_MAX, MAX_SIZE - 2
 
     def __init__(self, out: Appender, *, started: int | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -86,8 +86,25 @@ def rewrite(
         raise
 
 
+class TakesChannels(Protocol):
+    """A Writer, as far as channels are added to it."""
+
+    @property
+    def format_writer(self) -> FormatWriter:
+        """The FormatWriter of the log."""
+
+    def add_channel(
+        self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
+    ) -> int:
+        """Add a channel; return its number."""
+
+
 def add_channel(
-    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+    writer: TakesChannels,
+    topic: str,
+    schema: Schema | Layout,
+    metadata: Mapping[str, Any],
+    taken: Collection[str],
 ) -> tuple[int, str]:
     """Add a channel, under another name if the format refuses *topic* next to those *taken*; return number and name.
 

@@ -17,6 +17,10 @@ GROUP = "logreel.sources"
 #: A new source is a module and a line here. Each is called with the address, which is what follows the colon after
 #: its name, slashes included, and with options as keywords.
 OWN: dict[str, tuple[str, str]] = {
+    "lines": ("logreel.ops.record.sources.lines", "LinesSource"),
+    "udp": ("logreel.ops.record.sources.sockets", "UdpSource"),
+    "tcp": ("logreel.ops.record.sources.sockets", "TcpSource"),
+    "serial": ("logreel.ops.record.sources.serial", "SerialSource"),
     "ros": ("logreel.ops.record.sources.ros", "RosSource"),
     "foxglove": ("logreel.ops.record.sources.foxglove", "FoxgloveSource"),
     "ws": ("logreel.ops.record.sources.foxglove", "at_ws"),
