@@ -68,6 +68,9 @@ class FormatWriter:
     defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
+    #: Whether channels of one topic and definition that differ in ``headers`` of their metadata, which those of each
+    #: publisher do, are one channel for readers.
+    joins_publishers = False
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         self.out = out
