@@ -34,5 +34,7 @@ FORMAT = Format(
     create=lazy("logreel.formats.bddf.writer:BddfWriter"),
     copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
+    share=lazy("logreel.formats.bddf.scan_builder:share"),
+    channel_key=lazy("logreel.formats.bddf.series_declaration:series_key"),
     sample=lazy("logreel.formats.bddf.sample.builder:walk"),
 )

@@ -58,6 +58,7 @@ FORMAT = Format(
     create=lazy("logreel.formats.ulog.writer:UlogWriter"),
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
+    free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
 )
