@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -89,10 +89,35 @@ def rewrite(
         raise
 
 
+class TakesChannels(Protocol):
+    """A Writer, as far as channels are added to it."""
+
+    @property
+    def format_writer(self) -> FormatWriter:
+        """The FormatWriter of the log."""
+
+    def add_channel(
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
+    ) -> int:
+        """Add a channel; return its number."""
+
+
 def add_channel(
-    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+    writer: TakesChannels,
+    topic: str,
+    schema: Schema | Layout,
+    metadata: Mapping[str, Any],
+    taken: Collection[str],
+    copied: bool = False,
 ) -> tuple[int, str]:
     """Add a channel, under another name if the format refuses *topic* next to those *taken*; return number and name.
+
+    copied  as in ``Writer.add_channel``
 
     Raises as ``Writer.add_channel`` does if no name is accepted.
     """
@@ -100,7 +125,7 @@ def add_channel(
     while len(refused) < TRIES:
         name = writer.format_writer.free_name(topic, others)
         try:
-            return writer.add_channel(name, schema, metadata), name
+            return writer.add_channel(name, schema, metadata, copied=copied), name
         except DefinitionError as error:
             refused.append(error)
             others.add(name)
@@ -312,9 +337,10 @@ class Rewriting:
             topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.copier.merged_metadata([ch.metadata for _, ch in members])
             renamed = any(ch.number in self.parts[p].names for p, ch in members)
-            self.format_writer.keeps_invalid = not self._is_foreign and not renamed
+            # Damage to a definition costs no messages; a name given by the user must be valid.
+            copied = not self._is_foreign and not renamed
             try:
-                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
+                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names, copied)
             except (DefinitionError, UsageError) as error:
                 self._refuse_channel(members, error)
                 continue
