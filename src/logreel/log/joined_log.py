@@ -13,6 +13,7 @@ import numpy as np
 from logreel.errors import Finding, Problem, UsageError
 from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
+from logreel.io.source import Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log, reopened
 from logreel.log.payload_decoder import PayloadDecoder
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
     from logreel.index.ranges import PayloadRange
     from logreel.layout.arrow import Decoded
+
+
+#: What names one log: one file, or several as a list, pattern or folder.
+Openable = Readable | Sequence[Readable | Log]
 
 
 class JoinedChannel(Channel):

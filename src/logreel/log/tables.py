@@ -324,10 +324,10 @@ class TableReader:
         if len(parts) == 1 or ch.log.index.order(ch.number) is None:
             return pa.concat_tables(parts)
         together = pa.concat_tables(parts)
-        times = np.concatenate([as_numpy(chunk) for chunk in together.column(0).chunks])
-        return together.take(pa.array(np.argsort(times, kind="stable")))
+        stored = np.concatenate([as_numpy(chunk) for chunk in together.column(0).chunks])
+        return together.take(np.argsort(stored, kind="stable"))
 
-    def _columns_of(self, got: pa.Table) -> list[pa.ChunkedArray]:
+    def _columns_of(self, got: pa.Table) -> list[pa.ChunkedArray[Any]]:
         """Return the columns of the table of a member; nulls for those that its definitions do not have."""
         import pyarrow as pa
 

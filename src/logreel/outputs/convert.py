@@ -40,7 +40,8 @@ from logreel.outputs.write import (
 from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
 #: The output that can be written with structs (*flatten* False).
@@ -50,7 +51,7 @@ LAYOUTS = ("wide", "long")
 
 
 def convert(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: str | os.PathLike[str],
     *,
     topics: str | Iterable[str] | Mapping[str, Iterable[str] | None] | None = None,
@@ -198,7 +199,7 @@ def takes_fields(output: Output) -> bool:
 
 
 def _log(
-    src: Readable | Log,
+    src: Openable | Log,
     target: Target,
     topics: str | Iterable[str] | None,
     exclude: str | Iterable[str],

@@ -8,12 +8,12 @@ from typing import Any
 
 from logreel.errors import DamagedError, TopicError, UsageError
 from logreel.io.source import Definitions, Readable, Source
-from logreel.log.joined_log import JoinedLog
+from logreel.log.joined_log import JoinedLog, Openable
 from logreel.log.log import Log
 from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
-from logreel.registry.open_parts import Openable, open_parts, parts_of
+from logreel.registry.open_parts import open_parts, parts_of
 from logreel.registry.registry import find_format
 
 

@@ -14,16 +14,13 @@ from logreel.index.joined import JoinedIndex, Member
 from logreel.io.source import Readable
 from logreel.log.clock_shifts import clock_shifts
 from logreel.log.joined_channels import CONNECTION, header_map, joined_metadata
-from logreel.log.joined_log import JoinedLog, scan_of
+from logreel.log.joined_log import JoinedLog, Openable, scan_of
 from logreel.log.log import Channel, Log
 from logreel.log.part_checks import duplicates, natural_key, overlaps, problems_between, shape_of
 from logreel.log.scan import ChannelInfo
 from logreel.log.times import utc_shift
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-
-#: What ``open_log`` takes: one file, or several.
-Openable = Readable | Sequence[Readable | Log]
 
 
 def parts_of(what: Openable) -> list[Readable | Log] | None:

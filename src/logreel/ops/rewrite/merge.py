@@ -18,11 +18,12 @@ from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 
 def merge(
-    sources: Iterable[Readable | Log],
+    sources: Iterable[Openable | Log],
     dst: str | os.PathLike[str],
     *,
     topics: str | Iterable[str] | None = None,
