@@ -190,6 +190,20 @@ class JoinedLog(Log):
             hint="recover each file that is damaged, then open the recovered files together",
         )
 
+    @property
+    def is_complete(self) -> bool:
+        """True: a log of several files does not grow."""
+        return True
+
+    def refresh(self) -> int:
+        """Raise UsageError: only a log of one file grows."""
+        raise UsageError(
+            "a log of several files does not grow",
+            path=self.name,
+            hint="open the file that is written alone",
+            cli="give only the file that is written",
+        )
+
     def verify(self) -> tuple[Finding, ...]:
         """Read all files and return what opening them does not check; each text names its file."""
         return tuple(

@@ -17,5 +17,6 @@ def with_rows(log: Log, rows: Mapping[int, Rows]) -> Log:
     # The channels and gathered columns of *log* belong to its own index.
     vars(found).pop("channels", None)
     found._scan = replace(log._scan, index=log.index.restricted_to(rows))
+    found._rescan = found._growth = None
     found._read_ahead = ReadAhead(lambda: list(found.channels.values()))
     return found

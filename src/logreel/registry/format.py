@@ -12,6 +12,7 @@ from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
+    from logreel.log.growing import Growing
     from logreel.log.schema import Schema
 
 
@@ -50,6 +51,8 @@ class Format:
                  ``FormatWriter.free_name``
     share     called with the ``format_state`` of each file of one log, and with the ns that are added to the times of
               each: what only an earlier file defines may be used for later ones. None: files need nothing of others
+    follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
+              from its start whenever it has grown
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     """
@@ -71,6 +74,7 @@ class Format:
     showcase: bool = False
     api: str = ""
     commands: str = ""
+    follow: Callable[[], Growing] | None = None
     frames: str = ""
     share: Callable[[Sequence[Any], Sequence[int]], None] | None = field(default=None, repr=False)
     channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
