@@ -50,6 +50,7 @@ FORMAT = Format(
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
     sample=_sample,
+    share=lazy("logreel.formats.carla.scan_builder:share"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
     frames="logreel.formats.carla.simulator.frame_text:frames",

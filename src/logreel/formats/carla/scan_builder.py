@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -55,13 +55,27 @@ def _lost(found: Found) -> int:
     return sum(problem.size for problem in found.problems if problem.lost)
 
 
+def share(files: Sequence[ScanBuilder], shifts: Sequence[int]) -> None:
+    """Make the text of several files of one log that of the first one: an actor may be named in an earlier file."""
+    first, *others = files
+    first.following = [(one, by - shifts[0]) for one, by in zip(others, shifts[1:], strict=True)]
+    for one in others:
+        one.is_first = False
+
+
 class ScanBuilder:
-    """Builds channels, index and metadata from what was found in a recording."""
+    """Builds channels, index and metadata from what was found in a recording.
+
+    following  further files of the same log, with the ns between their clocks and that of this file
+    is_first   False for one of these
+    """
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
         #: Frames, with their numbers and times.
         self.frames = Frames(source, found)
+        self.following: list[tuple[ScanBuilder, int]] = []
+        self.is_first = True
         #: Index of all channels.
         self.index = self.frames.index
         self._kinds = self.frames.kinds
@@ -81,7 +95,7 @@ class ScanBuilder:
             index=self.index,
             problems=found.problems,
             metadata=self._metadata,
-            text=lambda: lines(self._events),
+            text=lambda: lines(self._events) if self.is_first else [],
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
@@ -152,6 +166,8 @@ class ScanBuilder:
         for kind in self._kinds:
             if self.found.topics[kind] == topic:
                 yield from self._records(kind, topic)
+        for file, shift in self.following:
+            yield from ((time + shift, frame, record) for time, frame, record in file._events(topic))
 
     def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         channel, decode = self._channels[kind], self._layout(topic).decoder()
