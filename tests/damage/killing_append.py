@@ -182,6 +182,8 @@ def live(
 
 def judge(path: Path, old: bytes, life: Life, most: int, content: Simple | Replay, seed: int) -> str:
     """Return a description of what is wrong after a kill, else an empty text."""
+    if not path.exists():
+        return f"the old log is gone, {PHASES[life.phase]}"
     data, active = path.read_bytes(), Path(f"{path}.active")
     saved = path.with_name(f"saved{path.suffix}")
     if data != old:
