@@ -139,7 +139,7 @@ def record(
     completes the log; a second Ctrl-C ends at once.
     """
     from logreel.cli.exits import INTERRUPTED, LOST
-    from logreel.cli.recording import status_line, stop_requested
+    from logreel.cli.recording import say_above_status, status_line, stop_requested
     from logreel.errors import UsageError
     from logreel.log.times import duration_ns
     from logreel.ops.record import record as write
@@ -160,7 +160,7 @@ def record(
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
-        source, live = _opened(sources or ("-",), node, stack)
+        source, live = _opened(sources or ("-",), node, topics, stack)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
         done = write(
             source,
@@ -186,6 +186,7 @@ def record(
             metadata=metadata,
             stop=stack.enter_context(stop_requested()),
             progress=stack.enter_context(status_line()),
+            say=say_above_status,
             **options,
         )
     if as_json:
@@ -212,7 +213,9 @@ def record(
     return LOST if done.skipped or done.losses else 0
 
 
-def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStack) -> tuple[Any, bool]:
+def _opened(
+    names: tuple[str, ...], node: str | None, topics: tuple[str, ...], stack: contextlib.ExitStack
+) -> tuple[Any, bool]:
     """Return what ``record`` takes for the sources with these names, and whether these are live sources."""
     from logreel.errors import UsageError
     from logreel.ops.record import live_source
@@ -229,7 +232,12 @@ def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStac
         return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
-    return [live_source(one, **({"node": node} if has_option(one, "node") else {})) for one in found], True
+    # Middleware can wait for topics that nobody publishes yet.
+    plain = [topic for topic in topics if not set("*?[") & set(topic) and not topic.startswith("re:")]
+    options = {"node": node, "topics": plain or None}
+    return [
+        live_source(one, **{k: v for k, v in options.items() if has_option(one, k)}) for one in found
+    ], True
 
 
 def _metadata_value(text: str) -> int | float | str:

@@ -71,6 +71,8 @@ class Session:
     selection  topics, and messages of each
     duration   seconds after which the recording ends; None: when all sources end
     every      seconds after which messages are flushed; None: when there are many
+    progress   called with the state now and then
+    say        called with what sources say to the user
     """
 
     def __init__(
@@ -82,10 +84,12 @@ class Session:
         every: float | None,
         duration: float | None,
         progress: Callable[[Progress], None] | None,
+        say: Callable[[str], None],
     ) -> None:
         self.notes: list[str] = []
         self._writer, self._lines, self._selection, self._queue = writer, lines, selection, queue
         self._every, self._duration, self._progress = every, duration, progress
+        self._say = say
         self._streams: list[_Stream] = []
         #: Number of the channel in the log, by topic and definition.
         self._numbers: dict[tuple[str, Schema | Layout], int] = {}
@@ -104,7 +108,7 @@ class Session:
     def run(self, sources: Sequence[LiveSource], stop: Callable[[], bool]) -> bool:
         """Record until all sources have ended, *stop* returns True, or a limit is reached; return whether stopped."""
         for source in sources:
-            feed = Feed(source.name, self._queue, self._selection.wants)
+            feed = Feed(source.name, self._queue, self._selection.wants, self._say)
             stream = _Stream(source, feed)
             stream.thread = Thread(target=self._run_source, args=(stream,), name=source.name, daemon=True)
             self._streams.append(stream)
