@@ -132,7 +132,7 @@ def test_other_libraries_read_channels_as_arrow_streams(ulg: Path, monkeypatch: 
     assert pa.table(ch) == ch.to_arrow()
     assert pl.DataFrame(ch).shape == (len(ch), len(ch.fields) + 1)
     assert duckdb.sql("select count(*) from ch").fetchall() == [(len(ch),)]
-    monkeypatch.setattr("logreel.log.log.STREAM_BYTES", 10_000)
+    monkeypatch.setattr("logreel.log.tables.STREAM_BYTES", 10_000)
     assert pa.RecordBatchReader.from_stream(ch).read_next_batch().num_rows == 1
     assert pa.table(ch) == ch.to_arrow()
 

@@ -21,16 +21,21 @@ END, PARSE, BAD, CUT, _FULL = range(5)
 class BlockBuilder:
     """Collector of the records of one buffer, block by block, with the compiled walker.
 
-    spec        int64[8], see kernels/framed.py
+    spec        framed.SPEC[1], see kernels/framed.py
     least       minimum bytes of a data record, and of any record
     keep_sizes  whether to collect sizes
     sizes       uint32[n], after ``finish``: the size field of each data record in the order of the table, if kept
     """
 
     def __init__(
-        self, data: NDArray[np.uint8], spec: I64, least: tuple[int, int], keep_sizes: bool = False
+        self,
+        data: NDArray[np.uint8],
+        spec: NDArray[np.void],
+        least: tuple[int, int],
+        keep_sizes: bool = False,
     ) -> None:
-        self._data, self._spec, self._least = data, spec, least
+        self._data, self._least = data, least
+        self.follow(spec)
         self._block = BLOCK
         self._channels = 0
         self._state = np.array([0, -1, 0, 0, -1], np.int64)
@@ -71,11 +76,11 @@ class BlockBuilder:
         # Keeps the table below a 128th of the data however many channels there are.
         self._block = max(BLOCK, 1024 * wide)
 
-    def follow(self, spec: I64) -> None:
+    def follow(self, spec: NDArray[np.void]) -> None:
         """Read the following headers by another *spec*, of the same framing with other keys."""
-        self._spec = spec
+        self._spec, self._payload_at = spec, int(spec["payload_at"][0])
 
-    def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
+    def walk(self, pos: int, end: int, tags: NDArray[np.void], keys: NDArray[np.void]) -> tuple[int, int]:
         """Collect from *pos* until the caller must decide; return (END, PARSE, BAD or CUT, position)."""
         state = self._state
         # A caller that reads a record again, because its size was wrong, may go back to before the block, where its
@@ -142,7 +147,7 @@ class BlockBuilder:
         if not 0 <= base <= pos < base + self._block or n == len(self._record):
             self._close(pos)
             base, n = pos, 0
-        self._record[n] = channel << 32 | pos + int(self._spec[7]) - base
+        self._record[n] = channel << 32 | pos + self._payload_at - base
         if self._sized:
             self._length[n] = size
         self._count[channel] += 1
@@ -160,7 +165,7 @@ class BlockBuilder:
         base, n, m = (int(x) for x in self._state[1:4])
         if m and self._note[m - 1] == self.last:
             self._state[3] -= 1
-        elif n and base + (int(self._record[n - 1]) & 0xFFFFFFFF) - int(self._spec[7]) == self.last:
+        elif n and base + (int(self._record[n - 1]) & 0xFFFFFFFF) - self._payload_at == self.last:
             self._state[2] -= 1
             self._count[int(self._record[n - 1]) >> 32] -= 1
 
@@ -183,6 +188,37 @@ class BlockBuilder:
             latest = self._entry[max(lo, hi - wanted + len(found)) : hi].tolist()
             found += [self._base[row] + e for e in reversed(latest)]
         return found
+
+    def extend(self, data: NDArray[np.uint8]) -> None:
+        """Go on with *data*, which begins with the bytes so far."""
+        self._data = data
+
+    def snapshot(self, channels: int) -> tuple[Blocks, I64, NDArray[np.uint32]]:
+        """Return the block table, the offsets of other records and ``sizes``, as ``finish`` does, and keep collecting.
+
+        The arrays are copies: 4 bytes per message, which is little in comparison with reading the messages.
+        """
+        rows, n, m = len(self._base), int(self._state[2]), int(self._state[3])
+        base, used = list(self._base), self._used
+        if n:
+            # The open block as if it were closed; closing it later overwrites its row and its entries.
+            if rows == len(self._start):
+                self._start = np.concatenate([self._start, np.empty_like(self._start)])
+            if used + n > len(self._entry):
+                self._grow(n, max(int(self._state[0]), 1))
+            where = self._start[rows], self._entry, used
+            used = block_table.group_records(
+                self._record, n, self._count.copy(), *where, self._length, self.sizes
+            )
+            base.append(int(self._state[1]))
+        table = Blocks(
+            np.array(base, np.int64),
+            np.full(len(base), FILE, np.int32),
+            np.array(self._start[: len(base), : channels + 1]),
+            self._entry[:used].copy(),
+        )
+        notes = np.concatenate([np.zeros(0, np.int64), *self._notes, self._note[:m]])
+        return table, notes, self.sizes[:used].copy()
 
     def finish(self, channels: int) -> tuple[Blocks, I64]:
         """Return the block table of *channels* channels, and int64[k] offsets of all other records."""

@@ -11,6 +11,7 @@ from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
+    from logreel.log.growing import Growing
     from logreel.log.schema import Schema
 
 
@@ -27,6 +28,11 @@ class Format:
     versions  versions of the format that can be read, for people
     create    returns the FormatWriter of a new file: ``create(appender, **options)``; None if such files cannot be
               written
+    append    returns the FormatWriter that continues an existing log: ``append(appender, log, **options)``. It begins
+              with ``appender.keep_old(size)``, and knows the channels of the log (``continue_channels``). *options* are
+              those of ``create``; ``like`` of the log gives their defaults. Raises UsageError for an option that the
+              log contradicts, LogError for a log that cannot be continued. None: logs are not continued
+    continues_after  codes of problems with lost bytes after which a log can be continued all the same
     copier    returns the LogCopier of a FormatWriter, which copies logs into it; None: nothing format-specific is
               copied
     like      returns options for ``create`` that make a file similar to one with this metadata, e.g. its compression
@@ -38,6 +44,8 @@ class Format:
     showcase  True for the format whose sample the demo shows
     api       name of the format-specific module that is available as ``logreel.NAME``
     commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
+    follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
+              from its start whenever it has grown
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     """
@@ -49,6 +57,8 @@ class Format:
     scan: Callable[[Source, Saved | None], Scan | None]
     versions: str = ""
     create: Callable[..., Any] | None = None
+    append: Callable[..., Any] | None = None
+    continues_after: tuple[str, ...] = ()
     copier: Callable[[Any], Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None
@@ -57,5 +67,6 @@ class Format:
     showcase: bool = False
     api: str = ""
     commands: str = ""
+    follow: Callable[[], Growing] | None = None
     frames: str = ""
     extra: dict[str, Any] = field(default_factory=dict)

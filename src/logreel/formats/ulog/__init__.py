@@ -56,8 +56,11 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     create=lazy("logreel.formats.ulog.writer:UlogWriter"),
+    append=lazy("logreel.formats.ulog.append:append"),
+    continues_after=("truncated",),
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
+    follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
 )

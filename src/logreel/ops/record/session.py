@@ -71,6 +71,8 @@ class Session:
     selection  topics, and messages of each
     duration   seconds after which the recording ends; None: when all sources end
     every      seconds after which messages are flushed; None: when there are many
+    progress   called with the state now and then
+    say        called with what sources say to the user
     """
 
     def __init__(
@@ -82,10 +84,12 @@ class Session:
         every: float | None,
         duration: float | None,
         progress: Callable[[Progress], None] | None,
+        say: Callable[[str], None],
     ) -> None:
         self.notes: list[str] = []
         self._writer, self._lines, self._selection, self._queue = writer, lines, selection, queue
         self._every, self._duration, self._progress = every, duration, progress
+        self._say = say
         self._streams: list[_Stream] = []
         #: Number of the channel in the log, by topic, definition, and publisher where the log keeps these apart.
         self._numbers: dict[tuple[str, Schema | Layout, str], int] = {}
@@ -104,7 +108,7 @@ class Session:
     def run(self, sources: Sequence[LiveSource], stop: Callable[[], bool]) -> bool:
         """Record until all sources have ended, *stop* returns True, or a limit is reached; return whether stopped."""
         for source in sources:
-            feed = Feed(source.name, self._queue, self._selection.wants)
+            feed = Feed(source.name, self._queue, self._selection.wants, self._say)
             stream = _Stream(source, feed)
             stream.thread = Thread(target=self._run_source, args=(stream,), name=source.name, daemon=True)
             self._streams.append(stream)
@@ -269,14 +273,14 @@ class Session:
             return given
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
             # A second channel of a topic is called ``topic[1]``, but keeps its topic.
-            more = {"topic": topic} if topic in self._writer.names else {}
+            more = {"topic": topic} if topic in self._writer.taken else {}
             metadata = {**channel.metadata, **more}
-            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.names)
+            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
             decode = None
         else:
             encoding = channel.metadata.get("message_encoding")
             layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
-            number, name = add_channel(self._writer, topic, layout, {}, self._writer.names)
+            number, name = add_channel(self._writer, topic, layout, {}, self._writer.taken)
             same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
             decode = None if same else decoder(layout)
         if name != topic and not joins:
@@ -305,7 +309,7 @@ class Session:
         """Return a function that writes a loss: to the channel of dropouts, with a line of text if it has no topic."""
         for topic in (DROPOUT, DROPOUT[1:]):
             try:
-                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.names)
+                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.taken)
                 fields = set(self._writer.format_writer.schemas.layout(number).paths())
             except (UsageError, DefinitionError, UnsupportedError):
                 continue
