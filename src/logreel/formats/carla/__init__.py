@@ -49,6 +49,7 @@ FORMAT = Format(
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
     sample=_sample,
+    follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
     frames="logreel.formats.carla.simulator.frame_text:frames",
