@@ -160,7 +160,9 @@ def record(
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
-        source, live = _opened(sources or ("-",), node, stack)
+        plain = [topic for topic in topics if not topic.startswith("re:") and not set("*?[") & set(topic)]
+        given = {"node": node, "topics": plain or None, "buffer": common.bytes_of(buffer_size)}
+        source, live = _opened(sources or ("-",), given, stack)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
         done = write(
             source,
@@ -193,7 +195,8 @@ def record(
         draw.echo_json({"source": names[0], "sources": names, **done.as_dict()})
     else:
         draw.show_written(
-            done, out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} and on"
+            done,
+            out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} to {done.parts[-1]}",
         )
     for sentence in done.skipped[: draw.NOTES]:
         draw.say(sentence)
@@ -211,8 +214,11 @@ def record(
     return LOST if done.skipped or done.losses else 0
 
 
-def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStack) -> tuple[Any, bool]:
-    """Return what ``record`` takes for the sources with these names, and whether these are live sources."""
+def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Any, bool]:
+    """Return what ``record`` takes for the sources with these names, and whether these are live sources.
+
+    options  for those sources that have them
+    """
     from logreel.errors import UsageError
     from logreel.ops.record import live_source
     from logreel.ops.record.sources.registry import has_option, names_source
@@ -221,14 +227,18 @@ def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStac
         return name if names_source(name) else f"lines:{name}"
 
     found = [spelled(name) for name in names]
-    if node is not None and not any(has_option(name, "node") for name in found):
-        raise UsageError("--node is for ROS: record --from ros: --node NAME")
+    if options["node"] is not None and not any(has_option(name, "node") for name in found):
+        raise UsageError("--node is for ROS: record --from ros --node NAME")
     if len(found) == 1 and found[0].startswith("lines:"):
         path = found[0].removeprefix("lines:")
         return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
-    return [live_source(one, **({"node": node} if has_option(one, "node") else {})) for one in found], True
+    made = [
+        live_source(one, **{option: value for option, value in options.items() if has_option(one, option)})
+        for one in found
+    ]
+    return made, True
 
 
 def _metadata_value(text: str) -> int | float | str:

@@ -68,6 +68,9 @@ class FormatWriter:
     defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
+    #: Whether channels of one topic and definition that differ in ``headers`` of their metadata, which those of each
+    #: publisher do, are one channel for readers.
+    joins_publishers = False
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         self.out = out
@@ -89,7 +92,7 @@ class FormatWriter:
         ``channel`` writes one override this.
         """
         for number, ch in enumerate(log.match(None)):
-            self.channel(number, ch.topic, ch.schema, ch.metadata)
+            self.copied_channel(number, ch.topic, ch.schema, ch.metadata)
             self.old_channels[ch.topic] = ch.schema
 
     def is_same_schema(self, old: Schema, new: Schema) -> bool:

@@ -46,6 +46,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.carla.scan_builder:scan"),
     create=lazy("logreel.formats.carla.writer:CarlaWriter"),
+    append=lazy("logreel.formats.carla.append:append"),
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
     sample=_sample,

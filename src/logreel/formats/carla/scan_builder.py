@@ -72,19 +72,20 @@ class ScanBuilder:
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
+        #: Frames, with their numbers and times.
+        self.frames = Frames(source, found)
         self.following: list[tuple[ScanBuilder, int]] = []
         self.is_first = True
-        self._frames = Frames(source, found)
         #: Index of all channels.
-        self.index = self._frames.index
-        self._kinds = self._frames.kinds
+        self.index = self.frames.index
+        self._kinds = self.frames.kinds
         self._channels = {kind: number for number, kind in enumerate(self._kinds)}
 
     def scan(self) -> Scan:
         """Return the Scan."""
         found = self.found
         self._add_missing_ends()
-        start, end = self._frames.span()
+        start, end = self.frames.span()
         return Scan(
             version=lambda: self._evidence.release(),
             epoch="start",
@@ -98,18 +99,18 @@ class ScanBuilder:
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
-            verify=partial(verify, self._frames),
+            verify=partial(verify, self.frames),
             format_state=self,
         )
 
     def _add_missing_ends(self) -> None:
         """Record frames without an end as problems: the writer was stopped, or bytes are missing."""
-        start = self._frames.start
+        start = self.frames.start
         if not len(start):
             return
         begun = np.searchsorted(start, self.found.ends, side="right") - 1
         open_ = np.flatnonzero(np.bincount(np.maximum(begun, 0), minlength=len(start)) == 0)
-        number = self._frames.number
+        number = self.frames.number
         if len(open_) and open_[-1] == len(start) - 1:
             if not any(p.code in ("truncated", "zeros") for p in self.found.problems):
                 text = f"frame {number[-1]} has no end: the recording was cut off"
@@ -158,7 +159,7 @@ class ScanBuilder:
         return layout(topic, self.found.wide)
 
     def _decoder(self, channel: int, topic: str, body: type[PacketFieldsDecoder]) -> PayloadDecoder:
-        return PacketDecoder(self._frames, channel, body(self._layout(topic)))
+        return PacketDecoder(self.frames, channel, body(self._layout(topic)))
 
     def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Yield time (ns), frame number and record for all records of a topic; most packets have no records."""
@@ -173,7 +174,7 @@ class ScanBuilder:
         rows = np.flatnonzero(self.index.sizes(channel) > 2)
         _, at, size = places(self.index, channel, rows)
         times = self.index.times(channel)[rows].tolist()
-        (frames,) = self._frames.numbers(channel, rows)
+        (frames,) = self.frames.numbers(channel, rows)
         for time, frame, a, n in zip(times, frames.tolist(), at.tolist(), size.tolist(), strict=True):
             with suppress(DamagedError):
                 for record in decode(self.source.view[a : a + n])["records"]:

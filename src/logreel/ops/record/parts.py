@@ -82,6 +82,7 @@ class _Given:
 
     schema: Schema | Layout
     metadata: Mapping[str, Any]
+    copied: bool
 
 
 class PartWriter:
@@ -90,6 +91,8 @@ class PartWriter:
     path    of the log; parts are called ``part_name(path, 0)``, 1, 2 …; without *split*, it is the only file
     fmt     its format
     make    function that creates the Writer of a file
+
+    taken   names of the channels that were added
 
     Every part has all channels, under the same names and numbers, and what ``at_start`` adds. A full part is flushed,
     then completed and renamed by a background thread, while the next one is written.
@@ -118,6 +121,10 @@ class PartWriter:
         self._old = set(existing_parts(path, fmt.suffixes)) if split else set[str]()
         self.path = self._next_path() if split else path
         self._writer = make(self.path)
+        # Those of a log that is continued keep their numbers, and are taken when they are added again.
+        for topic, schema in self._writer.format_writer.old_channels.items():
+            self._channels[topic] = _Given(schema, {}, copied=True)
+        self.taken = set[str]()
         if not split:
             # One call less for each message: this shadows the method, which does the same.
             self.write = self._writer.write  # type: ignore[method-assign]
@@ -130,9 +137,9 @@ class PartWriter:
         return self._writer.format_writer
 
     @property
-    def names(self) -> Mapping[str, Any]:
+    def names(self) -> list[str]:
         """Names of the channels, in order of their numbers."""
-        return self._channels
+        return list(self._channels)
 
     @property
     def size(self) -> int:
@@ -149,7 +156,8 @@ class PartWriter:
     ) -> int:
         """Add a channel to this and all later parts; as ``Writer.add_channel``."""
         number = self._writer.add_channel(topic, schema, metadata, copied=copied)
-        self._channels[topic] = _Given(schema, dict(metadata or {}))
+        self._channels[topic] = _Given(schema, dict(metadata or {}), copied)
+        self.taken.add(topic)
         return number
 
     def latch(self, channel: int) -> None:
@@ -256,7 +264,7 @@ class PartWriter:
         for call in self._starters:
             call(self._writer)
         for name, given in self._channels.items():
-            self._writer.add_channel(name, given.schema, given.metadata)
+            self._writer.add_channel(name, given.schema, given.metadata, copied=given.copied)
         if self._until is not None and self._split.duration is not None:
             late = max(0, time - self._until) // self._split.duration
             self._until += (late + 1) * self._split.duration

@@ -205,7 +205,7 @@ def _result(
         *session.channels,
     ]:
         counts[number] += messages
-    names = list(writer.names)
+    names = writer.names
     used = sorted(counts)
     channels = tuple(Copied(names[n], counts[n]) for n in used if names[n][:1] != "~")
     size = sum(os.stat(file).st_size for file in writer.files)

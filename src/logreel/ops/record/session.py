@@ -87,8 +87,8 @@ class Session:
         self._writer, self._lines, self._selection, self._queue = writer, lines, selection, queue
         self._every, self._duration, self._progress = every, duration, progress
         self._streams: list[_Stream] = []
-        #: Number of the channel in the log, by topic and definition.
-        self._numbers: dict[tuple[str, Schema | Layout], int] = {}
+        #: Number of the channel in the log, by topic, definition, and publisher where the log keeps these apart.
+        self._numbers: dict[tuple[str, Schema | Layout, str], int] = {}
         self._write: dict[int, Callable[[int, Any], None]] = {}
         #: First sentence about messages of a channel that could not be written.
         self._why: dict[LiveChannel, str] = {}
@@ -244,18 +244,23 @@ class Session:
 
     def _add(self, channel: LiveChannel) -> None:
         """Add a channel to the log, or find the one of another source with the same topic and definition."""
-        key = channel.topic, channel.schema
+        joins = self._writer.format_writer.joins_publishers
+        key = channel.topic, channel.schema, repr(channel.metadata.get("headers")) if joins else ""
         try:
             if key not in self._numbers:
-                self._numbers[key] = self._added(channel)
+                known = any(other[:2] == key[:2] for other in self._numbers)
+                self._numbers[key] = self._added(channel, known)
             channel.number = self._numbers[key]
             if channel.latched:
                 self._writer.latch(channel.number)
         except (DefinitionError, UsageError, UnsupportedError) as error:
             channel.refused = error.text
 
-    def _added(self, channel: LiveChannel) -> int:
-        """Add a channel and choose how its messages are written; return its number."""
+    def _added(self, channel: LiveChannel, joins: bool) -> int:
+        """Add a channel and choose how its messages are written; return its number.
+
+        joins  readers will join it with an earlier one, so that its name does not matter
+        """
         schemas, write = self._writer.format_writer.schemas, self._writer.write
         topic, schema = channel.topic, channel.schema
         if is_raw(schema) and (given := self._lines.number_of(topic)) is not None:
@@ -263,15 +268,18 @@ class Session:
             self._write[given] = _checked(write, given, checker(schemas.layout(given)))
             return given
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
-            number, name = add_channel(self._writer, topic, schema, channel.metadata, self._writer.names)
+            # A second channel of a topic is called ``topic[1]``, but keeps its topic.
+            more = {"topic": topic} if topic in self._writer.taken else {}
+            metadata = {**channel.metadata, **more}
+            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
             decode = None
         else:
             encoding = channel.metadata.get("message_encoding")
             layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
-            number, name = add_channel(self._writer, topic, layout, {}, self._writer.names)
+            number, name = add_channel(self._writer, topic, layout, {}, self._writer.taken)
             same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
             decode = None if same else decoder(layout)
-        if name != topic:
+        if name != topic and not joins:
             self.notes.append(f"{topic!r} became {name!r}")
         if decode is None:
             self._write[number] = lambda time, payload: write(number, time, payload)
@@ -297,7 +305,7 @@ class Session:
         """Return a function that writes a loss: to the channel of dropouts, with a line of text if it has no topic."""
         for topic in (DROPOUT, DROPOUT[1:]):
             try:
-                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.names)
+                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.taken)
                 fields = set(self._writer.format_writer.schemas.layout(number).paths())
             except (UsageError, DefinitionError, UnsupportedError):
                 continue
