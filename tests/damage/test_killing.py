@@ -32,3 +32,13 @@ def test_old_log_and_flushed_messages_survive_kill_of_append(name: str, part: in
     script = Path(__file__).with_name("killing_append.py")
     done = spawn(script, name, str(APPENDS // APPEND_PARTS), str(part * 1000))
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", [f.name for f in formats().values() if f.create is not None])
+def test_flushed_messages_of_live_sources_survive_kill_in_any_part(
+    name: str, part: int, spawn: Spawn
+) -> None:
+    script = Path(__file__).with_name("killing_live.py")
+    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    assert done.returncode == 0, done.stderr.decode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -14,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
+from logreel.index.order import ranges_in_one_chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
+from logreel.log.growing_log import GrowingLog
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.read_ahead import ReadAhead
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from logreel.index.gather import Gathered, Want
     from logreel.index.message_index import MessageIndex
     from logreel.log.actor import Actor
-
-
-#: Messages whose index entries become Python objects at once; these take much more memory than arrays.
-LIST_LENGTH = 8192
 
 
 class Message(NamedTuple):
@@ -71,8 +68,12 @@ class Channel:
     schema    the definition of the messages, as the log contains it
     metadata  what the format records about the channel, by name
     number    number of the channel in ``log.index``
+    members   channels that it joins, in a log of several files, with *shifts*: ns to add to their times
     reserved  whether the name begins with ``~``: a synthetic channel of text, parameters and the like
     """
+
+    members: tuple[Channel, ...] = ()
+    shifts: tuple[int, ...] = ()
 
     def __init__(self, log: Log, number: int, info: ChannelInfo) -> None:
         self.log, self.number, self._info = log, number, info
@@ -224,10 +225,8 @@ class Channel:
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
-        from logreel.index.order import in_file_order
-
         down = len(rows) > 1 and rows[0] > rows[-1]
-        found = in_file_order(self.log.index, {self.number: rows[::-1] if down else rows})
+        found = self.log.index.select_rows({self.number: rows[::-1] if down else rows})
         messages = list(self.log.messages_of({self.number: self}, found))
         return messages[::-1] if down else messages
 
@@ -430,7 +429,7 @@ def _channel_of(log: Log, topic: str) -> Channel:
     return log[topic]
 
 
-class Log(Mapping[str, Channel]):
+class Log(GrowingLog, Mapping[str, Channel]):
     """An open log: a mapping of channels by topic. ``logreel.open`` returns it.
 
     name             name of the file, or the name given for bytes and streams
@@ -571,7 +570,7 @@ class Log(Mapping[str, Channel]):
                 path=self.name,
                 hint="write it to a file and open that",
             )
-        return _reopened, (str(self._source.path), self.name, self._options)
+        return reopened, (str(self._source.path), self.name, self._options)
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
@@ -714,13 +713,14 @@ class Log(Mapping[str, Channel]):
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
         views: dict[int, memoryview] = {}
+        chunks = self.index.chunks
         for picked in selections:
             offset, end = picked.offset, picked.offset + picked.size
-            for lo, hi in _ranges_in_one_chunk(picked.chunk):
+            for lo, hi in ranges_in_one_chunk(picked.chunk):
                 chunk = int(picked.chunk[lo])
                 if chunk not in views:
                     # Each view may keep an unpacked chunk in memory.
-                    views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
+                    views = {chunk: chunks.view(chunk), **dict(list(views.items())[:3])}
                 view, some = views[chunk], slice(lo, hi)
                 places = offset[some].tolist()
                 rows = zip(
@@ -761,6 +761,8 @@ class Log(Mapping[str, Channel]):
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
         self.closed = True
         self._read_ahead.clear()
+        if self._growth is not None:
+            self._growth.close()
 
     def __enter__(self) -> Self:
         return self
@@ -769,22 +771,7 @@ class Log(Mapping[str, Channel]):
         self.close()
 
 
-def _ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of consecutive rows in one chunk, at most LIST_LENGTH of them."""
-    edges = np.flatnonzero(np.diff(chunk)) + 1
-    cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
-    return itertools.pairwise([*cuts.tolist(), len(chunk)])
-
-
-def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
-    """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
-    scan = replace(log._scan, index=log.index.restricted_to(rows))
-    found = Log(log._source, log.format, scan, log._read_text)
-    found.name, found._options = log.name, log._options
-    return found
-
-
-def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
+def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:
     """Return the log opened again in another process, under its original name."""
     # open is on a higher floor: imported through the public package, since this module must not import it.
     log: Log = modules[__name__.partition(".")[0]].open(path, **options)

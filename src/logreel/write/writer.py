@@ -80,6 +80,11 @@ class Writer:
         """The format's writer, for names and schemas of channels; messages are written by the Writer."""
         return self._format_writer
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file so far, without messages that were collected since the last batch."""
+        return self._out.tell()
+
     def add_channel(
         self,
         topic: str,

@@ -45,6 +45,10 @@ class Framing:
         #: Records accepted by their size alone, by kind and first byte: position of the first one, and their number.
         self._odd: dict[tuple[int, int], list[int]] = {}
 
+    def extend(self, source: Source) -> None:
+        """Go on with *source*, which begins with the bytes so far."""
+        self.source, self.data, self.view = source, source.data, source.view
+
     def header(self, pos: int) -> tuple[int, int]:
         """Return size and kind of the record at *pos*."""
         size, kind = RECORD.unpack_from(self.view, pos)
@@ -194,7 +198,7 @@ class Framing:
         if number >= len(self.keys):
             return False
         channel, least, greatest, _ = self.keys[number].item()
-        return channel >= 0 and least <= size <= greatest
+        return bool(channel >= 0 and least <= size <= greatest)
 
     def _holds_messages(self, pos: int, end: int) -> bool:
         """Return whether the bytes from *pos* to *end* contain a chain of records with at least ``MESSAGES`` messages.

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from logreel.kernels import framed
-
 from logreel.io.source import Source
+from logreel.kernels import framed
 from logreel.layout.nodes import SCALARS
 
 MAGIC = b"ULog\x01\x12\x35"
