@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,6 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-
-
-#: Numbers without leading zeros; with these, the value is a text.
-_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
-_REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 
 
 @click.command()
@@ -153,10 +147,7 @@ def record(
         if "=" not in pair:
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
     files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
-    for pair in pairs:
-        if not pair.partition("=")[0] or "=" not in pair:
-            raise UsageError(f"--metadata {pair!r}: write NAME=VALUE")
-    metadata = {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+    metadata = common.metadata_of(pairs, "--metadata ")
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
@@ -229,12 +220,3 @@ def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStac
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
     return [live_source(one, **({"node": node} if has_option(one, "node") else {})) for one in found], True
-
-
-def _metadata_value(text: str) -> int | float | str:
-    """Return a metadata value as int, float or text."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if _REAL.fullmatch(text):
-        return float(text)
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
