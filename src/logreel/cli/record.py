@@ -133,7 +133,7 @@ def record(
     completes the log; a second Ctrl-C ends at once.
     """
     from logreel.cli.exits import INTERRUPTED, LOST
-    from logreel.cli.recording import status_line, stop_requested
+    from logreel.cli.recording import say_above_status, status_line, stop_requested
     from logreel.errors import UsageError
     from logreel.log.times import duration_ns
     from logreel.ops.record import record as write
@@ -151,7 +151,8 @@ def record(
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
-        source, live = _opened(sources or ("-",), node, stack)
+        given = {"node": node, "topics": topics, "buffer": common.bytes_of(buffer_size)}
+        source, live = _opened(sources or ("-",), given, stack)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
         done = write(
             source,
@@ -177,6 +178,7 @@ def record(
             metadata=metadata,
             stop=stack.enter_context(stop_requested()),
             progress=stack.enter_context(status_line()),
+            say=say_above_status,
             **options,
         )
     if as_json:
@@ -184,7 +186,8 @@ def record(
         draw.echo_json({"source": names[0], "sources": names, **done.as_dict()})
     else:
         draw.show_written(
-            done, out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} and on"
+            done,
+            out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} to {done.parts[-1]}",
         )
     for sentence in done.skipped[: draw.NOTES]:
         draw.say(sentence)
@@ -202,8 +205,11 @@ def record(
     return LOST if done.skipped or done.losses else 0
 
 
-def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStack) -> tuple[Any, bool]:
-    """Return what ``record`` takes for the sources with these names, and whether these are live sources."""
+def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Any, bool]:
+    """Return what ``record`` takes for the sources with these names, and whether these are live sources.
+
+    options  for those sources that have them
+    """
     from logreel.errors import UsageError
     from logreel.ops.record import live_source
     from logreel.ops.record.sources.registry import has_option, names_source
@@ -212,11 +218,17 @@ def _opened(names: tuple[str, ...], node: str | None, stack: contextlib.ExitStac
         return name if names_source(name) else f"lines:{name}"
 
     found = [spelled(name) for name in names]
-    if node is not None and not any(has_option(name, "node") for name in found):
-        raise UsageError("--node is for ROS: record --from ros: --node NAME")
+    if options["node"] is not None and not any(has_option(name, "node") for name in found):
+        raise UsageError("--node is for ROS: record --from ros --node NAME")
     if len(found) == 1 and found[0].startswith("lines:"):
         path = found[0].removeprefix("lines:")
         return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
-    return [live_source(one, **({"node": node} if has_option(one, "node") else {})) for one in found], True
+    # Middleware can wait for topics that nobody publishes yet.
+    topics = options["topics"]
+    plain = [topic for topic in topics if not set("*?[") & set(topic) and not topic.startswith("re:")]
+    options = {**options, "topics": plain or None}
+    return [
+        live_source(one, **{k: v for k, v in options.items() if has_option(one, k)}) for one in found
+    ], True

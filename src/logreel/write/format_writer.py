@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,13 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UnsupportedError
+from logreel.errors import UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.log.joined_channels import free_name
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.schema_maker import SchemaMaker
+
+
+class SomeRefusedError(UsageError):
+    """Some messages of a call of ``FormatWriter.messages`` cannot be written; all others were.
+
+    rows   int64[k]: their positions in the call
+    total  number of messages in the call
+    """
+
+    def __init__(self, text: str, rows: I64, total: int) -> None:
+        super().__init__(text)
+        self.rows, self.total = rows, total
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,9 @@ class FormatWriter:
     defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
+    #: Whether channels of one topic and definition that differ in ``headers`` of their metadata, which those of each
+    #: publisher do, are one channel for readers.
+    joins_publishers = False
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         self.out = out
@@ -80,8 +95,7 @@ class FormatWriter:
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return the name of *topic* in this format, changed where necessary to differ from the names *taken*."""
-        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-        return next(name for name in names if name not in taken)
+        return free_name(topic, taken)
 
     def continue_channels(self, log: Log) -> None:
         """Add the channels of *log*, the log that is continued, with their numbers in it; reserved ones are left out.
@@ -119,7 +133,10 @@ class FormatWriter:
         self.messages(np.array([channel], np.int32), zero + time, Payloads(raw, zero, zero + len(raw)))
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append messages: channel int32[n], time int64[n] ns, n payloads, with side columns if the format has any."""
+        """Append messages: channel int32[n], time int64[n] ns, n payloads, with side columns if the format has any.
+
+        Raises SomeRefusedError if all messages but some were written, and any other UsageError if none was.
+        """
         raise NotImplementedError
 
     def metadata(self, name: str, value: Any) -> None:

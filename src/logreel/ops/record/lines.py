@@ -176,7 +176,7 @@ class LineRecorder:
 
     def _add(self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any]) -> None:
         schemas = self._writer.format_writer.schemas
-        number, name = add_channel(self._writer, topic, schema, metadata, self._writer.names)
+        number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
         if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
         splitter = schemas.splitter(number)

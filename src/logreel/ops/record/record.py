@@ -12,7 +12,8 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
-from logreel.io.source import Definitions, Readable
+from logreel.io.source import Definitions
+from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.times import duration_ns
 from logreel.ops.open_logs import as_open_log
@@ -44,7 +45,7 @@ def record(
     max_splits: int | None = None,
     repeat_latched: bool = False,
     buffer_size: int = BUFFER_BYTES,
-    like: Readable | Log | None = None,
+    like: Openable | Log | None = None,
     schemas: Mapping[str, str | os.PathLike[str]] | None = None,
     format: str | None = None,
     ahead: int = AHEAD,
@@ -54,6 +55,7 @@ def record(
     force: bool = False,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[Progress], None] | None = None,
+    say: Callable[[str], None] = lambda text: None,
     definitions: Definitions = (),
     metadata: Mapping[str, Any] | None = None,
     **options: Any,
@@ -82,6 +84,7 @@ def record(
     definitions  as for ``logreel.open``, of *like*
     stop     function called again and again; returns True to complete the log
     progress  function called a few times per second with the state of the recording
+    say      function called with what a source tells its user, such as a lost connection, from any thread
 
     A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
     what the format cannot hold of *like* and *metadata*, and sources that failed: the others go on. Lost messages are
@@ -115,7 +118,7 @@ def record(
 
         writer = PartWriter(name, fmt, make, split, force)
         lines = LineRecorder(writer, fmt, ahead, strict, selection)
-        session = Session(writer, lines, selection, queue, flush_every, seconds, progress)
+        session = Session(writer, lines, selection, queue, flush_every, seconds, progress, say)
         try:
             lines.add_known(log, schemas or {}, metadata or {})
         except BaseException:
@@ -204,7 +207,7 @@ def _result(
         *session.channels,
     ]:
         counts[number] += messages
-    names = list(writer.names)
+    names = writer.names
     used = sorted(counts)
     channels = tuple(Copied(names[n], counts[n]) for n in used if names[n][:1] != "~")
     size = sum(os.stat(file).st_size for file in writer.files)

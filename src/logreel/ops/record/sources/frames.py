@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Literal
 from urllib.parse import parse_qsl
 
 from logreel.errors import LogError, UsageError
@@ -13,7 +14,7 @@ from logreel.ops.record.source import Feed, LiveChannel
 #: Greatest number of bytes of a frame.
 LONGEST = 1 << 24
 #: Length prefixes: bytes, and their order.
-PREFIXES = {
+PREFIXES: dict[str, tuple[int, Literal["little", "big"]]] = {
     "u8": (1, "little"), "u16": (2, "little"), "u32": (4, "little"), "u16be": (2, "big"), "u32be": (4, "big"),
 }  # fmt: skip
 _HOW = "size=BYTES, prefix=u8, u16, u32, u16be or u32be, frame=lines, or frame=json"
@@ -103,23 +104,26 @@ class Frames:
         elif rest:
             feed.skip(f"the last {len(rest)} bytes are no whole frame")
 
-    def _frames(self, feed: Feed, piece: bytes) -> list[bytes]:
+    def _frames(self, feed: Feed, piece: bytes) -> Iterator[bytes]:
         if self._packets and not (self._lines or self._json or self._prefix):
             if self._size and len(piece) != self._size:
                 feed.skip(f"a datagram of {len(piece)} bytes instead of {self._size}")
-                return []
-            return [piece]
+                return
+            yield piece
+            return
         if self._packets:
             # Each packet stands for itself, since others may be lost.
             self._begun = bytearray(piece if piece[-1:] == b"\n" or self._prefix else piece + b"\n")
         else:
             self._begun += piece
         if self._lines or self._json:
-            return self._cut_lines(feed)
-        found = self._cut_prefixed() if self._prefix else self._cut_sized()
+            yield from self._cut_lines(feed)
+        elif self._prefix:
+            yield from self._cut_prefixed()
+        else:
+            yield from self._cut_sized()
         if self._packets and self._begun:
             feed.skip(f"the last {len(self._begun)} bytes of a datagram are no whole frame")
-        return found
 
     def _cut_lines(self, feed: Feed) -> list[bytes]:
         *lines, rest = bytes(self._begun).split(b"\n")
@@ -139,18 +143,17 @@ class Frames:
         self._begun = bytearray(data[end:])
         return [data[at : at + size] for at in range(0, end, size)]
 
-    def _cut_prefixed(self) -> list[bytes]:
+    def _cut_prefixed(self) -> Iterator[bytes]:
         width, order = self._prefix or (4, "little")
-        data, at, found = bytes(self._begun), 0, list[bytes]()
+        data, at = bytes(self._begun), 0
         while len(data) - at >= width:
-            size = int.from_bytes(data[at : at + width], "big" if order == "big" else "little")
+            size = int.from_bytes(data[at : at + width], order)
             if size > LONGEST:
                 raise LogError(
                     f"a frame of {size} bytes: this cannot be its length, so no further frames are found"
                 )
             if len(data) - at - width < size:
                 break
-            found.append(data[at + width : at + width + size])
+            yield data[at + width : at + width + size]
             at += width + size
         self._begun = bytearray(data[at:])
-        return found
