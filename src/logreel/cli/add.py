@@ -15,7 +15,7 @@ ATTACHMENT, METADATA = "attachment", "metadata"
 
 @click.command()
 @click.argument("what", type=click.Choice([ATTACHMENT, METADATA]), metavar="attachment|metadata")
-@common.file
+@common.one_file
 @click.argument("values", metavar="PATH…|NAME=VALUE…", nargs=-1, required=True, type=arguments.FILE)
 @click.option("--name", metavar="NAME", help="Name of the attachment; by default that of its file.")
 @click.option(

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     help="Source of messages, several allowed: a file with lines of JSON, - for stdin (default), udp://HOST:PORT, "
     "tcp://HOST:PORT, serial:DEVICE, or another one that `docs/howto/record.md` lists.",
 )
+@click.option(
+    "--append",
+    is_flag=True,
+    help="Continue OUT if it exists; it stays as it is until the new messages are complete.",
+)
 @common.topics
 @click.option(
     "-e",
@@ -103,6 +108,7 @@ def record(
     target: str | None,
     out: str | None,
     sources: tuple[str, ...],
+    append: bool,
     topics: tuple[str, ...],
     regexes: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -141,6 +147,8 @@ def record(
     out = paths.one_output(target, out)
     if out == paths.STDOUT and (split_size or split_duration):
         raise UsageError("a split log is several files, which do not fit on stdout: give OUT")
+    if append and out == paths.STDOUT:
+        raise UsageError("--append continues a file: give OUT")
     if out == paths.STDOUT and format is None:
         raise UsageError("say as what it goes to stdout: --format mcap, rosbag, …")
     for pair in schemas:
@@ -157,6 +165,7 @@ def record(
         done = write(
             source,
             path,
+            mode="a" if append else "w",
             topics=wanted or None,
             exclude=exclude,
             limit=limit,
