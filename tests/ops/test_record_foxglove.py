@@ -309,7 +309,6 @@ def test_what_the_server_says_is_noted() -> None:
     assert texts == [
         f"the server says: {level}Send buffer limit reached" for level in ("", "warning: ", "error: ")
     ]
-    assert len(running.said) == 2
 
 
 def test_messages_that_were_on_their_way_at_the_end_of_a_channel_are_recorded() -> None:

@@ -104,17 +104,10 @@ def test_only_wanted_topics_are_subscribed(ros: RosSystem) -> None:
 
 
 def test_named_topics_are_subscribed_before_they_are_published(ros: RosSystem) -> None:
-    import xmlrpc.client
-
-    master = xmlrpc.client.ServerProxy(ros.environment["ROS_MASTER_URI"])
-
-    def subscribers() -> list[str]:
-        return [topic for topic, _ in master.getSystemState("/test")[2][1]]
-
     with RunningSource(RosSource(topics=["a", "/b"]), wants=lambda topic: False):
-        wait_for(lambda: {"/a", "/b"} <= set(subscribers()))
+        wait_for(lambda: {"/a", "/b"} <= set(ros.subscribers()))
     # The node signs off at the end.
-    assert not {"/a", "/b"} & set(subscribers())
+    assert not {"/a", "/b"} & set(ros.subscribers())
 
 
 def test_topics_that_a_node_subscribes(ros: RosSystem) -> None:
@@ -141,8 +134,8 @@ def test_a_master_that_dies_ends_the_recording_after_the_last_publisher(ros: Ros
     with RunningSource(RosSource()) as running:
         talker.await_subscribers("/a")
         ros.master.kill()
-        wait_for(lambda: running.said)
-        assert "the ROS master does not answer" in running.said[0]
+        wait_for(lambda: running.feed.notes)
+        assert "the ROS master does not answer" in running.feed.notes[0]
         # Publishers need no master to send.
         talker.publish("/a", range(10))
         running.until(10)
@@ -160,9 +153,9 @@ def test_a_master_that_returns_is_used_further(ros: RosSystem) -> None:
         first.await_subscribers("/a")
         ros.master.kill()
         ros.master.wait()
-        wait_for(lambda: running.said)
+        wait_for(lambda: running.feed.notes)
         ros.start_master()
-        second = ros.talker("second", run_id="another")
+        second = ros.talker("second")
         second.advertise("/a")
         second.await_subscribers("/a")
         second.publish("/a", range(5))
@@ -173,17 +166,13 @@ def test_a_master_that_returns_is_used_further(ros: RosSystem) -> None:
 
 
 def test_a_node_that_is_shut_down_ends_the_recording(ros: RosSystem) -> None:
-    import xmlrpc.client
-
     talker = ros.talker()
     talker.advertise("/a")
     with RunningSource(RosSource(as_node="ours")) as running:
         talker.await_subscribers("/a")
-        master = xmlrpc.client.ServerProxy(ros.environment["ROS_MASTER_URI"])
-        nodes = {name for _, names in master.getSystemState("/test")[2][1] for name in names}
-        (name,) = (one for one in nodes if one.startswith("/ours"))
-        node = xmlrpc.client.ServerProxy(master.lookupNode("/test", name)[2])
-        node.shutdown("/test", "the reason")
+        (name,) = ros.subscribers()["/a"]
+        assert name.startswith("/ours")
+        ros.shut_down(name)
         running.wait()
     assert running.error is None
     assert "the node was shut down" in running.feed.notes[-1]
@@ -193,8 +182,8 @@ def test_simulated_time_is_used_and_awaited(ros: RosSystem) -> None:
     talker = ros.talker("talker", **{"/use_sim_time": True})
     talker.advertise("/a")
     with RunningSource(RosSource(), wants=lambda topic: topic == "/a") as running:
-        wait_for(lambda: running.said)
-        assert "waiting for /clock" in running.said[0]
+        wait_for(lambda: running.feed.notes)
+        assert "waiting for /clock" in running.feed.notes[0]
         talker.set_clock(123.5)
         talker.await_subscribers("/a")
         talker.publish("/a", range(1))

@@ -29,8 +29,13 @@ def content(path: Path) -> dict[str, list[tuple[int, bytes]]]:
     assert not log.problems, log.problems
     found: dict[str, list[tuple[int, bytes]]] = {}
     for message in stored(log):
-        found.setdefault(message.channel.topic, []).append((message.time, bytes(message.data)))
+        found.setdefault(message.channel.topic, []).append((message.time, compared(message)))
     return found
+
+
+def compared(message: logreel.Message) -> bytes:
+    """Return the payload; empty for frames of a recording, whose numbers and durations go on in a continued one."""
+    return b"" if message.channel.schema == logreel.Schema("frames", "carla") else bytes(message.data)
 
 
 def stored(log: logreel.Log) -> list[logreel.Message]:
@@ -67,7 +72,7 @@ def again(w: logreel.Writer, log: logreel.Log, count: int = 50) -> list[tuple[st
         number = w.add_channel(ch.topic, ch.schema, ch.metadata)
         data = restamped(log.format, bytes(message.data), message.time + delta)
         w.write(number, message.time + delta, data)
-        written.append((ch.topic, message.time + delta, data))
+        written.append((ch.topic, message.time + delta, data if compared(message) else b""))
     return written
 
 
@@ -131,7 +136,7 @@ def test_unfinished_file_has_old_and_flushed_messages(sample: Path) -> None:
     assert len(stored(active)) == len(stored(log)) + len(written)
     for topic, rows in before.items():
         ch = active[topic]
-        assert [(m.time, bytes(m.data)) for m in ch][: len(rows)] == rows
+        assert [(m.time, compared(m)) for m in ch][: len(rows)] == rows
     assert not any(problem.lost for problem in active.problems)
     assert sample.read_bytes() == data
     w.leave()

@@ -160,7 +160,8 @@ def record(
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
-        source, live = _opened(sources or ("-",), node, topics, stack)
+        given = {"node": node, "topics": topics, "buffer": common.bytes_of(buffer_size)}
+        source, live = _opened(sources or ("-",), given, stack)
         path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
         done = write(
             source,
@@ -213,10 +214,11 @@ def record(
     return LOST if done.skipped or done.losses else 0
 
 
-def _opened(
-    names: tuple[str, ...], node: str | None, topics: tuple[str, ...], stack: contextlib.ExitStack
-) -> tuple[Any, bool]:
-    """Return what ``record`` takes for the sources with these names, and whether these are live sources."""
+def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Any, bool]:
+    """Return what ``record`` takes for the sources with these names, and whether these are live sources.
+
+    options  for those sources that have them
+    """
     from logreel.errors import UsageError
     from logreel.ops.record import live_source
     from logreel.ops.record.sources.registry import has_option, names_source
@@ -225,16 +227,17 @@ def _opened(
         return name if names_source(name) else f"lines:{name}"
 
     found = [spelled(name) for name in names]
-    if node is not None and not any(has_option(name, "node") for name in found):
-        raise UsageError("--node is for ROS: record --from ros: --node NAME")
+    if options["node"] is not None and not any(has_option(name, "node") for name in found):
+        raise UsageError("--node is for ROS: record --from ros --node NAME")
     if len(found) == 1 and found[0].startswith("lines:"):
         path = found[0].removeprefix("lines:")
         return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
     # Middleware can wait for topics that nobody publishes yet.
+    topics = options["topics"]
     plain = [topic for topic in topics if not set("*?[") & set(topic) and not topic.startswith("re:")]
-    options = {"node": node, "topics": plain or None}
+    options = {**options, "topics": plain or None}
     return [
         live_source(one, **{k: v for k, v in options.items() if has_option(one, k)}) for one in found
     ], True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.log.joined_channels import free_name
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
@@ -80,6 +80,9 @@ class FormatWriter:
     defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
+    #: Whether channels of one topic and definition that differ in ``headers`` of their metadata, which those of each
+    #: publisher do, are one channel for readers.
+    joins_publishers = False
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         self.out = out
@@ -92,8 +95,7 @@ class FormatWriter:
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return the name of *topic* in this format, changed where necessary to differ from the names *taken*."""
-        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-        return next(name for name in names if name not in taken)
+        return free_name(topic, taken)
 
     def continue_channels(self, log: Log) -> None:
         """Add the channels of *log*, the log that is continued, with their numbers in it; reserved ones are left out.
@@ -102,7 +104,7 @@ class FormatWriter:
         ``channel`` writes one override this.
         """
         for number, ch in enumerate(log.match(None)):
-            self.channel(number, ch.topic, ch.schema, ch.metadata)
+            self.copied_channel(number, ch.topic, ch.schema, ch.metadata)
             self.old_channels[ch.topic] = ch.schema
 
     def is_same_schema(self, old: Schema, new: Schema) -> bool:

@@ -39,8 +39,7 @@ class RunningSource:
     def __init__(
         self, source: LiveSource, wants: Callable[[str], bool] = lambda topic: True, most: int = BUFFER_BYTES
     ) -> None:
-        self.said: list[str] = []
-        self.feed = Feed(source.name, LiveQueue(most), wants, self.said.append)
+        self.feed = Feed(source.name, LiveQueue(most), wants)
         self.error: BaseException | None = None
         self._messages: list[Received] = []
         self._source = source

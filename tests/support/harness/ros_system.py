@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from xmlrpc.client import ServerProxy
 
 import pytest
 
@@ -49,16 +50,26 @@ class RosSystem:
         wait_for(listens)
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            command,
-            env=self.environment,
-            cwd=self._folder,
-            **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options},
-        )
+        nothing = subprocess.DEVNULL
+        usual = {"env": self.environment, "cwd": self._folder, "stdout": nothing, "stderr": nothing}
+        process = subprocess.Popen(command, **{**usual, **options})
         # The last one is called first.
         self._stack.enter_context(process)
         self._stack.callback(process.kill)
         return process
+
+    def subscribers(self) -> dict[str, list[str]]:
+        """Return the names of the nodes that subscribe each topic."""
+        with ServerProxy(self.environment["ROS_MASTER_URI"]) as master:
+            state: Any = master.getSystemState("/tests")
+        return dict(state[2][1])
+
+    def shut_down(self, node: str) -> None:
+        """Do what ``rosnode kill`` does."""
+        with ServerProxy(self.environment["ROS_MASTER_URI"]) as master:
+            found: Any = master.lookupNode("/tests", node)
+        with ServerProxy(found[2]) as proxy:
+            proxy.shutdown("/tests", "killed")
 
     def talker(self, name: str = "talker", **parameters: Any) -> Talker:
         """Start a node that publishes on command; *parameters* are set at the master first."""

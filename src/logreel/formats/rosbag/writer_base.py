@@ -24,6 +24,7 @@ class BagWriter(RecordWriter):
     title = "a bag"
     earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
     side_column_names = (CONNECTION,)
+    joins_publishers = True
 
     def __init__(self, out: Appender) -> None:
         self.schemas: BagSchemaMaker = BagSchemaMaker(self.title)

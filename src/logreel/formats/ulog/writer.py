@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -33,6 +31,7 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.schema_maker import UlogSchemaMaker, base_name
 from logreel.formats.ulog.synthetic import STRUCTS
+from logreel.formats.ulog.topic_names import UNFIT, free_name
 from logreel.formats.ulog.write_records import MAX_SIZE, pack_key, pack_key_value, pack_number, pack_record
 from logreel.index.block_table import TIME_MAX
 from logreel.index.rules import FieldAt
@@ -50,8 +49,6 @@ PART = 60_000
 MAX_ID = 65535
 #: The field ``kind`` of an initial value in a message of ``~parameter``, with its length.
 _INITIAL = b"\x07initial"
-_TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
-_UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
 
 
 class UlogWriter(FormatWriter):
@@ -94,14 +91,7 @@ class UlogWriter(FormatWriter):
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return a name with letters, digits, ``_ - /`` only; instances of a topic share its definition."""
-        if topic.startswith("~"):
-            return super().free_name(topic, taken)
-        found = _TOPIC.fullmatch(topic)
-        base, instance, log = found.groups("") if found else (topic, "", "")
-        # The suffix of a later segment becomes part of the name.
-        base = _UNFIT.sub("-", base + log)
-        names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
-        return next(name + instance for name in names if name + instance not in taken)
+        return free_name(topic, taken)
 
     def go_on(self, definitions: Definitions, ids: Mapping[tuple[str, int], int], flags: int) -> None:
         """Continue a log whose header, definitions and messages are in the file.
@@ -138,7 +128,7 @@ class UlogWriter(FormatWriter):
         if self.begun and not self._continues:
             raise UsageError("a ULog defines all channels before the first message")
         base, multi = base_name(topic)
-        if multi > 255 or _UNFIT.search(base) or base in BASIC:
+        if multi > 255 or UNFIT.search(base) or base in BASIC:
             text = "names have letters, digits, _ - and /, and at most 256 instances"
             raise UsageError(f"channel {topic!r} of a ULog: {text}")
         for line in renamed(schema, base, self.definitions):
@@ -189,7 +179,9 @@ class UlogWriter(FormatWriter):
         if not self.definitions.add(text):
             raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known and self._continues:
-            reason = f"format {text.name} is not defined in the log, and a ULog has all formats before its first message"
+            reason = (
+                f"format {text.name} is not in the log, and a ULog has all formats before its first message"
+            )
             raise DefinitionError(
                 reason,
                 hint="write a new log, and join both by logreel.merge",

@@ -12,7 +12,8 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
-from logreel.io.source import Definitions, Readable
+from logreel.io.source import Definitions
+from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.times import duration_ns
 from logreel.ops.open_logs import as_open_log
@@ -44,7 +45,7 @@ def record(
     max_splits: int | None = None,
     repeat_latched: bool = False,
     buffer_size: int = BUFFER_BYTES,
-    like: Readable | Log | None = None,
+    like: Openable | Log | None = None,
     schemas: Mapping[str, str | os.PathLike[str]] | None = None,
     format: str | None = None,
     ahead: int = AHEAD,

@@ -93,8 +93,8 @@ class Session:
         self._every, self._duration, self._progress = every, duration, progress
         self._say = say
         self._streams: list[_Stream] = []
-        #: Number of the channel in the log, by topic and definition.
-        self._numbers: dict[tuple[str, Schema | Layout], int] = {}
+        #: Number of the channel in the log, by topic, definition, and publisher where the log keeps these apart.
+        self._numbers: dict[tuple[str, Schema | Layout, str], int] = {}
         #: Functions from payloads to what is written, by number of the channel, where they differ or are checked.
         self._convert: dict[int, Callable[[bytes], Any]] = {}
         #: Messages to be written together, their channels and bytes.
@@ -292,18 +292,23 @@ class Session:
 
     def _add(self, channel: LiveChannel) -> None:
         """Add a channel to the log, or find the one of another source with the same topic and definition."""
-        key = channel.topic, channel.schema
+        joins = self._writer.format_writer.joins_publishers
+        key = channel.topic, channel.schema, repr(channel.metadata.get("headers")) if joins else ""
         try:
             if key not in self._numbers:
-                self._numbers[key] = self._added(channel)
+                known = any(other[:2] == key[:2] for other in self._numbers)
+                self._numbers[key] = self._added(channel, known)
             channel.number = self._numbers[key]
             if channel.latched:
                 self._writer.latch(channel.number)
         except (DefinitionError, UsageError, UnsupportedError) as error:
             channel.refused = error.text
 
-    def _added(self, channel: LiveChannel) -> int:
-        """Add a channel and choose how its payloads are converted; return its number."""
+    def _added(self, channel: LiveChannel, joins: bool) -> int:
+        """Add a channel and choose how its payloads are converted; return its number.
+
+        joins  readers will join it with an earlier one, so that its name does not matter
+        """
         schemas = self._writer.format_writer.schemas
         topic, schema = channel.topic, channel.schema
         if is_raw(schema) and (given := self._lines.number_of(topic)) is not None:
@@ -311,7 +316,10 @@ class Session:
             self._convert[given] = checker(schemas.layout(given))
             return given
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
-            number, name = add_channel(self._writer, topic, schema, channel.metadata, self._writer.taken)
+            # A second channel of a topic is called ``topic[1]``, but keeps its topic.
+            more = {"topic": topic} if topic in self._writer.taken else {}
+            metadata = {**channel.metadata, **more}
+            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
         else:
             encoding = channel.metadata.get("message_encoding")
             layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
@@ -319,7 +327,7 @@ class Session:
             same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
             if not same:
                 self._convert[number] = decoder(layout)
-        if name != topic:
+        if name != topic and not joins:
             self.notes.append(f"{topic!r} became {name!r}")
         return number
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
+from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals
 from logreel.ops.open_logs import as_open_log
@@ -22,7 +23,8 @@ from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 PathLike = str | os.PathLike[str]
 #: start <= time < end, ns; None: unbounded.
@@ -37,7 +39,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
 
 def slice_log(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: PathLike,
     *,
     topics: str | Iterable[str] | None = None,
@@ -83,7 +85,7 @@ def slice_log(
 
 
 def sort_log(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: PathLike,
     *,
     compression: str | None = None,
@@ -99,7 +101,7 @@ def sort_log(
 
 
 def split(
-    src: Readable | Log,
+    src: Openable | Log,
     folder: PathLike,
     *,
     topics: str | Iterable[str] | None = None,
@@ -165,7 +167,7 @@ def split(
 
 def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
     """Return the name of a log without suffix, and its suffix or the usual one of the format."""
-    name = os.path.basename(log.name)
+    name = os.path.basename(names_of(log)[0])
     suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
     stem = _UNSAFE.sub("_", name[: len(name) - len(suffix)]).strip("._")
     return stem or "log", suffix or suffixes[0]

@@ -111,8 +111,6 @@ class FoxgloveSource:
         """Try to connect again; return None if the server stays away."""
         feed.note(f"the connection ended: {lost}")
         begun, pause = time.monotonic(), FIRST_PAUSE
-        if self._reconnect > 0:
-            feed.say(f"{self.name}: the connection ended: {lost}; connecting again")
         while time.monotonic() - begun < self._reconnect and not feed.wait(pause):
             pause = min(2 * pause, LAST_PAUSE)
             try:
@@ -121,7 +119,6 @@ class FoxgloveSource:
                 continue
             seconds = time.monotonic() - begun
             feed.note(f"connected again after {seconds:.1f} s, whose messages are missing")
-            feed.say(f"{self.name}: connected again")
             return connection
         return None
 
@@ -208,10 +205,7 @@ class FoxgloveSource:
         if self._texts > MOST_TEXTS:
             return
         level = {1: "warning: ", 2: "error: "}.get(message.get("level", 0), "")
-        text = f"the server says: {level}{message.get('message', '')!s:.500}"
-        feed.note(text)
-        if level:
-            feed.say(f"{self.name}: {text}")
+        feed.note(f"the server says: {level}{message.get('message', '')!s:.500}")
 
 
 def at_ws(address: str, *, reconnect: float = RECONNECT_SECONDS, largest: int = LARGEST) -> FoxgloveSource:

@@ -136,9 +136,8 @@ class RosSource:
             try:
                 yield node
             finally:
-                assert node.stdin is not None
                 with contextlib.suppress(OSError):
-                    node.stdin.close()
+                    _pipe(node.stdin).close()
                 try:
                     node.wait(LEAVE_SECONDS)
                 except subprocess.TimeoutExpired:
@@ -148,28 +147,26 @@ class RosSource:
 
     def _follow(self, node: subprocess.Popen[bytes], feed: Feed) -> None:
         """Read frames and error messages of the node until both end."""
-        assert node.stdin is not None
-        assert node.stdout is not None
-        assert node.stderr is not None
+        stdin, stdout, stderr = _pipe(node.stdin), _pipe(node.stdout), _pipe(node.stderr)
         with contextlib.suppress(OSError):
-            fcntl.fcntl(node.stdout, fcntl.F_SETPIPE_SZ, READ_BYTES)
-        self._command(node.stdin, self._settings)
+            fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, READ_BYTES)
+        self._command(stdin, self._settings)
         asked = False
         with selectors.DefaultSelector() as selector:
-            selector.register(node.stdout, selectors.EVENT_READ, self._take)
-            selector.register(node.stderr, selectors.EVENT_READ, self._take_error)
+            selector.register(stdout, selectors.EVENT_READ, self._take)
+            selector.register(stderr, selectors.EVENT_READ, self._take_error)
             while selector.get_map():
                 for key, _ in selector.select(PATIENCE):
                     data = os.read(key.fd, READ_BYTES)
                     if data:
-                        key.data(data, node.stdin, feed)
+                        key.data(data, stdin, feed)
                     else:
                         selector.unregister(key.fileobj)
                 if feed.stopping and not asked:
                     # The node writes what it has, and ends.
                     asked = True
                     with contextlib.suppress(OSError):
-                        node.stdin.close()
+                        stdin.close()
 
     def _command(self, stdin: IO[bytes], what: Any) -> None:
         # A node that ended says why.
@@ -225,7 +222,6 @@ class RosSource:
                     feed.lose(channel, what, time)
             case ros_node.NOTE:
                 feed.note(what)
-                feed.say(what)
             case ros_node.END:
                 self._reason = what
 
@@ -241,3 +237,9 @@ def declare(feed: Feed, topic: str, header: dict[str, str]) -> LiveChannel | Non
         "headers": [header],
     }
     return feed.channel(topic, schema, metadata, latched=latched)
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise LogError("the ROS node has no pipe")
+    return pipe

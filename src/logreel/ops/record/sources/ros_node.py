@@ -134,10 +134,11 @@ class Node:
         self._rospy, self._rosgraph, self._out = rospy, rosgraph, out
         self._about = about
         self._master = rosgraph.Master(rospy.get_name())
-        self._run: Any = self._ask_run()
         self._subscribers: dict[str, Any] = {}
         self._connections: dict[tuple[tuple[str, str], ...], int] = {}
+        #: Of changes to subscribers, which wait for the master; receiving does not.
         self._lock = threading.RLock()
+        self._number_lock = threading.Lock()
         self._known: set[str] = set()
         self._unanswered = 0
         self._simulated = rospy.rostime.is_wallclock() is False
@@ -182,7 +183,7 @@ class Node:
         """Return the number of the connection with *header*; a publisher that returns has the same."""
         named = {str(name): str(value) for name, value in header.items()}
         key = (("", topic), *sorted(named.items()))
-        with self._lock:
+        with self._number_lock:
             number = self._connections.get(key)
             if number is None:
                 number = self._connections[key] = len(self._connections)
@@ -193,7 +194,7 @@ class Node:
         """Ask the master for topics; return why the node has to end, or nothing."""
         try:
             topics = self._published()
-            run = self._ask_run()
+            known = self._is_registered()
         except Exception as error:  # of sockets, HTTP, XML, or the master's answer
             self._unanswered += 1
             if self._unanswered == PATIENCE:
@@ -202,12 +203,11 @@ class Node:
                     f"the ROS master does not answer; messages of connected publishers are recorded: {error}",
                 )
             lost = self._unanswered >= PATIENCE
-            return "the ROS master and all publishers are gone" if lost and not self._connected() else ""
+            return "the ROS master and all publishers are gone" if lost and not self._has_publishers() else ""
         if self._unanswered >= PATIENCE:
             self._out.frame(NOTE, "the ROS master answers again")
         self._unanswered = 0
-        if run != self._run:
-            self._run = run
+        if not known:
             self._register_again()
         fresh = [topic for topic in topics if topic not in self._known]
         self._known.update(fresh)
@@ -233,26 +233,33 @@ class Node:
             raise RuntimeError(text)
         return [str(topic) for topic, _ in found]
 
-    def _ask_run(self) -> Any:
-        """Return the identity of this run of the master; None if it has none."""
+    def _is_registered(self) -> bool:
+        """Return whether the master knows this node; one that was started again does not."""
         try:
-            return self._master.getParam("/run_id")
+            self._master.lookupNode(self._rospy.get_name())
         except self._rosgraph.MasterError:
-            return None
+            return False
+        return True
 
-    def _connected(self) -> int:
-        with self._lock:
-            return sum(one.get_num_connections() for one in self._subscribers.values())
+    def _has_publishers(self) -> bool:
+        """Return whether another node is connected; this one publishes its own log messages."""
+        own = self._rospy.get_node_uri()
+        for subscriber in list(self._subscribers.values()):
+            for connection in list(getattr(subscriber.impl, "connections", ())):
+                # rospy tries for ever to reach publishers that have crashed.
+                if connection.socket is not None and connection.endpoint_id != own:
+                    return True
+        return False
 
     def _register_again(self) -> None:
-        """Tell another master of the subscriptions: the connections of the former one go on."""
-        with self._lock:
-            for topic, subscriber in list(self._subscribers.items()):
-                if subscriber.get_num_connections():
-                    self._master.registerSubscriber(topic, "*", self._rospy.get_node_uri())
-                else:
-                    self.unsubscribe(topic)
-                    self.subscribe(topic)
+        """Subscribe the topics at another master; connections that exist go on."""
+        own = self._rospy.get_node_uri()
+        node = importlib.import_module("xmlrpc.client").ServerProxy(own)
+        for topic, subscriber in list(self._subscribers.items()):
+            publishers = self._master.registerSubscriber(topic, "*", own)
+            connected = [one.endpoint_id for one in list(getattr(subscriber.impl, "connections", ()))]
+            # As the master does it when a publisher appears.
+            node.publisherUpdate("/master", topic, sorted({*publishers, *connected}))
 
 
 def main() -> int:
@@ -288,14 +295,18 @@ def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
     reasons: list[str] = []
 
     def look() -> None:
-        node.await_clock(stopping)
-        out.frame(READY, rospy.get_name())
-        while not stopping.is_set() and not reasons:
-            reason = "the node was shut down, e.g. by rosnode kill" if rospy.is_shutdown() else node.look()
-            if reason:
-                reasons.append(reason)
-                stopping.set()
-            stopping.wait(POLL)
+        try:
+            node.await_clock(stopping)
+            out.frame(READY, rospy.get_name())
+            reason = ""
+            while not reason and not stopping.wait(POLL):
+                reason = (
+                    "the node was shut down, e.g. by rosnode kill" if rospy.is_shutdown() else node.look()
+                )
+            reasons.append(reason)
+        except Exception as error:
+            reasons.append(f"the node failed: {error!r}")
+        stopping.set()
 
     threading.Thread(target=_commands, args=(node, out, stopping), daemon=True).start()
     # A master whose computer is gone does not answer for minutes.
