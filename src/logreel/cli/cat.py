@@ -46,7 +46,7 @@ STYLES = ("text", "ndjson", "csv")
 @paths.text_output
 @common.as_json
 def cat(
-    file: str,
+    file: paths.Given,
     ros_axes: bool,
     segment: int | None,
     msgdef: Definitions,

@@ -90,7 +90,7 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def opened(
-    file: str,
+    file: str | list[str],
     event: Ending,
     definitions: Definitions = (),
     ros_axes: bool = False,
@@ -98,11 +98,15 @@ def opened(
 ) -> Iterator[Log]:
     """Open the growing log *file*; wait until it has begun, which is said on stderr.
 
-    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input.
+    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input and for several files.
     """
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
 
+    if isinstance(file, list):
+        if len(file) > 1:
+            raise UsageError(f"-f follows one file, not {len(file)}")
+        (file,) = file
     if file == "-":
         raise UsageError("standard input is read to its end without -f")
     options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}

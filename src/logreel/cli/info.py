@@ -27,6 +27,7 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @common.topics
 @common.exclude
 @click.option("--long", is_flag=True, help="Print all details of several logs, instead of one line each.")
+@common.as_one
 @common.segment
 @common.msgdef
 @following.follow
@@ -34,6 +35,7 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @common.as_json
 def info(
     files: tuple[str, ...],
+    as_one: bool,
     segment: int | None,
     msgdef: Definitions,
     topics: tuple[str, ...],
@@ -52,10 +54,10 @@ def info(
 
     if follow:
         return _follow(files, topics, exclude, segment, msgdef, as_json)
-    names = paths.expand(files)
-    brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))
+    names = paths.given_logs(files, as_one)
+    brief = not (long or as_one) and (len(names) > 1 or any(os.path.isdir(file) for file in files))
 
-    def one(name: str) -> Info:
+    def one(name: paths.Given) -> Info:
         return _with_channels(look(name, segment=segment, definitions=msgdef), topics, exclude)
 
     if brief and not as_json:

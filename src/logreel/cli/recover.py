@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def recover(
-    file: str,
+    file: paths.Given,
     out: str | None,
     form: str | None,
     segment: int | None,
@@ -52,7 +52,7 @@ def recover(
         open_log(file, definitions=msgdef) as log,
         paths.destination(out, paths.suffix_of(form or log.format), as_json) as path,
     ):
-        with draw.progress(file) as progress:
+        with draw.progress(log.name) as progress:
             done = save(
                 log,
                 path,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @paths.text_output
 @common.as_json
 def text(
-    file: str,
+    file: paths.Given,
     segment: int | None,
     msgdef: Definitions,
     level: str | None,

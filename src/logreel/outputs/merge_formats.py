@@ -24,11 +24,12 @@ from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 
 def merge(
-    sources: Iterable[Readable | Log],
+    sources: Iterable[Openable | Log],
     dst: str | os.PathLike[str],
     *,
     topics: str | Iterable[str] | None = None,
