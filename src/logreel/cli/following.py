@@ -90,7 +90,7 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def opened(
-    file: str,
+    file: str | list[str],
     event: Ending,
     definitions: Definitions = (),
     ros_axes: bool = False,
@@ -103,6 +103,8 @@ def opened(
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
 
+    if not isinstance(file, str):
+        raise UsageError("-f follows one file, the one that is written")
     if file == "-":
         raise UsageError("standard input is read to its end without -f")
     options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}

@@ -179,7 +179,9 @@ class UlogWriter(FormatWriter):
         if not self.definitions.add(text):
             raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known and self._continues:
-            reason = f"format {text.name} is not in the log, and a ULog has all formats before its first message"
+            reason = (
+                f"format {text.name} is not in the log, and a ULog has all formats before its first message"
+            )
             raise DefinitionError(
                 reason,
                 hint="write a new log, and join both by logreel.merge",
