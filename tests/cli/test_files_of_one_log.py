@@ -136,7 +136,9 @@ def test_recover_and_following_name_the_way_for_several_files(
     assert run("cat", "-f", *parts).code == 2
 
 
-@pytest.mark.parametrize("words", [("info",), ("info", "--all"), ("actors",), ("collisions", "v", "v")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("info",), ("info", "--all"), ("actors",), ("collisions", "v", "v")], ids=" ".join
+)
 def test_commands_of_one_format_take_several_files(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
     from logreel.formats.carla.sample.drive import drive
 

@@ -98,13 +98,15 @@ def opened(
 ) -> Iterator[Log]:
     """Open the growing log *file*; wait until it has begun, which is said on stderr.
 
-    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input.
+    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input and for several files.
     """
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
 
-    if not isinstance(file, str):
-        raise UsageError("-f follows one file, the one that is written")
+    if isinstance(file, list):
+        if len(file) > 1:
+            raise UsageError(f"-f follows one file, not {len(file)}")
+        (file,) = file
     if file == "-":
         raise UsageError("standard input is read to its end without -f")
     options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}

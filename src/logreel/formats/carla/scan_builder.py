@@ -17,7 +17,7 @@ from logreel.formats.carla.definitions import RAW, layout
 from logreel.formats.carla.found import Found
 from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
 from logreel.formats.carla.reader import Reader
-from logreel.formats.carla.records import FRAME_START, HEAD
+from logreel.formats.carla.records import FRAME_START, HEAD, read_frame
 from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
 from logreel.formats.carla.ros_axes import RosAxesDecoder, with_ros_units
 from logreel.formats.carla.text import lines
@@ -91,12 +91,14 @@ class ScanBuilder:
         """Return the Scan."""
         found = self.found
         self._add_missing_ends()
-        start, end = self.frames.span()
+        # Whoever follows a recording does not ask for it whenever it has grown.
+        start, end = (None, None) if found.is_growing else self.frames.span()
         return Scan(
             version=lambda: self._evidence.release(),
             epoch="start",
             start=start,
             end=end,
+            bounds=self.frames.span if found.is_growing else None,
             channels=self._infos(),
             index=self.index,
             problems=found.problems,
@@ -116,15 +118,18 @@ class ScanBuilder:
             return
         begun = np.searchsorted(start, self.found.ends, side="right") - 1
         open_ = np.flatnonzero(np.bincount(np.maximum(begun, 0), minlength=len(start)) == 0)
-        number = self.frames.number
+
+        def number(row: int) -> int:
+            return read_frame(self.source, int(start[row]))[0]
+
         if len(open_) and open_[-1] == len(start) - 1:
             if not any(p.code in ("truncated", "zeros") for p in self.found.problems):
-                text = f"frame {number[-1]} has no end: the recording was cut off"
+                text = f"frame {number(-1)} has no end: the recording was cut off"
                 self.found.problems.append(Problem("truncated", self.source.size, 0, False, text))
             open_ = open_[:-1]
         if len(open_):
             first = int(open_[0])
-            text = f"frames without an end: {len(open_)}; the first is frame {number[first]}"
+            text = f"frames without an end: {len(open_)}; the first is frame {number(first)}"
             self.found.problems.append(Problem("frame_end", int(start[first]) - HEAD, 0, False, text))
 
     @cached_property
