@@ -13,6 +13,7 @@ import numpy as np
 from logreel.errors import Finding, Problem, UsageError
 from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
+from logreel.io.chunks import FILE
 from logreel.io.source import Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log, reopened
@@ -68,7 +69,7 @@ class JoinedChannel(Channel):
         """Return the channel of the file that *data* is a view of; the first one for other bytes."""
         at = np.frombuffer(data, np.uint8).ctypes.data if len(data) else 0
         for member in self.members:
-            whole = member.log._source.data
+            whole = member.log.index.chunks[FILE]
             if whole.ctypes.data <= at < whole.ctypes.data + len(whole):
                 return member
         return self.members[0]
