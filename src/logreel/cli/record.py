@@ -111,7 +111,7 @@ def record(
     options = {} if compression is None else {"compression": compression}
     with contextlib.ExitStack() as stack:
         lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
-        path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
+        path = paths.destination(out, paths.suffix_of(format or ""), as_json)
         done = write(
             lines,
             path,

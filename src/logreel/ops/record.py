@@ -14,6 +14,7 @@ from typing import Any
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.io.source import Definitions, Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
@@ -84,7 +85,7 @@ class _Channel:
 
 def record(
     source: Pipe | Iterable[bytes | str],
-    path: str | os.PathLike[str],
+    path: Destination,
     *,
     like: Readable | Log | None = None,
     schemas: Mapping[str, str | os.PathLike[str]] | None = None,
@@ -102,6 +103,7 @@ def record(
     """Write messages, one per line in the form of ``cat --format ndjson``, as a log.
 
     source   a pipe or file, or lines
+    path     of the new log, or a binary file object, see ``create``
     like     a log whose channels, with their schemas, become channels of the new log; its metadata, parameters and
              attachments are copied, and, unless a line is of ``~text``, its text lines of the recorded interval
     metadata  further or replaced metadata of the new log; as for ``Writer.metadata``
@@ -122,15 +124,18 @@ def record(
         getattr(source, "name", None),
         *(schemas or {}).values(),
     ]
-    for name in (os.fspath(path), os.fspath(path) + ACTIVE):
+    target, stream = name_and_stream(path)
+    for name in (target, target + ACTIVE):
         keep_sources(name, [one for one in read if isinstance(one, str | os.PathLike)])
     with contextlib.ExitStack() as stack:
         # The new log may read from it until it is complete.
         log = None if like is None else stack.enter_context(as_open_log(like, definitions))
-        fmt = format_of(os.fspath(path), format)
+        fmt = format_of(target, format)
         if log is not None and fmt.name in (log.format, log.converted_from):
             options = fmt.like(log.metadata) | options
-        writer = create(path, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+        writer = create(
+            stream or target, format=format, force=force, flush_every=flush_every, sync=sync, **options
+        )
         job = _Recorder(writer, copier_for(fmt, writer.format_writer), fmt.name, ahead, strict)
         try:
             job.add_known(log, schemas or {}, metadata or {})
@@ -142,9 +147,9 @@ def record(
             if log is not None:
                 job.copy_text(log)
     channels = tuple(Copied(ch.name, ch.messages) for ch in job.channels.values() if ch.name[:1] != "~")
-    size = os.stat(path).st_size
+    size = os.stat(target).st_size if stream is None else stream.tell()
     sentences = tuple(job.notes), tuple(job.skipped)
-    return Recorded(os.fspath(path), size, channels, *sentences, job.lines, job.broken, stopped)
+    return Recorded(target, size, channels, *sentences, job.lines, job.broken, stopped)
 
 
 class _Recorder:

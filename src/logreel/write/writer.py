@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from operator import index
 from pathlib import Path
 from threading import RLock
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.io.live_stream import live_appender
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
@@ -369,7 +371,7 @@ def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def create(
-    path: str | os.PathLike[str],
+    path: Destination,
     *,
     format: str | None = None,
     force: bool = False,
@@ -379,7 +381,8 @@ def create(
 ) -> Writer:
     """Create a log and return its Writer; use it as a context manager.
 
-    path     its suffix selects the format
+    path     its suffix selects the format; or a binary file object, which is written in order: with each flush, or as
+             a whole in the end for formats that change earlier bytes
     format   name of the format; None: by the suffix
     force    replace an existing file
     flush_every, sync  see Writer
@@ -387,12 +390,18 @@ def create(
 
     Raises LogError if the file exists, UsageError for an unknown suffix or option.
     """
-    fmt = format_of(os.fspath(path), format)
-    out = Appender(path, force)
+    name, stream = name_and_stream(path)
+    fmt = format_of(name, format)
+    out: Appender | None = None
     try:
-        format_writer = fmt.create(out, **options)
+        if stream is None:
+            out = Appender(name, force)
+            format_writer = fmt.create(out, **options)
+        else:
+            out, format_writer = live_appender(stream, fmt.suffixes[0], partial(fmt.create, **options))
     except BaseException as error:
-        out.discard()
+        if out is not None:
+            out.discard()
         if isinstance(error, TypeError):
             raise UsageError(f"{fmt.title} has no such option: {error}") from None
         raise

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.log import Log
 from logreel.log.times import Time, duration_ns, interval, utc_shift
 from logreel.log.topic_match import fitting, match_topics
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def merge(
     sources: Iterable[Readable | Log],
-    dst: str | os.PathLike[str],
+    dst: Destination,
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
@@ -71,7 +71,8 @@ def merge(
                 logs, kept, shifts, prefixes or [""] * len(logs), strict=True
             )
         ]
-        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        path, stream = name_and_stream(dst)
+        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
         return rewrite(parts, target, by_time=True)
 
 
