@@ -11,6 +11,7 @@ from conftest import SHARED
 from logreel.errors import NotFoundError, UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
 from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
+from logreel.layout.arrow_arrays import as_struct
 from support.builders.sample_logs import tiny
 
 
@@ -21,7 +22,7 @@ def log() -> logreel.Log:
 
 def vectors(table: pa.Table, name: str) -> np.ndarray:
     column = table[name].combine_chunks()
-    return np.stack([member.to_numpy() for member in column.flatten()], axis=-1)
+    return np.stack([member.to_numpy() for member in as_struct(column).flatten()], axis=-1)
 
 
 def test_actors_have_type_role_lifetime_and_parent(log: logreel.Log) -> None:

@@ -6,7 +6,9 @@ import io
 import itertools
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from mcap.reader import make_reader
@@ -190,3 +192,56 @@ def test_every_variant_has_the_right_content(name: str) -> None:
             check_variant(name, flags)
         except AssertionError as error:
             raise AssertionError(f"{name}-{'-'.join(f for f in FLAGS if f in flags)}: {error}") from error
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_variant_can_be_continued(name: str, tmp_path: Path) -> None:
+    for n, flags in enumerate(flags for one, flags in VARIANTS if one == name):
+        path = tmp_path / f"{n}.mcap"
+        path.write_bytes(bytes(Maker(name, flags).out))
+        try:
+            check_continued(path, name, flags)
+        except (AssertionError, logreel.LogError) as error:
+            raise AssertionError(f"{name}-{'-'.join(f for f in FLAGS if f in flags)}: {error}") from error
+
+
+def check_continued(path: Path, name: str, flags: frozenset[str]) -> None:
+    """Append to a sample, and compare content and summary, also as the mcap library reads them."""
+    old = logreel.open(path)
+    due = [(m.channel.topic, m.time, bytes(m.data)) for m in old.messages()]
+    with logreel.create(path, mode="a") as w:
+        for topic, schema in (("new", logreel.Schema("New", "c", "x")), ("example", None)):
+            if topic in old or schema is not None:
+                w.write(w.add_channel(topic, schema or old[topic].schema), 50, topic.encode())
+                due.append((topic, 50, topic.encode()))
+        w.metadata("more", {"a": "b"})
+        w.attachment("another", b"123")
+    data = path.read_bytes()
+    log = logreel.open(data)
+    assert (log.problems, log.verify()) == ((), ())
+    assert [(m.channel.topic, m.time, bytes(m.data)) for m in log.messages()] == due
+    assert log.metadata["more"] == {"a": "b"}
+    assert log.metadata.get("myMetadata") == (MAP if name == "OneMetadata" else None)
+    attached = {"myFile": b"\1\2\3"} if name == "OneAttachment" else {}
+    assert {n: a.read() for n, a in log.attachments.items()} == {**attached, "another": b"123"}
+    if {"ch", "pad"} <= flags:
+        # The library cannot read padding inside of chunks.
+        return
+    reader = make_reader(io.BytesIO(data), validate_crcs=True)
+    assert [(c.topic, m.log_time, m.data) for _, c, m in reader.iter_messages()] == due
+    summary = reader.get_summary()
+    assert summary is not None
+    stats = summary.statistics
+    assert stats is not None
+    assert (stats.message_count, stats.attachment_count, stats.metadata_count) == (
+        len(due),
+        1 + (name == "OneAttachment"),
+        1 + (name == "OneMetadata"),
+    )
+    assert (stats.message_start_time, stats.message_end_time) == (due[0][1], 50)
+    counts = {c.topic: stats.channel_message_counts[n] for n, c in summary.channels.items()}
+    assert counts == Counter(topic for topic, _, _ in due)
+    assert stats.channel_count == len(summary.channels)
+    assert stats.schema_count == len(summary.schemas)
+    assert {a.name: a.data for a in reader.iter_attachments()} == {**attached, "another": b"123"}
+    assert {m.name for m in reader.iter_metadata()} == {"more"} | {"myMetadata"} & set(old.metadata)

@@ -13,6 +13,7 @@ import logreel
 from logreel.errors import MissingDependencyError, NotFoundError, TopicError, UsageError
 from logreel.formats.ulog.sample import builder
 from logreel.formats.ulog.sample.builder import Builder
+from logreel.layout.arrow_arrays import as_fixed_list
 from logreel.log.log import Log
 
 
@@ -116,7 +117,7 @@ def test_batches_concatenate_to_the_table(log: Log, rows: int) -> None:
     ch = log["vehicle_attitude"]
     pieces = list(ch.batches(rows, ["q"]))
     assert all(p.num_rows <= rows for p in pieces)
-    q = np.concatenate([p.column("q").flatten().to_numpy() for p in pieces])
+    q = np.concatenate([as_fixed_list(p.column("q")).flatten().to_numpy() for p in pieces])
     np.testing.assert_array_equal(q.reshape(-1, 4), ch["q"])
 
 

@@ -16,6 +16,7 @@ from typing import Self
 from logreel.errors import LogError
 from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
 from logreel.io.locking import create_locked, is_at, lock
+from logreel.io.old_file import OldFile, copy_permissions
 
 #: Bytes collected before they are written to the file.
 BUFFER = 1 << 20
@@ -41,6 +42,8 @@ class Appender:
 
     force  replace an existing file, and an unfinished one that no process writes
     keep   False: the unfinished file has a unique name, and is removed if it is not completed
+    append  continue the existing file *path*: the new file begins with its bytes (``keep_old``) and replaces it when
+            complete, if nobody else changed or replaced it meanwhile; *force* concerns only the unfinished file
 
     Links are replaced with *force*, never followed. The unfinished file is locked against all processes while it is
     written. Raises LogError where a file or link exists and *force* is not given, or another writer has locked it.
@@ -49,14 +52,19 @@ class Appender:
     #: Whether the bytes written can be read from ``unfinished`` before the file is finished.
     readable = True
 
-    def __init__(self, path: str | os.PathLike[str], force: bool = False, keep: bool = True) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], force: bool = False, keep: bool = True, append: bool = False
+    ) -> None:
         self.name = os.fspath(path)
         self._target, self._force, self._keep = target_of(path), force, keep
+        self._old: OldFile | None = None
         if self._target.is_dir():
             raise LogError("is a folder, not a file", path=self.name)
         if self._target.exists() and not self._target.is_file():
             raise LogError("is not a regular file", path=self.name)
-        if os.path.lexists(self._target) and not force:
+        if append:
+            self._old = OldFile(self._target, self.name)
+        elif os.path.lexists(self._target) and not force:
             raise exists(path)
         hidden = f".logreel-{secrets.token_hex(6)}.partial"
         self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
@@ -77,6 +85,17 @@ class Appender:
     def unfinished(self) -> Path:
         """Path of the file until it is finished."""
         return self._active
+
+    def keep_old(self, size: int) -> None:
+        """Begin with the first *size* bytes of the file that is continued; called once, before anything is written."""
+        if self._old is None or self.tell():
+            raise ValueError("only a file that continues another one begins with it")
+        self._old.check()
+        try:
+            self._old.copy_to(self._handle, size)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._sound = size
 
     def check(self) -> None:
         """Raise the error that ended writing, if any."""
@@ -209,6 +228,7 @@ class Appender:
         try:
             handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
             try:
+                copy_permissions(self._handle, handle)
                 for part in itertools.chain(
                     self._read(0, place), [piece], self._read(place + size, self._sound)
                 ):
@@ -253,7 +273,10 @@ class Appender:
         except OSError as error:
             raise self._failed(error) from error
         # The lock is held until the file has its name.
-        if self._force:
+        if self._old is not None:
+            self._old.check()
+            os.replace(self._active, self._target)
+        elif self._force:
             os.replace(self._active, self._target)
         else:
             name_it(self._active, self._target, self.name)
@@ -270,6 +293,8 @@ class Appender:
         with contextlib.suppress(OSError):
             os.close(self._handle)
         self._handle = -1
+        if self._old is not None:
+            self._old.close()
 
     def leave(self) -> None:
         """Close the file under its unfinished name, with all commits written; remove it if ``keep`` is False."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +20,22 @@ from logreel.layout.nodes import MAX_SIZE, Sequence
 from logreel.layout.projection import Projection
 from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
 
+if TYPE_CHECKING:
+    from logreel.layout.arrow_arrays import Column
+
 TOO_SHORT = "the message ends too early for its definition"
 CROWDED = "the message claims more items without bytes than it has bytes, and 65536 more"
 HUGE = "the message is larger than 2 GiB"
 
 
-def schema_of(layout: Layout, fields: Iterable[str] | None = None, explode: bool = True) -> list[pa.Field]:
+def schema_of(
+    layout: Layout, fields: Iterable[str] | None = None, explode: bool = True
+) -> list[pa.Field[Any]]:
     """Return one Arrow field per visible top-level member, or per path in *fields*; see Projection.arrow_fields."""
     return Projection(layout, fields).arrow_fields(explode)
 
 
-def assemble_fixed(projection: Projection, columns: Seq[NDArray[np.uint8]], rows: int) -> list[pa.Array]:
+def assemble_fixed(projection: Projection, columns: Seq[NDArray[np.uint8]], rows: int) -> list[pa.Array[Any]]:
     """Return Arrow arrays of *rows* fixed-size messages, as ``projection.arrow_fields()`` describes them.
 
     columns  per leaf of ``projection.part.leaves`` a contiguous uint8[rows * len(leaf.runs) * leaf.width], as the
@@ -57,7 +63,7 @@ class Decoded:
     records   int64[k]: number of records of each message kept, or None where rows are messages
     """
 
-    arrays: list[pa.Array | pa.ChunkedArray]
+    arrays: Seq[Column]
     kept: I64 | None
     bad: list[tuple[int, str]]
     leftover: I64
@@ -114,7 +120,7 @@ def decode_variable(
     many = isinstance(projection.part.root, Sequence) and explode
     bad = np.flatnonzero(unsound(status))
     why = {TOO_MANY: CROWDED}
-    whole = pieces[0]
+    whole: list[Column] = [*pieces[0]]
     if len(pieces) > 1:
         whole = [pa.chunked_array(list(column)) for column in zip(*pieces, strict=True)]
     return Decoded(
@@ -140,7 +146,7 @@ def select_decoded(projection: Projection, got: Decoded, explode: bool) -> Decod
 
 def _piece(
     projection: Projection, buffers: Buffers, messages: int, explode: bool
-) -> tuple[list[pa.Array], I64]:
+) -> tuple[list[pa.Array[Any]], I64]:
     """Return the arrays of one batch, and the number of records of each of its messages."""
     part = projection.part
     many = isinstance(part.root, Sequence)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.nodes import (
     MAX_SIZE,
     Bytes,
@@ -68,13 +69,13 @@ def arrow_type(node: Node) -> pa.DataType:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def arrow_field(f: Field, kind: pa.DataType | None = None) -> pa.Field:
+def arrow_field(f: Field, kind: pa.DataType | None = None) -> pa.Field[Any]:
     """Return the Arrow field of a visible member, of type *kind* if given; a unit is stored in its metadata."""
     kind = arrow_type(f.node) if kind is None else kind
     return pa.field(f.name, kind, metadata={"unit": f.unit} if f.unit else None)
 
 
-def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
+def build(node: Node, buffers: Buffers, length: int) -> pa.Array[Any]:
     """Return the next *length* values of *node*, with the type that ``arrow_type`` returns.
 
     Types are built from those of the children: ``arrow_type`` at every level would build them repeatedly.
@@ -82,12 +83,12 @@ def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
     match node:
         case Scalar(type="bool"):
             bits = np.packbits(next(buffers) != 0, bitorder="little")
-            return pa.Array.from_buffers(pa.bool_(), length, [None, pa.py_buffer(bits)], 0)
+            return pa.Array.from_buffers(pa.bool_(), length, [None, buffer_of(bits)], 0)
         case Scalar():
-            return pa.Array.from_buffers(arrow_type(node), length, [None, pa.py_buffer(next(buffers))], 0)
+            return pa.Array.from_buffers(arrow_type(node), length, [None, buffer_of(next(buffers))], 0)
         case Time(signed=signed):
             ns = typed("duration" if signed else "time", next(buffers))
-            return pa.Array.from_buffers(arrow_type(node), length, [None, pa.py_buffer(ns)], 0)
+            return pa.Array.from_buffers(arrow_type(node), length, [None, buffer_of(ns)], 0)
         case FixedArray(item=Scalar(type="char"), count=n):
             return text_array(*_cut(next(buffers).reshape(length, n)))
         case FixedArray(item=item, count=n):
@@ -109,19 +110,19 @@ def build(node: Node, buffers: Buffers, length: int) -> pa.Array:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def build_fields(struct: Struct, buffers: Buffers, length: int) -> list[pa.Array]:
+def build_fields(struct: Struct, buffers: Buffers, length: int) -> list[pa.Array[Any]]:
     """Return the visible members of *struct*, *length* values each."""
     return [build(f.node, buffers, length) for f in struct.visible()]
 
 
-def list_array(offsets: NDArray[np.int32], child: pa.Array) -> pa.Array:
+def list_array(offsets: NDArray[np.int32], child: pa.Array[Any]) -> pa.Array[Any]:
     """Return lists of the values of *child*, split at *offsets*."""
     kind = pa.list_(child.type)
-    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets)], 0, children=[child])
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, buffer_of(offsets)], 0, children=[child])
 
 
-def _blob_array(kind: pa.DataType, offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
+def _blob_array(kind: pa.DataType, offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array[Any]:
+    return pa.Array.from_buffers(kind, len(offsets) - 1, [None, buffer_of(offsets), buffer_of(data)], 0)
 
 
 def _cut(chars: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
@@ -134,7 +135,7 @@ def _cut(chars: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.uint8]
     return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
 
 
-def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
+def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array[Any]:
     """Return strings; if any is not UTF-8, the whole column is decoded with replacement characters."""
     strings = _blob_array(pa.string(), offsets, data)
     if _is_ascii(data):
@@ -143,7 +144,9 @@ def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
         strings.validate(full=True)
     except pa.ArrowInvalid:
         raw = _blob_array(pa.binary(), offsets, data)
-        return pa.array([value.decode("utf-8", "replace") for value in raw.to_pylist()], pa.string())
+        return pa.array(
+            [str(value, "utf-8", "replace") for value in raw.to_pylist() if value is not None], pa.string()
+        )
     return strings
 
 

@@ -10,12 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, values_of
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
 
 Buffer = NDArray[Any]
 
 
-def buffers_from_arrow(node: Node, array: pa.Array, name: str) -> Iterator[Buffer]:
+def buffers_from_arrow(node: Node, array: pa.Array[Any], name: str) -> Iterator[Buffer]:
     """Yield the buffers of *array*, of type ``arrow_type(node)``, as ``arrow_from_buffers.build`` takes them.
 
     name  of the field, for errors
@@ -34,38 +35,34 @@ def buffers_from_arrow(node: Node, array: pa.Array, name: str) -> Iterator[Buffe
         case FixedArray(item=Scalar(type="char"), count=n):
             yield _padded(array, n, name)
         case FixedArray(item=item):
-            yield from buffers_from_arrow(item, array.flatten(), name)
+            yield from buffers_from_arrow(item, as_fixed_list(array).flatten(), name)
         case Struct():
-            for f, child in zip(node.visible(), array.flatten(), strict=True):
+            for f, child in zip(node.visible(), as_struct(array).flatten(), strict=True):
                 yield from buffers_from_arrow(f.node, child, f"{name}.{f.name}" if name else f.name)
         case String() | Bytes() | Rest() | Sequence(item=Scalar(type="char" | "uint8")):
             offsets = _offsets(array)
             yield offsets
-            data = array.buffers()[2]
-            whole = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-            yield whole[offsets[0] : offsets[-1]]
+            yield values_of(array.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
         case Sequence(item=item):
             offsets = _offsets(array)
             yield offsets
             first, last = int(offsets[0]), int(offsets[-1])
-            yield from buffers_from_arrow(item, array.values.slice(first, last - first), name)
+            yield from buffers_from_arrow(item, as_list(array).values.slice(first, last - first), name)
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def _bytes(array: pa.Array) -> NDArray[np.uint8]:
+def _bytes(array: pa.Array[Any]) -> NDArray[np.uint8]:
     """Return the values of an array of numbers or times as bytes."""
-    width, data = array.type.bit_width // 8, array.buffers()[1]
-    if data is None or not len(array):
-        return np.zeros(0, np.uint8)
-    return np.frombuffer(data, np.uint8, len(array) * width, array.offset * width)
+    width = array.type.bit_width // 8
+    return values_of(array.buffers()[1], np.uint8, len(array) * width, array.offset * width)
 
 
-def _offsets(array: pa.Array) -> NDArray[np.int32]:
+def _offsets(array: pa.Array[Any]) -> NDArray[np.int32]:
     data = array.buffers()[1]
     if data is None or not data.size:
         return np.zeros(1, np.int32)
-    return np.frombuffer(data, np.int32, len(array) + 1, 4 * array.offset)
+    return values_of(data, np.int32, len(array) + 1, 4 * array.offset)
 
 
 def _time_words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.uint8]:
@@ -76,7 +73,7 @@ def _time_words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.ui
     return np.stack([seconds, rest], axis=1).astype("<i4" if signed else "<u4").view(np.uint8).ravel()
 
 
-def _padded(array: pa.Array, width: int, name: str) -> NDArray[np.uint8]:
+def _padded(array: pa.Array[Any], width: int, name: str) -> NDArray[np.uint8]:
     """Return texts as rows of *width* bytes, padded with NUL."""
     out = np.zeros((len(array), width), np.uint8)
     offsets = _offsets(array).astype(np.int64)
@@ -86,5 +83,5 @@ def _padded(array: pa.Array, width: int, name: str) -> NDArray[np.uint8]:
     data = array.buffers()[2]
     if data is not None and data.size:
         inside = np.arange(width) < length[:, None]
-        out[inside] = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+        out[inside] = values_of(data, np.uint8)[offsets[0] : offsets[-1]]
     return out.ravel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,12 +42,12 @@ class Projection:
         return [steps_of(self.part.record, path) for path in self.fields or ()]
 
     @cached_property
-    def _records_fields(self) -> list[pa.Field]:
+    def _records_fields(self) -> list[pa.Field[Any]]:
         if self.fields is None:
             return [arrow_field(f) for f in self.layout.record.visible()]
         return [self._field(*one) for one in zip(self.fields, self._steps, strict=True)]
 
-    def arrow_fields(self, explode: bool = True) -> list[pa.Field]:
+    def arrow_fields(self, explode: bool = True) -> list[pa.Field[Any]]:
         """One Arrow field per column; a unit is in its metadata under ``unit``.
 
         explode  False: where one message holds many records, every type is a list
@@ -55,7 +56,7 @@ class Projection:
             return self._records_fields
         return [f.with_type(pa.list_(f.type)) for f in self._records_fields]
 
-    def _field(self, path: str, steps: Seq[str | int]) -> pa.Field:
+    def _field(self, path: str, steps: Seq[str | int]) -> pa.Field[Any]:
         record = self.part.record
         node: Node = record
         unit = ""
@@ -71,9 +72,9 @@ class Projection:
         kind = arrow_select(empty, steps[1:]).type
         return pa.field(path, kind, metadata={"unit": unit} if unit else None)
 
-    def select(self, arrays: list[pa.Array]) -> list[pa.Array]:
+    def select(self, arrays: Seq[Any]) -> list[Any]:
         """Return one array per column, from one array per visible member of ``part``."""
         if self.fields is None:
-            return arrays
+            return list(arrays)
         top = dict(zip((f.name for f in self.part.record.visible()), arrays, strict=True))
         return [arrow_select(top[str(first)], rest) for first, *rest in self._steps]

@@ -231,7 +231,7 @@ def times_of(table: pa.Table | pa.RecordBatch) -> I64:
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def flatten(column: pa.ChunkedArray | pa.Array) -> tuple[NDArray[Any], I64]:
+def flatten(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[NDArray[Any], I64]:
     """Return the innermost items of a column of lists (of lists …), and int64[k]: the row of each item."""
     import pyarrow.compute as pc
 

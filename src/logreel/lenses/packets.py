@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.index.ranges import payload_ranges
+from logreel.layout.arrow_arrays import as_fixed_list, as_list
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
 from logreel.lenses.base import Nodes, nodes_of, times_of
 from logreel.lenses.cloud import Points
 from logreel.lenses.sensors import velodyne
 from logreel.lenses.sensors.velodyne import PACKET, Calibration, Cloud, Packets
-from logreel.log.tables import DENSE, batches
+from logreel.log.tables import DENSE, as_numpy, batches
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -90,13 +91,13 @@ class PacketCloud:
         paths = [str(self.data), *([self.stamp] if self.stamp else [])]
         for batch in batches(ch, _batch_size(ch), paths, start, end, DENSE):
             column = batch.column(1)
-            counts = np.asarray(column.value_lengths(), np.int64)
-            flat = column.flatten().flatten()
+            counts = np.asarray(as_list(column).value_lengths(), np.int64)
+            flat = as_fixed_list(as_list(column).flatten()).flatten()
             data = flat.to_numpy(zero_copy_only=False)
             time = np.repeat(times_of(batch), counts)
             logged, own = time, np.zeros(len(time), np.int64)
             if self.stamp:
-                own = np.asarray(batch.column(2).flatten().cast("int64"), np.int64)
+                own = as_numpy(as_list(batch.column(2)).flatten())
                 time = np.where(own != 0, own, time)
             if len(time):
                 yield Packets(data, np.arange(len(time), dtype=np.int64) * PACKET, time, logged, own)

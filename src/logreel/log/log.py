@@ -322,7 +322,8 @@ class Channel:
 
         pieces = batches(self, STREAM_ROWS, None, None, None, PLAIN, STREAM_BYTES)
         reader = pa.RecordBatchReader.from_batches(empty_table(self).schema, pieces)
-        return reader.__arrow_c_stream__(requested_schema)
+        capsule: object = reader.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+        return capsule
 
     def to_numpy(
         self,

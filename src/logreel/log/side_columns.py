@@ -12,6 +12,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.io.parallel import repeated
+from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Struct
 from logreel.layout.nodes import Sequence as Records
@@ -91,7 +92,7 @@ class SideColumnsDecoder:
         for i in wanted:
             numbers = values[i] if got.records is None else repeated(values[i], got.records)
             # pyarrow imports pandas, if it is installed, to convert NumPy arrays by itself.
-            buffer = pa.py_buffer(np.ascontiguousarray(numbers))
+            buffer = buffer_of(np.ascontiguousarray(numbers))
             arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
         return replace(got, arrays=[*arrays, *got.arrays])
 

@@ -18,6 +18,7 @@ from logreel.index.gather import Gathered, Want, gather, gather_rows
 from logreel.index.ranges import PayloadRange, payload_ranges
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
+from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.log.payload_decoder import spread
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.layout.arrow import Decoded
+    from logreel.layout.arrow_arrays import Column
     from logreel.layout.layout import Layout
     from logreel.layout.program import Program
     from logreel.log.table_channel import LogContext, TableChannel
@@ -157,7 +159,7 @@ def _record_times(ch: TableChannel, rows: Rows) -> I64:
     return np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
 
 
-def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
+def column_values(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> NDArray[Any]:
     """Return the values of a column; arrays of fixed size become further axes.
 
     Nulls are NaN in floats and None in objects; other types become a masked array of the same type.
@@ -167,7 +169,9 @@ def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     shape: list[int] = []
     while pa.types.is_fixed_size_list(column.type):
         shape.append(column.type.list_size)
-        column = _items(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+        column = _items(
+            as_fixed_list(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+        )
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     parts = [_masked(chunk) for chunk in chunks]
     together = np.ma.concatenate if any(isinstance(p, np.ma.MaskedArray) for p in parts) else np.concatenate
@@ -175,19 +179,18 @@ def column_values(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     return values.reshape(-1, *shape) if shape else values
 
 
-def _items(array: pa.FixedSizeListArray) -> pa.Array:
+def _items(array: pa.FixedSizeListArray[Any, Any]) -> pa.Array[Any]:
     """Return the items of all lists, concatenated; a null list gives null items."""
-    import pyarrow as pa
 
     if not array.null_count:
         return array.flatten()
     size = array.type.list_size
     at = np.arange(len(array) * size, dtype=np.int64) + array.offset * size
     absent = np.repeat(np.asarray(array.is_null().to_numpy(zero_copy_only=False)), size)
-    return array.values.take(pa.array(at, mask=absent))
+    return array.values.take(row_numbers(at, absent))
 
 
-def _masked(array: pa.Array) -> NDArray[Any]:
+def _masked(array: pa.Array[Any]) -> NDArray[Any]:
     """Return the values of *array*; as a masked array where it has nulls and its type has no NaN."""
     import pyarrow as pa
 
@@ -202,7 +205,7 @@ def _masked(array: pa.Array) -> NDArray[Any]:
     return np.ma.MaskedArray(filled, mask=absent)
 
 
-def as_numpy(array: pa.Array) -> NDArray[Any]:
+def as_numpy(array: pa.Array[Any]) -> NDArray[Any]:
     """Return the values of *array*: numbers, and times as int64 ns, as views of its memory.
 
     ``Array.to_numpy`` imports pandas if installed, which takes longer than reading most fields.
@@ -220,7 +223,7 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
     data = array.buffers()[1]
     if data is None:
         return np.zeros(0, number)
-    return np.frombuffer(data, number, len(array), array.offset * number.itemsize)
+    return values_of(data, number, len(array), array.offset * number.itemsize)
 
 
 def table(
@@ -350,7 +353,7 @@ class TableReader:
         ch = self.ch
         return ch.log.index.times(ch.number) if self.shape.clock else np.zeros(len(ch), np.int64)
 
-    def _table(self, times: I64, arrays: Sequence[pa.Array]) -> pa.Table:
+    def _table(self, times: I64, arrays: Sequence[Column]) -> pa.Table:
         """Return the columns with their names and metadata, after the column ``time``."""
         import pyarrow as pa
 
@@ -370,10 +373,8 @@ class TableReader:
         if ch.decoder is not None and shape.explode and isinstance(ch.layout.root, Records):
             meaning = {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
         texts = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
-        # File names may be invalid Unicode, Arrow metadata must not.
-        metadata = {key: value.encode("utf-8", "backslashreplace") for key, value in texts.items()}
         time = pa.field(TIME, time_type(ch.log, shape.utc), metadata=meaning)
-        return pa.schema([time, *columns], metadata=metadata)
+        return pa.schema([time, *columns], metadata=text_metadata(texts))
 
     def _note_problems(self, got: Decoded, piece: PayloadRange, numbers: I64) -> None:
         """Note the messages of a range that do not fit the definition; padding after them is allowed."""
@@ -476,7 +477,7 @@ def time_type(log: LogContext, utc: bool = False) -> pa.DataType:
     return pa.timestamp("ns") if log.epoch == "unix" else pa.duration("ns")
 
 
-def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array:
+def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array[Any]:
     """Return times of messages of *ch* (ns of its clock) as the column ``time``, see ``Channel.to_arrow``."""
     import pyarrow as pa
 
@@ -486,7 +487,7 @@ def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array:
             raise UsageError("the log does not tell how its clock relates to UTC", path=ch.log.name)
         # Absurd stamps are clipped instead of overflowing.
         times = np.clip(times, TIME_MIN - min(offset, 0), TIME_MAX - max(offset, 0)) + offset
-    data = pa.py_buffer(np.ascontiguousarray(times))
+    data = buffer_of(np.ascontiguousarray(times))
     return pa.Array.from_buffers(time_type(ch.log, utc), len(times), [None, data])
 
 
@@ -519,7 +520,7 @@ def _has_structs(kind: pa.DataType) -> bool:
     return bool(pa.types.is_struct(kind)) and kind.num_fields > 0
 
 
-def _flat(field: pa.Field, column: Any) -> Iterator[tuple[pa.Field, Any]]:
+def _flat(field: pa.Field[Any], column: Any) -> Iterator[tuple[pa.Field[Any], Any]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -25,7 +25,7 @@ def dataset(table: pa.Table) -> Any:
     return xarray.Dataset(variables, {"time": time}, _text(table.schema.metadata, {}))
 
 
-def _values(column: pa.ChunkedArray) -> NDArray[Any]:
+def _values(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
     """Return the values of *column*; times and durations as datetime64 and timedelta64."""
     values, kind = column_values(column), column.type
     while pa.types.is_fixed_size_list(kind):

@@ -27,6 +27,10 @@ class Format:
     versions  versions of the format that can be read, for people
     create    returns the FormatWriter of a new file: ``create(appender, **options)``; None if such files cannot be
               written
+    append    returns the FormatWriter that continues an existing log: ``append(appender, log, **options)``. It begins
+              with ``appender.keep_old(size)``, and knows the channels of the log (``continue_channels``). *options* are
+              those of ``create``; ``like`` of the log gives their defaults. Raises UsageError for an option that the
+              log contradicts, LogError for a log that cannot be continued. None: logs are not continued
     copier    returns the LogCopier of a FormatWriter, which copies logs into it; None: nothing format-specific is
               copied
     like      returns options for ``create`` that make a file similar to one with this metadata, e.g. its compression
@@ -49,6 +53,7 @@ class Format:
     scan: Callable[[Source, Saved | None], Scan | None]
     versions: str = ""
     create: Callable[..., Any] | None = None
+    append: Callable[..., Any] | None = None
     copier: Callable[[Any], Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from logreel.errors import UnsupportedError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.schema_maker import SchemaMaker
@@ -44,16 +45,18 @@ class SourceClock:
 class FormatWriter:
     """Writer of one format: appends whole records to *out* and commits them; returned by ``Format.create``.
 
-    A minimal writer implements ``channel`` and ``messages``. What the format cannot hold raises UnsupportedError.
+        A minimal writer implements ``channel`` and ``messages``. What the format cannot hold raises UnsupportedError.
 
-    schemas         schemas and encoding of its channels
-    notes           sentences about content that was written differently than given
-    extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
-                    ``LogCopier.count_key``
-    source_clock    clock of the source logs; None if there are none
-    keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
-                    can be written, it is kept and noted, so that damage to a definition costs no messages
-    mixes_encodings  True: messages will come in other encodings than those of the source logs
+        schemas         schemas and encoding of its channels
+        notes           sentences about content that was written differently than given
+        extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
+                        ``LogCopier.count_key``
+        source_clock    clock of the source logs; None if there are none
+        keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
+                        can be written, it is kept and noted, so that damage to a definition costs no messages
+        old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers; empty
+                        in a new log
+        mixes_encodings  True: messages will come in other encodings than those of the source logs
     """
 
     #: Name of the format in error texts.
@@ -72,16 +75,43 @@ class FormatWriter:
         self.notes: list[str] = []
         self.extra_messages = Counter[str]()
         self.source_clock: SourceClock | None = None
-        self.keeps_invalid = self.mixes_encodings = False
+        self.mixes_encodings = False
+        self.old_channels: dict[str, Schema] = {}
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return the name of *topic* in this format, changed where necessary to differ from the names *taken*."""
         names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
 
+    def continue_channels(self, log: Log) -> None:
+        """Add the channels of *log*, the log that is continued, with their numbers in it; reserved ones are left out.
+
+        For ``Format.append``. Channels of the file that is written need no second declaration: formats whose
+        ``channel`` writes one override this.
+        """
+        for number, ch in enumerate(log.match(None)):
+            self.channel(number, ch.topic, ch.schema, ch.metadata)
+            self.old_channels[ch.topic] = ch.schema
+
+    def is_same_schema(self, old: Schema, new: Schema) -> bool:
+        """Return whether messages of *new* can be written to a channel of the continued log, which has *old*.
+
+        A *new* without a definition stands for that of the log.
+        """
+        if (new.name, new.encoding) != (old.name, old.encoding):
+            return False
+        return not new.raw or new.raw.split() == old.raw.split()
+
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel; numbers ascend from 0. Raises DefinitionError for a schema that cannot be written."""
         raise NotImplementedError
+
+    def copied_channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Add a channel of a log of the same format; formats may keep an invalid definition that can be written.
+
+        It is noted in ``notes``. So damage to a definition costs no messages.
+        """
+        self.channel(number, topic, schema, metadata)
 
     def message(self, channel: int, time: int, data: Payload) -> None:
         """Append one message at *time* ns."""

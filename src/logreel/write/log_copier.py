@@ -65,13 +65,21 @@ class LogCopier:
 
         Returns sentences about what was left out.
         """
-        sentences = import_metadata(self.writer, log, returns)
+        # The entry named after the format describes the file itself.
+        names = [name for name in log.metadata if name != log.format]
+        sentences = try_each(
+            "metadata", names, lambda name: self.import_metadata(log, name, returns), returns
+        )
         sentences += try_each(
             "parameter", log.parameters, lambda name: self._import_parameter(log, name), returns
         )
         return sentences + try_each(
             "attachment", log.attachments, lambda name: self._import_attachment(log, name), returns
         )
+
+    def import_metadata(self, log: Log, name: str, returns: bool) -> None:
+        """Write an entry of the metadata of a log of another format; *returns* as in ``import_foreign``."""
+        self.writer.metadata(name, log.metadata[name])
 
     def _import_parameter(self, log: Log, name: str) -> None:
         value = log.parameters[name].value
@@ -124,12 +132,6 @@ def copier_for(format: Format, writer: FormatWriter) -> LogCopier:
     """Return the LogCopier that *format* offers for *writer*, else one that copies nothing format-specific."""
     copier: LogCopier = (format.copier or LogCopier)(writer)
     return copier
-
-
-def import_metadata(writer: FormatWriter, log: Log, quiet: bool) -> list[str]:
-    """Write the metadata of *log*, except the entry named after its format, which describes the file itself."""
-    names = [name for name in log.metadata if name != log.format]
-    return try_each("metadata", names, lambda name: writer.metadata(name, log.metadata[name]), quiet)
 
 
 def try_each(what: str, names: Iterable[str], give: Callable[[str], None], quiet: bool) -> list[str]:

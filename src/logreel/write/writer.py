@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError, TopicError, UsageError
+from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.live_stream import live_appender
@@ -25,7 +26,9 @@ from logreel.io.output_stream import Destination, name_and_stream
 from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
+from logreel.log.log import Log
 from logreel.log.schema import Schema
+from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads
@@ -47,16 +50,23 @@ class Writer:
 
     flush_every  seconds after which messages are flushed; None: only by ``flush`` or when there are many
     sync         wait for the disk at every flush
+    appends      True: an existing log is continued; it stays as it is if nothing is written
     """
 
     def __init__(
-        self, out: Appender, format_writer: FormatWriter, flush_every: float | None, sync: bool
+        self,
+        out: Appender,
+        format_writer: FormatWriter,
+        flush_every: float | None,
+        sync: bool,
+        appends: bool = False,
     ) -> None:
         self._out, self._sync = out, sync
         self._format_writer, self._schemas = format_writer, format_writer.schemas
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
-        self._topics: dict[str, int] = {}
+        self._topics = {topic: number for number, topic in enumerate(format_writer.old_channels)}
+        self._appends, self._is_changed = appends, False
         self._encoders: dict[int, tuple[Callable[[Mapping[str, Any]], bytes], tuple[str, int] | None]] = {}
         #: Channels whose payloads are exactly what the encoder returns.
         self._directly_encoded: set[int] = set()
@@ -64,7 +74,7 @@ class Writer:
         self._batch = Batch(BATCH_MESSAGES, BATCH_BYTES, self._write)
         self._batch.earliest, self._batch.latest = format_writer.earliest, format_writer.latest
         self._batch.largest = format_writer.largest
-        self._batch.due = now() + self._every
+        self._batch.channels, self._batch.due = len(self._topics), now() + self._every
         # One call of Python less for each message: this shadows the method, which does the same.
         self.write = self._batch.write  # type: ignore[method-assign]
 
@@ -74,23 +84,41 @@ class Writer:
         return self._format_writer
 
     def add_channel(
-        self, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any] | None = None
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
     ) -> int:
         """Add a channel; return its number for ``write``.
 
         schema  in the language of the format; from a Layout, the format makes a schema with the same fields
+        copied  True: the channel is that of a log of the same format; some formats then keep an invalid definition
 
-        Raises UsageError for a topic added before, DefinitionError if the schema cannot be written.
+        In a log that is continued, a topic that it has already returns the number of its channel, whose metadata stay
+        as they are. Raises UsageError for a topic added before, or if that channel has another schema; DefinitionError
+        if the schema cannot be written.
         """
         with self._lock:
             self._check()
-            if topic in self._topics:
+            old = self._format_writer.old_channels.get(topic)
+            if topic in self._topics and old is None:
                 raise UsageError(f"channel {topic!r} was added before", path=self._out.name)
             number = len(self._topics)
             self._drain()
             if isinstance(schema, Layout):
                 schema = self._schemas.schema_from_layout(topic, schema)
-            self._format_writer.channel(number, topic, schema, metadata or {})
+            if old is not None:
+                if not self._format_writer.is_same_schema(old, schema):
+                    text = f"channel {topic!r} of the log has another definition of {old.name!r}"
+                    if old.name != schema.name:
+                        text = f"channel {topic!r} of the log has type {old.name!r}, not {schema.name!r}"
+                    raise UsageError(text, path=self._out.name, hint="add a channel with another topic")
+                return self._topics[topic]
+            self._is_changed = True
+            add = self._format_writer.copied_channel if copied else self._format_writer.channel
+            add(number, topic, schema, metadata or {})
             self._topics[topic] = number
             self._batch.channels, self._batch.largest = number + 1, self._format_writer.largest
             return number
@@ -130,6 +158,7 @@ class Writer:
             data = bytes(data)
             if not self._batch.add(channel, time, data):
                 self._drain()
+                self._is_changed = True
                 self._format_writer.message(channel, time, data)
             self._flush_if_due()
 
@@ -183,6 +212,7 @@ class Writer:
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         self._drain()
+        self._is_changed |= len(channel) > 0
         self._format_writer.messages(channel, time, payloads)
         self._flush_if_due()
 
@@ -223,6 +253,7 @@ class Writer:
             self._check()
             self._drain()
             self._format_writer.metadata(name, value)
+            self._is_changed = True
 
     def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
         """Write a parameter set at *time* ns, None: at the start; raises UnsupportedError if the format has none."""
@@ -230,6 +261,7 @@ class Writer:
             self._check()
             self._drain()
             self._format_writer.parameter(name, value, time)
+            self._is_changed = True
 
     def text(self, time: int, text: str, level: int = 6) -> None:
         """Append a line of text with its syslog level; raises UnsupportedError if the format has none."""
@@ -237,6 +269,7 @@ class Writer:
             self._check()
             self._drain()
             self._format_writer.text(int(time), level, text)
+            self._is_changed = True
 
     def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
         """Write an attachment; raises UnsupportedError if the format cannot hold it."""
@@ -244,6 +277,7 @@ class Writer:
             self._check()
             self._drain()
             self._format_writer.attachment(name, data, media_type)
+            self._is_changed = True
 
     def flush(self, sync: bool | None = None) -> None:
         """Write everything so far to the file, so that it survives a crash; *sync*: wait for the disk."""
@@ -265,6 +299,9 @@ class Writer:
                 self._stop()
                 try:
                     self._drain()
+                    if self._appends and not self._is_changed:
+                        self._out.discard()
+                        return
                     self._format_writer.commit()
                     self._format_writer.finish()
                     if check is not None:
@@ -308,6 +345,7 @@ class Writer:
         """Pass the collected messages to the FormatWriter, before anything that must come after them."""
         collected = self._batch.take()
         if collected is not None:
+            self._is_changed = True
             with self._stop_collecting_on_error():
                 channel, time, data, start, size = collected
                 self._format_writer.messages(channel, time, Payloads(data, start, size))
@@ -373,39 +411,93 @@ def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
 def create(
     path: Destination,
     *,
+    mode: str = "w",
     format: str | None = None,
     force: bool = False,
     flush_every: float | None = FLUSH_EVERY,
     sync: bool = False,
     **options: Any,
 ) -> Writer:
-    """Create a log and return its Writer; use it as a context manager.
+    """Create a log, or continue one, and return its Writer; use it as a context manager.
 
     path     its suffix selects the format; or a binary file object, which is written in order: with each flush, or as
              a whole in the end for formats that change earlier bytes
-    format   name of the format; None: by the suffix
-    force    replace an existing file
+    mode     ``w``: a new log; ``a``: continue the log at *path*, or create it if there is none
+    format   name of the format; None: by the suffix, or by the content of a log that is continued
+    force    replace an existing file; with mode ``a`` only an unfinished one that no process writes
     flush_every, sync  see Writer
-    options  of the format, see its page
+    options  of the format, see its page; those of a log that is continued are its own unless given
 
-    Raises LogError if the file exists, UsageError for an unknown suffix or option.
+    A log that is continued stays as it is until the Writer is closed: the file ``path + ".active"`` begins with its
+    messages, and replaces it then. Raises LogError if the file exists, and with mode ``a`` if it is damaged, of another
+    format, or no log; UsageError for an unknown suffix, mode or option; UnsupportedError for a format whose logs cannot
+    be continued.
     """
+    if mode not in ("w", "a"):
+        raise UsageError(f"mode {mode!r}; there are 'w' (a new log) and 'a' (continue a log)")
     name, stream = name_and_stream(path)
-    fmt = format_of(name, format)
+    if stream is not None and mode == "a":
+        raise UsageError("a stream holds no log to continue: mode 'a' is for a path")
+    appends = mode == "a" and os.path.lexists(name)
+    fmt = None if appends else format_of(name, format)
     out: Appender | None = None
     try:
-        if stream is None:
-            out = Appender(name, force)
-            format_writer = fmt.create(out, **options)
-        else:
+        if stream is not None and fmt is not None:
             out, format_writer = live_appender(stream, fmt.suffixes[0], partial(fmt.create, **options))
+        else:
+            out = Appender(name, force, append=appends)
+            if fmt is None:
+                fmt, log = open_old(name, format)
+                format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
+            else:
+                format_writer = fmt.create(out, **options)
     except BaseException as error:
         if out is not None:
             out.discard()
-        if isinstance(error, TypeError):
+        if isinstance(error, TypeError) and fmt is not None:
             raise UsageError(f"{fmt.title} has no such option: {error}") from None
         raise
-    return Writer(out, format_writer, flush_every, sync)
+    return Writer(out, format_writer, flush_every, sync, appends)
+
+
+def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log]:
+    """Open the log at *path*, which is to be continued; return its Format and the Log.
+
+    Raises LogError for a file that is damaged, of another format than *format* or its suffix say, or no log.
+    """
+    name = os.fspath(path)
+    if format is not None and format not in formats():
+        raise UsageError(f"no format {format!r}; there are {', '.join(formats())}")
+    log = open_log(path)
+    fmt = formats()[log.format]
+    by_suffix = [f for f in formats().values() if name.lower().endswith(f.suffixes)]
+    if format is None and by_suffix and fmt not in by_suffix:
+        what = by_suffix[0].title
+        raise LogError(
+            f"is a log of the format {fmt.name}, while its suffix is that of {what}",
+            path=name,
+            hint=f"pass format={fmt.name!r} to append to it",
+            cli=f"pass --format {fmt.name} to append to it",
+        )
+    if format not in (None, fmt.name):
+        raise LogError(f"is a log of the format {fmt.name}, not {format}", path=name)
+    if fmt.append is None:
+        raise UnsupportedError(
+            f"logs of the format {fmt.name} cannot be continued",
+            path=name,
+            hint="write a new log, and join both by logreel.merge",
+            cli="write a new log, and join both by 'logreel merge'",
+        )
+    lost = next((problem for problem in log.problems if problem.lost), None)
+    if lost is not None:
+        raise LogError(
+            f"is damaged: {lost.text}",
+            path=name,
+            offset=lost.offset,
+            hint="save what can be read by logreel.recover, and append to that",
+            cli="save what can be read by 'logreel recover', and append to that",
+        )
+    return fmt, log
 
 
 def format_of(name: str, format: str | None) -> Any:

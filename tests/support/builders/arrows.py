@@ -14,8 +14,8 @@ def plain(array: pa.Array) -> list[Any]:
     return [value_of(value) for value in array]
 
 
-def value_of(value: pa.Scalar) -> Any:
-    kind = value.type
+def value_of(value: Any) -> Any:
+    kind: pa.DataType = value.type
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return value.value
     if pa.types.is_struct(kind):

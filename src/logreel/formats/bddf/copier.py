@@ -44,11 +44,11 @@ class BddfCopier(LogCopier):
         """Import metadata as annotations; keys from another format get its name as their organization."""
         if returns:
             self.writer.reserved = True
-        else:
-            self.writer.organization = log.format
-        losses = super().import_foreign(log, returns)
-        self.writer.organization = ""
-        return losses
+        return super().import_foreign(log, returns)
+
+    def import_metadata(self, log: Log, name: str, returns: bool) -> None:
+        """Write an entry as an annotation."""
+        self.writer.annotate(name, log.metadata[name], "" if returns else log.format)
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Copy the annotations of the file, and the names of its series."""

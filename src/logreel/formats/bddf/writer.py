@@ -72,8 +72,6 @@ class BddfWriter(FormatWriter):
         self.schemas: BddfSchemaMaker = BddfSchemaMaker(self.title, definitions)
         super().__init__(out, self.schemas)
         self.reserved = reserved
-        #: Organization added to the keys of annotations that have none; empty: none is added.
-        self.organization = ""
         if checksum not in CHECKSUMS:
             raise UsageError(f"checksum {checksum!r}; a BDDF file has {' or '.join(CHECKSUMS)}")
         self.file = FileDescriptor((1, 0, 0), {}, CHECKSUMS[checksum], DIGEST)
@@ -184,12 +182,19 @@ class BddfWriter(FormatWriter):
 
     def metadata(self, name: str, value: Any) -> None:
         """Add an annotation of the file; its value becomes text. Only before the first message."""
+        self.annotate(name, value)
+
+    def annotate(self, name: str, value: Any, organization: str = "") -> None:
+        """Add an annotation as ``metadata`` does.
+
+        organization  added to a key without one; empty: none is added
+        """
         if self._begun:
             raise UsageError(
                 "annotations stand at the beginning of a BDDF file: add them before the first message"
             )
-        if self.organization and ":" not in name:
-            name = f"{self.organization}:{name}"
+        if organization and ":" not in name:
+            name = f"{organization}:{name}"
         if not self.reserved:
             check_keys([name])
         file = replace(self.file, annotations={**self.file.annotations, name: str(value)})

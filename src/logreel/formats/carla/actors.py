@@ -123,7 +123,7 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
     import pyarrow as pa
 
     track = Track(columns, actor)
-    fields = [
+    fields: list[pa.Field[Any]] = [
         pa.field("time", pa.duration("ns")),
         pa.field("frame", pa.uint64()),
         _field("location", track.location, XYZ, track.unit, "recorded"),
@@ -143,7 +143,7 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"actor": str(actor)}))
 
 
-def _field(name: str, values: Array, members: tuple[str, ...], unit: str, source: str) -> pa.Field:
+def _field(name: str, values: Array, members: tuple[str, ...], unit: str, source: str) -> pa.Field[Any]:
     import pyarrow as pa
 
     kind = pa.from_numpy_dtype(values.dtype)

@@ -45,7 +45,7 @@ def _paths(table: pa.Table) -> Iterator[tuple[str, Any]]:
             yield name, column
 
 
-def _as_numpy(column: pa.ChunkedArray) -> Array:
+def _as_numpy(column: pa.ChunkedArray[Any]) -> Array:
     import pyarrow as pa
 
     array = column.combine_chunks()

@@ -12,6 +12,7 @@ from logreel.formats.carla.payload_decoders import PacketFieldsDecoder
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
+from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Node, Sequence, Struct
 
@@ -106,7 +107,7 @@ def _divided(value: float, by: float) -> float:
     return value / by if by > 0 else 0.0 - value / -by
 
 
-def _chunks(f: Field, array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def _chunks(f: Field, array: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
@@ -114,7 +115,7 @@ def _chunks(f: Field, array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunke
     return _array(f, array)
 
 
-def _array(f: Field, array: pa.Array) -> pa.Array:
+def _array(f: Field, array: pa.Array[Any]) -> pa.Array[Any]:
     import pyarrow as pa
 
     from logreel.layout.arrow_from_buffers import arrow_field
@@ -123,7 +124,7 @@ def _array(f: Field, array: pa.Array) -> pa.Array:
         by = _divisors(f)
         children = []
         for member in f.node.visible():
-            child = array.field(member.name)
+            child = as_struct(array).field(member.name)
             if member.name in by:
                 children.append(_quotient(child, by[member.name]))
             else:
@@ -131,12 +132,12 @@ def _array(f: Field, array: pa.Array) -> pa.Array:
         fields = [arrow_field(_field(member)) for member in f.node.visible()]
         return pa.StructArray.from_arrays(children, fields=fields)
     if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
-        items = _array(Field("item", f.node.item), array.values)
-        return pa.ListArray.from_arrays(array.offsets, items)
+        items = _array(Field("item", f.node.item), as_list(array).values)
+        return pa.ListArray.from_arrays(as_list(array).offsets, items)
     return _quotient(array, 100.0) if f.name in _LENGTHS else array
 
 
-def _quotient(array: pa.Array, by: float) -> pa.Array:
+def _quotient(array: pa.Array[Any], by: float) -> pa.Array[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 

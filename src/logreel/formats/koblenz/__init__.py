@@ -36,6 +36,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.koblenz.scan_builder:scan"),
     create=lazy("logreel.formats.koblenz.writer:KoblenzWriter"),
+    append=lazy("logreel.formats.koblenz.append:append"),
     copier=lazy("logreel.formats.koblenz.copier:KoblenzCopier"),
     like=_like,
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),

@@ -13,7 +13,7 @@ from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.found import Found
 from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.reader import read
-from logreel.formats.koblenz.records import VALID_MARK, SizeReading, read_utc_note
+from logreel.formats.koblenz.records import FILE_HEADER, VALID_MARK, SizeReading, read_utc_note
 from logreel.formats.koblenz.sensors import pose_guesses, sensors
 from logreel.formats.koblenz.time_index import is_complete, seconds_between, wrong_entries
 from logreel.formats.koblenz.variant import Variant, detect_variant
@@ -36,6 +36,8 @@ class FormatState:
     index           of all messages
     has_utc_note    whether the UTC offset is written behind the end mark
     has_full_index  whether the time index has an entry for each second
+    index_room      number of entries that fit before the first message; None if its position fits no number
+    end             position after the last message
     """
 
     source: Source
@@ -44,6 +46,8 @@ class FormatState:
     mark: int
     has_utc_note: bool
     has_full_index: bool
+    index_room: int | None
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,21 @@ def scan(source: Source) -> Scan:
         utc_offset=partial(_utc_offset, index, channels, utc_note),
         verify=partial(verify, len(variant.entries), seconds, has_full_index),
         format_state=FormatState(
-            source, index, variant.size_reading, variant.mark, utc_note is not None, has_full_index
+            source,
+            index,
+            variant.size_reading,
+            variant.mark,
+            utc_note is not None,
+            has_full_index,
+            _index_room(variant),
+            source.size if found.end is None else found.end,
         ),
     )
+
+
+def _index_room(variant: Variant) -> int | None:
+    room, rest = divmod(variant.first - FILE_HEADER, 8)
+    return None if rest else room
 
 
 def _channels(source: Source, found: Found) -> tuple[Blocks, list[_Channel]]:

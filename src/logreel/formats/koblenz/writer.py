@@ -73,6 +73,8 @@ class KoblenzWriter(FormatWriter):
         self.are_checked = False
         #: Whether the UTC time of the source follows from its fixes.
         self.fixes_give_utc = False
+        #: UTC offset in ns that the log states which is continued, or None.
+        self._utc_note: int | None = None
         self.time_index = TimeIndexBuilder()
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
@@ -126,6 +128,14 @@ class KoblenzWriter(FormatWriter):
         write_ranges(self.out.put, data, np.zeros(1, np.int64), np.array([len(data)]))
         self._begun = self._complete = True
 
+    def go_on(self, index_room: int, utc_note: int | None) -> None:
+        """Continue a log whose header and messages are in the file.
+
+        index_room  number of index entries before its first message
+        utc_note    UTC offset in ns that was written behind its end mark, or None
+        """
+        self._begun, self.index_room, self._utc_note = True, index_room, utc_note
+
     def commit(self) -> None:
         """Write the header even if no message has come."""
         self.begin()
@@ -141,15 +151,13 @@ class KoblenzWriter(FormatWriter):
         """Write the index: into the room that was left for it, else all messages move."""
         if self._complete:
             return
-        clock = self.source_clock
+        note, clock = self._utc_note, self.source_clock
         # UTC follows from the median of all fixes, so a whole copy has the same offset.
-        if (
-            clock is not None
-            and clock.utc_offset is not None
-            and not (clock.is_whole and self.fixes_give_utc)
-        ):
+        if clock is not None and not (clock.is_whole and self.fixes_give_utc):
+            note = clock.utc_offset
+        if note is not None:
             self.begin()
-            self.out.write(pack_utc_note(clock.utc_offset))
+            self.out.write(pack_utc_note(note))
             self.out.commit()
         places = self.time_index.offsets
         more = len(places) - self.index_room

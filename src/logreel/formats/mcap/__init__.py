@@ -34,6 +34,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.mcap.scan_builder:scan"),
     create=lazy("logreel.formats.mcap.writer:McapWriter"),
+    append=lazy("logreel.formats.mcap.append:append"),
     copier=lazy("logreel.formats.mcap.copier:McapCopier"),
     like=_like,
     sample=lazy("logreel.formats.mcap.sample.walk:walk"),

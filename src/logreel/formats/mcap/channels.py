@@ -9,14 +9,11 @@ from functools import partial
 from typing import Any
 
 from logreel.formats.mcap.definitions import Decoders
-from logreel.formats.mcap.found import FoundFile
+from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.records import Channel
 from logreel.log.scan import ChannelInfo
 from logreel.log.schema import Schema
 
-#: Key of channel metadata whose value is JSON of all values that are not text, and name of the metadata record that
-#: describes the log which the file was converted from.
-OWN = "logreel"
 ENCODING = "message_encoding"
 #: Metadata of a channel whose converted log had no definition of its messages: True if a standard one was added …
 ADDED = "definition_added"

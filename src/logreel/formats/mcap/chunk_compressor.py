@@ -34,13 +34,13 @@ class ChunkContent:
 
     parts     its bytes, in order
     places    offsets of its message records, in order
-    channels  number of channels of the file, whose ids begin with 1
+    highest   highest id of the channels of the file
     size      number of bytes
     """
 
     parts: Sequence[Bytes1]
     places: Sequence[I64]
-    channels: int
+    highest: int
     size: int
 
 
@@ -89,7 +89,7 @@ class ChunkCompressor:
         """Compress a chunk and build its message index."""
         # Few Python operations: each one waits for the interpreter's lock, which the thread that fills chunks has.
         data, place = _joined(content.parts), _joined(content.places)
-        counts = np.zeros(content.channels + 1, np.int64)
+        counts = np.zeros(content.highest + 1, np.int64)
         times = mcap.count_messages(data, place, counts)
         ids, begin = np.flatnonzero(counts), np.empty_like(counts)
         stored = self._compress(data.data)

@@ -94,7 +94,12 @@ def clock_record(
     """
     record = {"epoch": epoch, "clock": "utc" if utc else "log"}
     record |= {} if utc_offset is None else {"utc_offset": str(utc_offset)}
-    return record | {"span": to_json(dict(zip(("start", "end", "messages"), span, strict=True)))}
+    return record | span_entry(span)
+
+
+def span_entry(span: tuple[int | None, int | None, int]) -> dict[str, str]:
+    """Return the entry with start and end of the log in ns, as times of the MCAP, and its number of messages."""
+    return {"span": to_json(dict(zip(("start", "end", "messages"), span, strict=True)))}
 
 
 def _int64(value: Any) -> int | None:

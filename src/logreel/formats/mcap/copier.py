@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from logreel.formats.mcap.channels import OWN, to_json
+from logreel.formats.mcap.channels import to_json
 from logreel.formats.mcap.clock import clock_record, shifted_to_utc
-from logreel.formats.mcap.found import FoundFile
+from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.writer import McapWriter
 from logreel.log.log import Log
 from logreel.write.log_copier import LogCopier
@@ -29,10 +29,10 @@ class McapCopier(LogCopier):
         """
         state: FoundFile = log.format_state
         shift = log.utc_offset or 0 if self.clock == "utc" else 0
-        origin = next((found for name, found in state.metadata if name == OWN), None)
+        origin = state.origin
         if origin is not None and shift:
             origin = shifted_to_utc(origin, shift)
-        notes = self.writer.origins.add(log.name, origin)
+        notes = self.writer.add_origin(log.name, origin)
         for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
             if name != OWN and key not in self._copied:

@@ -14,6 +14,10 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.schema import Schema
 
+#: Key of channel metadata whose value is JSON of all values that are not text, and name of the metadata record that
+#: describes the log which the file was converted from.
+OWN = "logreel"
+
 
 @dataclass(frozen=True, slots=True)
 class Messages:
@@ -66,6 +70,7 @@ def read_messages(parts: list[ChunkMessages]) -> Messages:
 class FoundFile:
     """The content of a file; parts and chunks are in file order.
 
+    source      the file, once it was read
     by_summary  True if the chunks were found by the summary
     chunks      chunks and intervals with messages, which *parts* refer to by number
     every       all chunk records, for verification
@@ -90,6 +95,12 @@ class FoundFile:
     problems: list[Problem] = field(default_factory=list)
     by_summary: bool = False
     data_end: tuple[int, int] | None = None
+    source: Source = field(default_factory=lambda: Source(b"", ""))
+
+    @property
+    def origin(self) -> dict[str, str] | None:
+        """The record of the log that the file was converted from: the last one, since appending adds another."""
+        return next((found for name, found in reversed(self.metadata) if name == OWN), None)
 
     def note(self, code: str, pos: int, size: int, lost: bool, text: str) -> None:
         """Add a Problem."""

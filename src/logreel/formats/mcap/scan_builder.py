@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from logreel.formats.mcap import full_read, index_check, reader, summary
-from logreel.formats.mcap.channels import OWN, channel_infos, from_json, unique
+from logreel.formats.mcap.channels import channel_infos, from_json, unique
 from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.clock import Clock, source_facts
 from logreel.formats.mcap.definitions import Decoders
-from logreel.formats.mcap.found import FoundFile
+from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.index_builder import IndexBuilder
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
@@ -47,7 +47,8 @@ def _reread(source: Source, file: FoundFile, builder: IndexBuilder) -> Scan:
 
 
 def _scan_of(source: Source, file: FoundFile) -> Scan:
-    origin = dict(next((record for name, record in file.metadata if name == OWN), {}))
+    file.source = source
+    origin = dict(file.origin or {})
     number, channels = channel_infos(file, Decoders(source, file.problems))
     chunks = Chunks(
         source,

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.channels import NO_SCHEMA, OWN, to_json
+from logreel.formats.mcap.channels import NO_SCHEMA, to_json
 from logreel.formats.mcap.chunk_compressor import ChunkCompressor, ChunkContent, CompressedChunk
+from logreel.formats.mcap.clock import Clock, source_facts, span_entry
+from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.records import (
     LOG_TIME,
@@ -24,16 +26,19 @@ from logreel.formats.mcap.records import (
     MESSAGE_HEAD,
     PUBLISH_TIME,
     SEQUENCE,
+    Channel,
     map_bytes,
     record_bytes,
     string_bytes,
 )
 from logreel.formats.mcap.schema_maker import McapSchemaMaker
-from logreel.formats.mcap.write_channels import declare
+from logreel.formats.mcap.write_channels import Declared, declare
 from logreel.formats.mcap.write_summary import Summary, attachment_record
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
+from logreel.log.log import Log
+from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.record_headers import NANOSECONDS_TWICE
@@ -78,12 +83,20 @@ class McapWriter(RecordWriter):
         if not 0 < chunk_bytes <= LARGEST:
             raise UsageError(f"chunks of {chunk_bytes} bytes; an MCAP has chunks of 1 to {LARGEST}")
         self._limit, self.profile, self._library = chunk_bytes, profile, library
-        #: Numbers of schemas in the file; 0: none.
+        #: Numbers of schemas in the file, 0: none; and the highest one.
         self._numbers: dict[Schema, int] = {}
+        self._highest_schema = 0
         self._declared: set[int] = set()
+        #: Ids of the channels in the file, by their numbers.
+        self._ids: list[int] = []
         self._summary, self._crc, self._begun = Summary(), 0, False
+        #: Whether messages are written outside of chunks, and whether the checksum of the data section is unknown.
+        self._loose = self._lacks_crc = False
+        #: Description of the log from which the continued one was converted, with start and end of all messages.
+        self._old_origin: dict[str, str] | None = None
+        self._span: tuple[int, int] | None = None
         #: Records of the logs that the source logs were converted from; written before the first channel.
-        self.origins = Origins()
+        self._origins = Origins()
         self._waiting: deque[tuple[int, Future[CompressedChunk]]] = deque()
         self._waiting_bytes = 0
         self._begin_chunk()
@@ -97,25 +110,64 @@ class McapWriter(RecordWriter):
                   JSON
         """
         self._write_origins()
-        if number >= (1 << 16) - 1:
+        channel_id = max(self._ids, default=0) + 1
+        if channel_id >= 1 << 16:
             raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} channels")
         declared = declare(topic, schema, metadata)
-        if declared.schema not in self._numbers:
-            self._numbers[declared.schema] = 0 if declared.schema == NO_SCHEMA else len(self._numbers) + 1
+        if declared.schema == NO_SCHEMA:
+            self._numbers[NO_SCHEMA] = 0
+        elif declared.schema not in self._numbers:
+            self._highest_schema += 1
+            if self._highest_schema >= 1 << 16:
+                raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} schemas")
+            self._numbers[declared.schema] = self._highest_schema
+        self._add_channel(channel_id, declared, True)
+
+    def _add_channel(self, channel_id: int, declared: Declared, is_new: bool) -> None:
+        """Add a channel; *is_new*: its record is not in the file."""
+        self._ids.append(channel_id)
         self.schemas.channels.append(declared)
         self._headers.add(
-            struct.pack("<BQHIQQ", records.MESSAGE, 0, number + 1, 0, 0, 0),
+            struct.pack("<BQHIQQ", records.MESSAGE, 0, channel_id, 0, 0, 0),
             size_at=1,
             size_width=8,
             size_add=MESSAGE_HEAD - records.HEAD,
             time_at=MESSAGE_HEAD - LOG_TIME,
             time_kind=NANOSECONDS_TWICE,
         )
-        self._fresh = np.append(self._fresh, True)
+        self._fresh = np.append(self._fresh, is_new)
+
+    def go_on(self, log: Log, summary: Summary, crc: int | None, loose: bool) -> None:
+        """Continue *log*, whose header and data section are in the file.
+
+        summary  of these
+        crc      CRC-32 of the bytes in the file; None if it is unknown
+        loose    write messages outside of chunks, as those of the log are: with a single chunk, readers that use the
+                 index would only find the messages in it
+        """
+        file: FoundFile = log.format_state
+        self._summary, self._begun, self._loose = summary, True, loose
+        self._crc, self._lacks_crc = crc or 0, crc is None
+        for number, schema in file.schemas.items():
+            self._numbers.setdefault(schema, number)
+            self._declared.add(number)
+        self._highest_schema = max(file.schemas, default=0)
+        if Clock.read(file.origin or {}).span is not None and log.start is not None and log.end is not None:
+            self._old_origin, self._span = file.origin, (log.start, log.end)
+        for channel_id, ch in zip(sorted(file.channels), log.channels.values(), strict=True):
+            self._add_channel(channel_id, declare(ch.topic, ch.schema, ch.metadata), False)
+            self.old_channels[ch.topic] = ch.schema
+
+    def add_origin(self, name: str, record: Mapping[str, str] | None) -> list[str]:
+        """Add the record (or None) of the log that source log *name* was converted from; return what conflicts.
+
+        One record for all source logs is written before the first channel, or at the end if there is none.
+        """
+        return self._origins.add(name, record)
 
     def _write_origins(self) -> None:
         """Write the record of the logs that the source logs were converted from, once all of them are known."""
-        found, self.origins = self.origins.record(self.source_clock), Origins()
+        found, self._origins = self._origins.record(self.source_clock), Origins()
         if found is not None:
             self.metadata(OWN, found)
 
@@ -126,18 +178,17 @@ class McapWriter(RecordWriter):
         made = b""
         if schema and schema not in self._declared:
             self._declared.add(schema)
-            content = (
-                struct.pack("<H", schema) + string_bytes(one.schema.name) + string_bytes(one.schema.encoding)
-            )
-            made = self._summary.repeat(records.SCHEMA, content + string_bytes(one.schema.raw))
-        content = (
-            struct.pack("<HH", number + 1, schema) + string_bytes(one.topic) + string_bytes(one.encoding)
+            made = self._summary.add_schema(schema, one.schema)
+        return made + self._summary.add_channel(
+            Channel(self._ids[number], schema, one.topic, one.encoding, one.metadata)
         )
-        return made + self._summary.repeat(records.CHANNEL, content + map_bytes(one.metadata))
 
     def declare(self, number: int) -> None:
         """Add schema and channel record of a channel to the chunk."""
-        self._put(np.frombuffer(self._definition(number), np.uint8))
+        if self._loose:
+            self._write(self._definition(number))
+        else:
+            self._put(np.frombuffer(self._definition(number), np.uint8))
 
     # --------------------------------------------------------------------------------------------- messages
 
@@ -163,6 +214,12 @@ class McapWriter(RecordWriter):
             for values, before, width in zip(side_columns.T, (PUBLISH_TIME, SEQUENCE), (8, 4), strict=True):
                 raw = values.astype(_U64).view(np.uint8).reshape(-1, 8)[:, :width]
                 made[(place + MESSAGE_HEAD - before)[:, None] + np.arange(width)] = raw
+        if self._loose:
+            self._write(made.data)
+            self.out.commit()
+            self._summary.add_messages(np.array(self._ids, np.int64)[channel], time)
+            self._extend_span(int(time.min()), int(time.max()))
+            return
         self._places.append(place + self._bytes)
         self._put(made)
         if self._bytes > self._limit:
@@ -179,7 +236,7 @@ class McapWriter(RecordWriter):
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the previous one is compressed in a thread, and chunks are written in order."""
-        content = ChunkContent(self._parts, self._places, len(self.schemas.channels), self._bytes)
+        content = ChunkContent(self._parts, self._places, max(self._ids), self._bytes)
         self._begin_chunk()
         if not self._compressor.workers:
             self._write_chunk(self._compressor.compress(content))
@@ -203,11 +260,29 @@ class McapWriter(RecordWriter):
     def _write_chunk(self, packed: CompressedChunk) -> None:
         self._begin()
         self._summary.add_chunk(self.out.tell(), packed, self._compressor.name)
+        self._extend_span(*packed.times)
         self._write(packed.head)
         self._crc = zlib.crc32(packed.stored, self._crc)
         self.out.give(packed.stored)
         self._write(packed.index)
         self.out.commit()
+
+    def _extend_span(self, start: int, end: int) -> None:
+        if self._span is not None:
+            self._span = min(self._span[0], start), max(self._span[1], end)
+
+    def _write_old_origin(self) -> None:
+        """Describe the log from which the continued one was converted again, with the number of messages by now.
+
+        Readers take start and end from it as long as the file has that number of messages.
+        """
+        if self._old_origin is not None and self._span is not None:
+            made = {
+                n for n, one in zip(self._ids, self.schemas.channels, strict=True) if MADE_OF in one.metadata
+            }
+            count = sum(count for n, count in self._summary.counts.items() if n not in made)
+            origin = self._old_origin | source_facts(self._old_origin)
+            self.metadata(OWN, origin | span_entry((*self._span, count)))
 
     # ------------------------------------------------------------------------------- records of other kinds
 
@@ -262,9 +337,11 @@ class McapWriter(RecordWriter):
         """Define the channels without messages, and write the summary."""
         self._write_origins()
         self._catch_up()
+        self._write_old_origin()
         self._compressor.close()
         for number in np.flatnonzero(self._fresh).tolist():
             self._write(self._definition(number))
-        self._write(record_bytes(records.DATA_END, struct.pack("<I", self._crc)))
+        crc = 0 if self._lacks_crc else self._crc
+        self._write(record_bytes(records.DATA_END, struct.pack("<I", crc)))
         self.out.write(self._summary.ending(self.out.tell()))
         self.out.commit()

@@ -38,7 +38,13 @@ class BagWriter(RecordWriter):
         metadata  like that of channels of bags: ``topic``, ``md5sum`` (computed if not given), ``headers``, or else
                   ``callerids`` and ``latching``
         """
-        declared = declare(topic, schema, metadata, self.notes if self.keeps_invalid else None)
+        self._declare(declare(topic, schema, metadata))
+
+    def copied_channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Add a channel of a bag; invalid topics, types and checksums are kept and noted."""
+        self._declare(declare(topic, schema, metadata, self.notes))
+
+    def _declare(self, declared: Declared) -> None:
         lines = self.add(declared)
         self.schemas.channels.append(declared)
         self._lines = np.append(self._lines, [[len(self._fresh), lines]], axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,9 +14,12 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
+from logreel.io.parallel import run, shares
 from logreel.kernels import block_table as kernel
 
 NS_PER_US = 1000
+#: Least number of blocks that a thread looks through.
+SHARE = 16
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.
 SUPPORT_NS = 60 * 10**9
 #: A header time at or after this is a wall clock: 2001-09-09 in microseconds since 1970.
@@ -108,17 +112,21 @@ class LatestTimes:
         order = np.argsort(positions, kind="stable")
         places = positions[order]
         blocks = np.searchsorted(self._blocks.base, places, side="right") - 1
-        before, top = -2, 0
-        for b in np.unique(blocks).tolist():
-            if b < 0:
-                continue
-            # Records at the start of a block look back into the one before it.
-            if b and before != b - 1:
-                top = int(self._latest(b - 1, places[:0])[-1])
-            lo, hi = np.searchsorted(blocks, [b, b + 1]).tolist()
-            found = self._latest(b, places[lo:hi])
-            out[order[lo:hi]] = np.maximum(np.maximum(self._start, found[:-1]), top)
-            before, top = b, int(found[-1])
+        asked = np.unique(blocks[blocks >= 0])
+        # Records at the start of a block look back into the one before it.
+        numbers = np.union1d(asked, asked[asked > 0] - 1).tolist()
+        cuts = np.searchsorted(blocks, [numbers, [b + 1 for b in numbers]]).T.tolist()
+
+        def part(_: int, share: slice) -> list[I64]:
+            return [
+                self._latest(b, places[lo:hi])
+                for b, (lo, hi) in zip(numbers[share], cuts[share], strict=True)
+            ]
+
+        latest = dict(zip(numbers, itertools.chain(*run(part, shares(len(numbers), SHARE))), strict=True))
+        for b, (lo, hi) in zip(numbers, cuts, strict=True):
+            top = max(self._start, int(latest[b - 1][-1]) if b - 1 in latest else 0)
+            out[order[lo:hi]] = np.maximum(latest[b][:-1], top)
         return out
 
     def _latest(self, block: int, places: I64) -> I64:

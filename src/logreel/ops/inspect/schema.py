@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError
+from logreel.layout.arrow_arrays import item_type
 from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def schema(ch: Channel) -> SchemaInfo:
     return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields, "", to_json_values(ch.metadata))
 
 
-def _fields(one: pa.Field, path: str) -> Iterator[FieldInfo]:
+def _fields(one: pa.Field[Any], path: str) -> Iterator[FieldInfo]:
     """Yield *one*, or the members of a struct one by one; those of arrays of structs as ``esc[8].rpm``."""
     import pyarrow as pa
 
@@ -69,7 +70,7 @@ def _fields(one: pa.Field, path: str) -> Iterator[FieldInfo]:
         if not pa.types.is_struct(innermost(kind)):
             break
         path += f"[{kind.list_size}]" if pa.types.is_fixed_size_list(kind) else "[]"
-        kind = kind.value_type
+        kind = item_type(kind)
     if pa.types.is_struct(kind):
         for i in range(kind.num_fields):
             yield from _fields(kind.field(i), f"{path}.{kind.field(i).name}")
@@ -83,7 +84,7 @@ def innermost(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
     while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
-        kind = kind.value_type
+        kind = item_type(kind)
     return kind
 
 
@@ -94,6 +95,6 @@ def type_text(kind: pa.DataType) -> str:
     sizes = ""
     while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
         sizes += f"[{kind.list_size}]" if pa.types.is_fixed_size_list(kind) else "[]"
-        kind = kind.value_type
+        kind = item_type(kind)
     short = {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
     return short + sizes

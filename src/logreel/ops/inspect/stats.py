@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
+from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
@@ -225,20 +226,20 @@ def field_stats(
     return tuple(tally.result(path) for path, tally in tallies.items())
 
 
-def _tally(path: str, array: pa.Array, tallies: dict[str, _Tally]) -> None:
+def _tally(path: str, array: pa.Array[Any], tallies: dict[str, _Tally]) -> None:
     """Add *array* to the tallies: one per item for arrays of up to 16 items in all messages."""
     import pyarrow as pa
 
     kind = array.type
     if pa.types.is_struct(kind):
-        for i, child in enumerate(array.flatten()):
+        for i, child in enumerate(as_struct(array).flatten()):
             _tally(f"{path}.{kind.field(i).name}", child, tallies)
     elif pa.types.is_fixed_size_list(kind) and kind.list_size <= 16:
-        values = array.flatten()
+        values = as_fixed_list(array).flatten()
         for i in range(kind.list_size):
             index = np.arange(i, len(values), kind.list_size)
-            _tally(f"{path}[{i}]", values.take(pa.array(index)), tallies)
+            _tally(f"{path}[{i}]", values.take(row_numbers(index)), tallies)
     elif pa.types.is_nested(kind):
-        _tally(f"{path}[]", array.flatten(), tallies)
+        _tally(f"{path}[]", as_list(array).flatten(), tallies)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         tallies.setdefault(path, _Tally()).add(array.drop_null().to_numpy(zero_copy_only=False))

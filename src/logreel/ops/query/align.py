@@ -13,6 +13,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
+from logreel.layout.arrow_arrays import metadata_of, row_numbers, text_metadata
 from logreel.log.log import Log
 from logreel.log.tables import Shape, TableReader, as_numpy, distinct, own_paths, time_column
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
@@ -130,12 +131,8 @@ def aligned(
     fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
     any_channel = channels[0][0]
     clock = pa.field("time", time_column(any_channel, np.zeros(0, np.int64), utc).type)
-    metadata = {
-        "source": log.name.encode("utf-8", "backslashreplace"),
-        "epoch": log.epoch,
-        "method": how.method,
-    }
-    schema = pa.schema([clock, *fields], metadata=metadata)
+    metadata = {"source": log.name, "epoch": log.epoch, "method": how.method}
+    schema = pa.schema([clock, *fields], metadata=text_metadata(metadata))
 
     def batches() -> Iterator[pa.RecordBatch]:
         lo = 0
@@ -194,11 +191,11 @@ class Follower:
         rows = len(at) if self._ch.is_uniform else hi - lo
         return rows * (self._ch.bytes // max(1, len(self._ch)))
 
-    def at(self, at: I64) -> list[pa.Array]:
+    def at(self, at: I64) -> list[pa.Array[Any]]:
         """Return the columns at the times *at*."""
         return self._from_single_rows(at) if self._ch.is_uniform else self._from_decoded_rows(at)
 
-    def _from_single_rows(self, at: I64) -> list[pa.Array]:
+    def _from_single_rows(self, at: I64) -> list[pa.Array[Any]]:
         """Return the columns if each message is one row: only the matching messages are decoded."""
         picked = pick(self._times, at, self._how.method, self._how.within)
         rows = picked if self._order is None else np.where(picked < 0, -1, self._order[picked])
@@ -207,7 +204,7 @@ class Follower:
         table = self._reader.read(as_slice(wanted[none:]))
         return _take_rows(table, place.reshape(-1) - none)
 
-    def _from_decoded_rows(self, at: I64) -> list[pa.Array]:
+    def _from_decoded_rows(self, at: I64) -> list[pa.Array[Any]]:
         """Return the columns if messages hold several rows or may be broken: decode all messages around, then match."""
         lo, hi = self._candidate_messages(at)
         while True:
@@ -230,7 +227,6 @@ class Follower:
 
     def _rows(self, lo: int, hi: int) -> tuple[pa.Table, I64]:
         """Return the rows of messages *lo* to *hi* by time, and their times on the clock of the log, ns."""
-        import pyarrow as pa
 
         rows: Any = slice(lo, hi) if self._order is None else as_slice(np.sort(self._order[lo:hi]))
         table = self._dense.read(rows).combine_chunks()
@@ -238,7 +234,7 @@ class Follower:
         times = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
         if (times[1:] < times[:-1]).any():
             order = np.argsort(times, kind="stable")
-            table, times = table.take(pa.array(order)), times[order]
+            table, times = table.take(row_numbers(order)), times[order]
         return table, times
 
 
@@ -259,20 +255,16 @@ def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
     return np.where(far, -1, found)
 
 
-def _take_rows(table: pa.Table, rows: I64) -> list[pa.Array]:
+def _take_rows(table: pa.Table, rows: I64) -> list[pa.Array[Any]]:
     """Return the columns of *table* except the time at *rows*; null for row -1."""
-    import pyarrow as pa
 
-    where = pa.array(rows, mask=rows < 0)
+    where = row_numbers(rows, rows < 0)
     return [
         column.combine_chunks() for column in table.select(range(1, table.num_columns)).take(where).columns
     ]
 
 
-def _named(field: pa.Field, ch: Channel) -> pa.Field:
-    metadata = {b"topic": ch.topic, b"field": field.name, b"type": ch.schema.name}
-    meta = {
-        **(field.metadata or {}),
-        **{key: value.encode("utf-8", "backslashreplace") for key, value in metadata.items()},
-    }
+def _named(field: pa.Field[Any], ch: Channel) -> pa.Field[Any]:
+    meta = text_metadata({"topic": ch.topic, "field": field.name, "type": ch.schema.name})
+    meta = metadata_of(field) | meta
     return field.with_name(f"{ch.topic}.{field.name}").with_metadata(meta).with_nullable(True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from logreel.layout.arrow_arrays import as_struct
 from logreel.log.tables import Shape, batches, distinct, own_paths
 from logreel.ops.json_values import to_json_values
 
@@ -56,14 +57,14 @@ def width_of(kind: pa.DataType) -> int:
     return 1
 
 
-def flatten(batch: pa.RecordBatch) -> tuple[list[str], list[pa.Array]]:
+def flatten(batch: pa.RecordBatch) -> tuple[list[str], list[pa.Array[Any]]]:
     """Return names and arrays of *batch* with nested fields as separate columns: ``q[0]``, ``esc[0].rpm``.
 
     Arrays of variable length, or with more than MAX_COLUMNS values, are one column of JSON text; bytes are base64
     text.
     """
     names: list[str] = []
-    arrays: list[pa.Array] = []
+    arrays: list[pa.Array[Any]] = []
     for field, array in zip(batch.schema, batch.columns, strict=True):
         for name, column in _flat(field.name, array):
             names.append(name)
@@ -71,13 +72,13 @@ def flatten(batch: pa.RecordBatch) -> tuple[list[str], list[pa.Array]]:
     return distinct(names), arrays
 
 
-def _flat(name: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+def _flat(name: str, array: pa.Array[Any]) -> Iterator[tuple[str, pa.Array[Any]]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = array.type
     if pa.types.is_struct(kind):
-        for i, child in enumerate(array.flatten()):
+        for i, child in enumerate(as_struct(array).flatten()):
             yield from _flat(f"{name}.{kind.field(i).name}", child)
     elif pa.types.is_fixed_size_list(kind) and width_of(kind) <= MAX_COLUMNS:
         for i in range(kind.list_size):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
+from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Log
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, utc_shift
@@ -234,8 +235,13 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
             channels.append((one.name, ch.topic, kind.name, kind.encoding, len(ch), ch.start, ch.end))
     text, number = pa.string(), pa.int64()
     edges = [("start_ns", number), ("end_ns", number)]
-    clock = [("size", number), ("epoch", text), *edges, ("utc_offset_ns", number)]
-    kinds = {
+    clock: list[tuple[str, pa.DataType]] = [
+        ("size", number),
+        ("epoch", text),
+        *edges,
+        ("utc_offset_ns", number),
+    ]
+    kinds: dict[str, list[tuple[str, pa.DataType]]] = {
         "logs": [("log", text), ("format", text), ("version", text), *clock],
         "channels": [(n, text) for n in ("log", "topic", "type", "encoding")]
         + [("messages", number), *edges],
@@ -268,9 +274,9 @@ def _database_errors(duckdb: Any, tables: Tables) -> Iterator[None]:
 
 
 def _reader(found: Any) -> pa.RecordBatchReader:
-    if hasattr(found, "to_arrow_reader"):
-        return found.to_arrow_reader(RESULT_ROWS)
-    return found.fetch_arrow_reader(RESULT_ROWS)
+    read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+    reader: pa.RecordBatchReader = read(RESULT_ROWS)
+    return reader
 
 
 def _results(duckdb: Any, tables: Tables, reader: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -295,16 +301,12 @@ def _is_interval(kind: pa.DataType) -> bool:
     return bool(kind == pa.month_day_nano_interval())
 
 
-def _duration(column: pa.Array) -> pa.Array:
+def _duration(column: pa.Array[Any]) -> pa.Array[Any]:
     """Return intervals as durations; a month has 30 days, as in comparisons by DuckDB."""
     import pyarrow as pa
 
     parts = np.dtype([("months", "<i4"), ("days", "<i4"), ("ns", "<i8")])
     data = column.buffers()[1]
-    values = (
-        np.frombuffer(data, parts, len(column), column.offset * parts.itemsize)
-        if data
-        else np.zeros(0, parts)
-    )
+    values = values_of(data, parts, len(column), column.offset * parts.itemsize)
     ns = values["months"] * np.int64(_MONTH) + values["days"] * np.int64(_DAY) + values["ns"]
     return pa.array(ns, pa.duration("ns"), mask=np.asarray(column.is_null()))

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from logreel.errors import NotFoundError, UsageError
 from logreel.layout.arrow import schema_of
+from logreel.layout.arrow_arrays import fixed_list_type, item_type, values_of
 from logreel.layout.paths import path_text
 from logreel.log.log import Channel
 from logreel.log.tables import Rows, Shape, TableReader, time_column
@@ -50,7 +51,7 @@ class Part:
         return pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
 
     @cached_property
-    def fields(self) -> dict[str, tuple[str, pa.Field]]:
+    def fields(self) -> dict[str, tuple[str, pa.Field[Any]]]:
         """Path and Arrow field by column name; names differ in more than case, as SQL requires."""
         layout = self.ch.layout
         every = [(path_text((field.name,)), field.name, field) for field in schema_of(layout)]
@@ -72,7 +73,7 @@ class Part:
     def times(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Return int64[n]: times (ns) of all messages of the channel, as in the column ``time``."""
         column = time_column(self.ch, self.ch.times, self.utc)
-        return np.frombuffer(column.buffers()[1], np.int64, len(column)) if len(column) else self.ch.times
+        return values_of(column.buffers()[1], np.int64, len(column)) if len(column) else self.ch.times
 
     def known(self, low: int, high: int) -> pc.Expression:
         """Return an expression that holds for all messages with times from *low* to *high*, both included."""
@@ -96,9 +97,11 @@ class Part:
             )
 
 
-def _as(array: pa.Array | None, kind: pa.DataType, rows: int) -> pa.Array:
+def _as(array: pa.Array[Any] | None, kind: pa.DataType, rows: int) -> pa.Array[Any]:
     if array is None:
-        return pa.nulls(rows, kind)
+        # The annotations have an overload for each type, and none for any type.
+        nulls: pa.Array[Any] = pa.nulls(rows, kind)  # type: ignore[call-overload]
+        return nulls
     return array if array.type == kind else array.cast(kind)
 
 
@@ -109,16 +112,16 @@ def _storable(kind: pa.DataType) -> pa.DataType | None:
         some = [field.with_type(of) for field, of in inner if of is not None]
         return pa.struct(some) if some and len(some) == len(inner) else None
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        item = _storable(kind.value_type)
+        item = _storable(item_type(kind))
         if item is None:
             return None
         if pa.types.is_list(kind) or not 0 < kind.list_size <= MAX_ARRAY:
             return pa.list_(item)
-        return pa.list_(item, kind.list_size)
+        return fixed_list_type(item, kind.list_size)
     return kind
 
 
-class TopicTable(ds.Dataset):  # type: ignore[misc]
+class TopicTable(ds.Dataset):
     """The channels of one topic, of one log or several, as a dataset.
 
     Its columns are ``time``, ``time_ns`` (int64), the fields of the channels by name, and ``log``. It decodes what
@@ -152,7 +155,7 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
         """Names and types of the columns."""
         return self._schema
 
-    def _field(self, name: str) -> pa.Field:
+    def _field(self, name: str) -> pa.Field[Any]:
         """Return one column, of a type that holds the values of all logs."""
         kinds = {part.fields[name][1].type: part.log for part in self._parts if name in part.fields}
         try:
@@ -165,7 +168,7 @@ class TopicTable(ds.Dataset):  # type: ignore[misc]
                 f"{name!r} of {self._topic!r} is {both}: ask for these logs one by one"
             ) from None
 
-    def scanner(
+    def scanner(  # type: ignore[override]
         self, columns: Iterable[str] | None = None, filter: pc.Expression | None = None, **_: Any
     ) -> Any:
         """Return a scanner, as pyarrow datasets do, of the rows for which *filter* is true, with *columns*."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from threading import Condition
 
@@ -73,6 +73,30 @@ Turns = Generator[Turn | Message, None, None]
 Going = Generator[Turn | Message, None, bool]
 
 
+class _Ahead:
+    """Messages that follow a position in one direction.
+
+    prefetch  True: read the run after the current one in a thread
+
+    first  index of the next message in the current run; increased by the number of messages played
+    """
+
+    def __init__(self, runs: Iterator[Run], prefetch: bool) -> None:
+        self._source = RunPrefetcher(runs)
+        self._run = self._source.take(prefetch)
+        self.first = 0
+
+    def next(self, prefetch: bool) -> tuple[Run, int] | None:
+        """Return the run of the next message and its index there; None after the last message."""
+        while self._run is not None and self.first >= len(self._run):
+            self._run, self.first = self._source.take(prefetch), 0
+        return None if self._run is None else (self._run, self.first)
+
+    def close(self) -> None:
+        """Drop what was read in advance."""
+        self._source.close()
+
+
 class Transport:
     """Moves along a Timeline as requested; all methods except ``position`` are for the thread that plays.
 
@@ -99,9 +123,8 @@ class Transport:
         self._paused, self._rate = requests.paused, requests.rate
         self._pace: Pace | None = None
         self._tick = self._reached
-        self._source: RunPrefetcher | None = None
-        self._run: Run | None = None
-        self._at = 0
+        #: Messages from the position on; None until a direction is played.
+        self._ahead: _Ahead | None = None
         self._fresh = False
 
     def position(self) -> int:
@@ -166,14 +189,15 @@ class Transport:
         time = turn.run.times[last - 1]
         same = 1 if count == 1 else int((turn.run.time[turn.first : last] == time).sum())
         with self._changed:
-            self._at = last
+            if self._ahead is not None:
+                self._ahead.first = last
             self._place = self._place.behind(time, same, self._place.step)
             self._reached, self._next = self._timeline.clamp(time), None
 
     def close(self) -> None:
         """Drop what was read ahead."""
-        if self._source is not None:
-            self._source.close()
+        if self._ahead is not None:
+            self._ahead.close()
 
     # ------------------------------------------------------------------------------------------------ moving
 
@@ -218,29 +242,26 @@ class Transport:
 
     def _leave(self) -> None:
         self.close()
-        self._source = self._run = None
+        self._ahead = None
 
-    def _has_next(self, step: int) -> bool:
-        """Return whether there is a message in direction *step*; it is then message ``_at`` of ``_run``."""
-        if self._place.step != step or self._source is None:
+    def _next_message(self, step: int) -> tuple[Run, int] | None:
+        """Return the run of the next message in direction *step* and its index there; None after the last message."""
+        if self._ahead is None or self._place.step != step:
             self._leave()
             self._place = self._timeline.facing(self._place, step)
-            self._source = RunPrefetcher(self._timeline.runs(self._place))
-            self._at = 0
-            self._run = self._source.take(ahead=self._pace is not None)
+            self._ahead = _Ahead(self._timeline.runs(self._place), self._pace is not None)
             # Do not catch up on the time of the search.
             self._anchor()
-        while self._run is not None and self._at >= len(self._run):
-            self._run, self._at = self._source.take(ahead=self._pace is not None), 0
-        return self._run is not None
+        return self._ahead.next(self._pace is not None)
 
     # ----------------------------------------------------------------------------------------------- playing
 
     def _play_one(self, step: int) -> Turns:
         """Play one message at once."""
         self._requests.ended = False
-        if self._has_next(step) and self._run is not None:
-            yield Turn(self._run, self._at, self._at + 1)
+        if (found := self._next_message(step)) is not None:
+            run, first = found
+            yield Turn(run, first, first + 1)
             yield from self._clock_messages(self._reached)
 
     def _pause(self) -> Turns:
@@ -254,9 +275,9 @@ class Transport:
     def _play_due(self) -> Going:
         """Yield the next messages when they are due; return False after the last message."""
         step = -1 if self._rate < 0 else 1
-        if not self._has_next(step) or self._run is None:
+        if (found := self._next_message(step)) is None:
             return False
-        run, first, pace = self._run, self._at, self._pace
+        (run, first), pace = found, self._pace
         last, edge = len(run), self._start_of_replay(step)
         if pace is not None and step * run.times[first] < step * edge:
             # Messages from before the start are not timed.

@@ -143,9 +143,16 @@ def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:
 
 
 def add_channel(
-    writer: Writer, topic: str, schema: Schema | Layout, metadata: Mapping[str, Any], taken: Collection[str]
+    writer: Writer,
+    topic: str,
+    schema: Schema | Layout,
+    metadata: Mapping[str, Any],
+    taken: Collection[str],
+    copied: bool = False,
 ) -> tuple[int, str]:
     """Add a channel, under another name if the format refuses *topic* next to those *taken*; return number and name.
+
+    copied  as in ``Writer.add_channel``
 
     Raises as ``Writer.add_channel`` does if no name is accepted.
     """
@@ -153,7 +160,7 @@ def add_channel(
     while len(refused) < TRIES:
         name = writer.format_writer.free_name(topic, others)
         try:
-            return writer.add_channel(name, schema, metadata), name
+            return writer.add_channel(name, schema, metadata, copied=copied), name
         except DefinitionError as error:
             refused.append(error)
             others.add(name)
@@ -365,9 +372,10 @@ class Rewriting:
             topic = self.parts[p].names.get(ch.number, ch.topic)
             metadata = self.copier.merged_metadata([ch.metadata for _, ch in members])
             renamed = any(ch.number in self.parts[p].names for p, ch in members)
-            self.format_writer.keeps_invalid = not self._is_foreign and not renamed
+            # Damage to a definition costs no messages; a name given by the user must be valid.
+            copied = not self._is_foreign and not renamed
             try:
-                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names)
+                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names, copied)
             except (DefinitionError, UsageError) as error:
                 self._refuse_channel(members, error)
                 continue

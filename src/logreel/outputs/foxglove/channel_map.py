@@ -25,7 +25,7 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.log.scan import MADE_OF
-from logreel.log.tables import Shape, table
+from logreel.log.tables import Shape, as_numpy, table
 from logreel.ops.rewrite.rewrite import TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
@@ -126,7 +126,7 @@ def transcoded(ch: Channel) -> Encoder:
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         found = table(ch, None, start, end, _WHOLE)
-        time = np.asarray(found.column(0).combine_chunks().cast("int64"), np.int64)
+        time = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, found.column(0).chunks)])
         return time, values(ch.layout, message, found.columns[1:])
 
     metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}

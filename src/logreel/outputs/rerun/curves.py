@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.layout.arrow_arrays import as_fixed_list, as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses import F64
 from logreel.lenses.base import times_of
@@ -52,18 +53,18 @@ def _has_numbers(node: Node) -> bool:
     return isinstance(node, Scalar) and node.type != "char"
 
 
-def _curves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str, ...], F64]]:
+def _curves(path: tuple[str, ...], array: pa.Array[Any]) -> Iterator[tuple[tuple[str, ...], F64]]:
     """Yield path and values of all numbers in *array*: float64[n] or [n, k]."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = array.type
     if pa.types.is_struct(kind):
-        for i, child in enumerate(array.flatten()):
+        for i, child in enumerate(as_struct(array).flatten()):
             yield from _curves((*path, kind.field(i).name), child)
     elif pa.types.is_fixed_size_list(kind) and kind.list_size <= _MOST:
         if _is_number(kind.value_type):
-            yield path, _values(array.flatten()).reshape(len(array), kind.list_size)
+            yield path, _values(as_fixed_list(array).flatten()).reshape(len(array), kind.list_size)
         else:
             for i in range(kind.list_size):
                 yield from _curves((*path[:-1], f"{path[-1]}[{i}]"), pc.list_element(array, i))
@@ -77,7 +78,7 @@ def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
-def _values(array: pa.Array) -> F64:
+def _values(array: pa.Array[Any]) -> F64:
     # Signalling NaNs cause warnings.
     with np.errstate(invalid="ignore"):
         return as_numpy(array).astype(np.float64)

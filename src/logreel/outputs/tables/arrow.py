@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    import io
+
     import pyarrow as pa
 
 
@@ -13,6 +15,6 @@ def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) 
     """Write a table, uncompressed so that readers can memory-map it."""
     import pyarrow as pa
 
-    with pa.ipc.new_file(out, schema) as writer:
+    with pa.ipc.new_file(cast("io.IOBase", out), schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

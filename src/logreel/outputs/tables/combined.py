@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError
 from logreel.ops.query.align import Alignment, aligned
@@ -34,7 +34,7 @@ def aligned_table(job: Job, how: Alignment) -> tuple[pa.Schema, Iterator[pa.Reco
         for batch in batches:
             yield batch
             counts = {
-                field.metadata[b"topic"].decode("utf-8"): len(column) - column.null_count
+                (field.metadata or {})[b"topic"].decode("utf-8"): len(column) - column.null_count
                 for field, column in zip(list(schema)[1:], batch.columns[1:], strict=True)
             }
             for topic, count in counts.items():
@@ -102,7 +102,7 @@ def _long_batches(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Itera
             yield found if not array.null_count else found.filter(array.is_valid())
 
 
-def _value_and_text(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _value_and_text(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Return *array* as the columns ``value`` and ``text``."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from logreel.log.tables import distinct
 from logreel.ops.query.record_batches import flatten
@@ -53,7 +53,7 @@ def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterab
 
     # The header is written separately, because Arrow's writer refuses names with quotes.
     with arrow_csv.CSVWriter(
-        out, schema, write_options=arrow_csv.WriteOptions(include_header=False)
+        cast("IO[bytes]", out), schema, write_options=arrow_csv.WriteOptions(include_header=False)
     ) as writer:
         for batch in batches:
             writer.write_batch(batch)
@@ -64,7 +64,8 @@ def flat(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
     rows = plainly_flat(batch)
-    wall = pa.types.is_timestamp(batch.schema[0].type) and batch.schema[0].type.tz is not None
+    clock = batch.schema.types[0]
+    wall = isinstance(clock, pa.TimestampType) and clock.tz is not None
     first = rows.column(0) if wall else rows.column(0).cast(pa.int64())
     names = ["time" if wall else "time_ns", *rows.schema.names[1:]]
     return pa.RecordBatch.from_arrays([first, *rows.columns[1:]], names=distinct(names))

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
+from logreel.layout.arrow_arrays import (
+    as_fixed_list,
+    as_list,
+    as_struct,
+    fixed_list_type,
+    item_type,
+    metadata_of,
+)
 from logreel.log.tables import distinct, flattened
 
 if TYPE_CHECKING:
@@ -26,9 +34,11 @@ def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordB
 
     batches, schema = _without_empty_structs(batches, schema)
     names = distinct(schema.names)
-    schema = pa.schema([f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=schema.metadata)
+    schema = pa.schema(
+        [f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=metadata_of(schema)
+    )
     # Sensor values rarely repeat, so dictionaries are only for text.
-    texts = [f.name for f in schema if pa.types.is_string(f.type)]
+    texts: Any = [f.name for f in schema if pa.types.is_string(f.type)]
     with pq.ParquetWriter(out, schema, compression="zstd", use_dictionary=texts or False) as writer:
         for group in _groups(batches):
             rows = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in group]
@@ -44,7 +54,9 @@ def _without_empty_structs(
         return batches, schema
     import pyarrow as pa
 
-    made = pa.schema([f.with_type(t) for f, t in zip(schema, types, strict=True)], metadata=schema.metadata)
+    made = pa.schema(
+        [f.with_type(t) for f, t in zip(schema, types, strict=True)], metadata=metadata_of(schema)
+    )
 
     def converted() -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -63,13 +75,13 @@ def _without_empty(kind: pa.DataType) -> pa.DataType:
         members = [kind.field(i) for i in range(kind.num_fields)]
         return pa.struct([f.with_type(_without_empty(f.type)) for f in members]) if members else pa.null()
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_without_empty(kind.value_type), kind.list_size)
+        return fixed_list_type(_without_empty(item_type(kind)), kind.list_size)
     if pa.types.is_list(kind):
-        return pa.list_(_without_empty(kind.value_type))
+        return pa.list_(_without_empty(item_type(kind)))
     return kind
 
 
-def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _as_type(array: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     """Return *array* as *kind*, which is ``_without_empty`` of its type."""
     import pyarrow as pa
 
@@ -78,16 +90,19 @@ def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(array))
     if pa.types.is_struct(kind):
-        members = zip(array.flatten(), (kind.field(i) for i in range(kind.num_fields)), strict=True)
+        members = zip(
+            as_struct(array).flatten(), (kind.field(i) for i in range(kind.num_fields)), strict=True
+        )
         return pa.StructArray.from_arrays([_as_type(a, f.type) for a, f in members], fields=list(kind))
     if pa.types.is_fixed_size_list(kind):
-        items = _as_type(array.flatten(), kind.value_type)
+        items = _as_type(as_fixed_list(array).flatten(), item_type(kind))
         return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
     import pyarrow.compute as pc
 
-    first, last = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
-    items = _as_type(array.values.slice(first, last - first), kind.value_type)
-    return pa.ListArray.from_arrays(pc.subtract(array.offsets, array.offsets[0]), items)
+    lists = as_list(array)
+    first, last = (lists.offsets[0].as_py(), lists.offsets[-1].as_py()) if len(array) else (0, 0)
+    items = _as_type(lists.values.slice(first, last - first), item_type(kind))
+    return pa.ListArray.from_arrays(pc.subtract(lists.offsets, lists.offsets[0]), items)
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
+from logreel.layout.arrow_arrays import fixed_list_type, item_type
 from logreel.log.tables import distinct
 from logreel.ops.json_values import to_json_values
 
@@ -60,9 +61,9 @@ def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> p
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(mapped(field.type, change)) for field in kind])
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(mapped(kind.value_type, change)), kind.list_size)
+        return fixed_list_type(kind.value_field.with_type(mapped(item_type(kind), change)), kind.list_size)
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(mapped(kind.value_type, change)))
+        return pa.list_(kind.value_field.with_type(mapped(item_type(kind), change)))
     return change(kind)
 
 

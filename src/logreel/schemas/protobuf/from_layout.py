@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
 from logreel.layout.nodes import Sequence as Counted
@@ -107,7 +108,7 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray]) -> Values:
+def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray[Any]]) -> Values:
     """Return the columns of a table of *layout* as columns of *message*; nulls become zero or empty.
 
     message  ``descriptor_from_layout(layout, name)``
@@ -119,26 +120,24 @@ def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray])
     inner = message.fields[0].kind
     if not arrays or not isinstance(inner, Message):
         return {}
-    return {RECORDS: Many(_offsets(arrays[0]), _members(members, inner, [a.values for a in arrays]))}
+    return {RECORDS: Many(_offsets(arrays[0]), _members(members, inner, [as_list(a).values for a in arrays]))}
 
 
-def _joined(column: pa.ChunkedArray) -> pa.Array:
+def _joined(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     import pyarrow as pa
 
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    found = column.combine_chunks()
+    found = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
-def _members(members: Sequence[Any], message: Message, arrays: Sequence[pa.Array]) -> Values:
+def _members(members: Sequence[Any], message: Message, arrays: Sequence[pa.Array[Any]]) -> Values:
     return {
         made.name: _value(f.node, array, made.kind)
         for f, made, array in zip(members, message.fields, arrays, strict=True)
     }
 
 
-def _value(node: Node, array: pa.Array, kind: Any) -> Any:
+def _value(node: Node, array: pa.Array[Any], kind: Any) -> Any:
     import pyarrow as pa
 
     match node:
@@ -155,34 +154,32 @@ def _value(node: Node, array: pa.Array, kind: Any) -> Any:
         case FixedArray(item=item, count=n):
             offsets = np.arange(len(array) + 1, dtype=np.int64) * n
             if kind == "bytes":
-                return Many(offsets, _numbers(array.flatten()))
-            return _many(offsets, item, array.flatten(), kind)
+                return Many(offsets, _numbers(as_fixed_list(array).flatten()))
+            return _many(offsets, item, as_fixed_list(array).flatten(), kind)
         case Counted(item=item):
-            return _many(_offsets(array), item, array.values, kind)
+            return _many(_offsets(array), item, as_list(array).values, kind)
         case Struct():
-            return _members(list(node.visible()), kind, array.flatten())
+            return _members(list(node.visible()), kind, as_struct(array).flatten())
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def _many(offsets: Any, item: Node, flat: pa.Array, kind: Any) -> Many:
+def _many(offsets: Any, item: Node, flat: pa.Array[Any], kind: Any) -> Many:
     nested = isinstance(kind, Message) and not isinstance(item, Struct)
     found = _value(item, flat, kind.fields[0].kind if nested else kind)
     return Many(offsets, {ROW: found} if nested else found)
 
 
-def _numbers(array: pa.Array) -> Any:
+def _numbers(array: pa.Array[Any]) -> Any:
     return (array.fill_null(0) if array.null_count else array).to_numpy(zero_copy_only=False)
 
 
-def _bytes(array: pa.Array) -> Many:
-    data = array.buffers()[2]
-    raw = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return Many(_offsets(array), raw)
+def _bytes(array: pa.Array[Any]) -> Many:
+    return Many(_offsets(array), values_of(array.buffers()[2], np.uint8))
 
 
-def _offsets(array: pa.Array) -> Any:
+def _offsets(array: pa.Array[Any]) -> Any:
     data = array.buffers()[1]
     if data is None or not data.size:
         return np.zeros(len(array) + 1, np.int64)
-    return np.frombuffer(data, np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)
+    return values_of(data, np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)

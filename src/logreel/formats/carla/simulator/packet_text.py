@@ -10,6 +10,7 @@ import numpy as np
 from logreel.formats.carla.simulator.printing import filled, number
 from logreel.formats.carla.simulator.wording import Wording
 from logreel.index.ranges import payload_ranges
+from logreel.layout.arrow_arrays import as_struct
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -79,7 +80,7 @@ def _split(array: Any) -> list[list[Any]]:
 
     if pa.types.is_struct(array.type):
         whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        return [column for member in whole.flatten() for column in _split(member)]
+        return [column for member in as_struct(whole).flatten() for column in _split(member)]
     return [array.to_pylist()]
 
 

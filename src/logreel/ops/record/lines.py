@@ -21,7 +21,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.open_logs import as_open_log
-from logreel.ops.pipe_lines import Pipe, read_lines
+from logreel.ops.record.pipe_lines import Pipe, read_lines
 from logreel.ops.rewrite.rewrite import add_channel
 from logreel.ops.rewrite.target import Copied, Rewritten
 from logreel.write.log_copier import LogCopier, copier_for, try_each

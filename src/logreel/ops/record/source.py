@@ -1,0 +1,274 @@
+"""Live sources of messages, and the bounded queue between their threads and the recording."""
+
+from __future__ import annotations
+
+import time as clock
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Condition, Event
+from typing import Any, Protocol, runtime_checkable
+
+from logreel.layout.layout import Layout
+from logreel.log.schema import Schema
+
+#: Default capacity of the queue: bytes, and messages.
+BUFFER_BYTES, BUFFER_MESSAGES = 256 << 20, 1 << 20
+#: Bytes that a queued message needs besides its payload, about.
+OVERHEAD = 128
+#: Most sentences of one source; all are counted.
+MOST_SENTENCES = 100
+#: Longest wait of a blocked source in seconds, after which it sees that the recording stops.
+PATIENCE = 0.2
+
+
+@runtime_checkable
+class LiveSource(Protocol):
+    """A source of messages as they happen, such as a socket or a middleware.
+
+    name  for people, such as ``udp://127.0.0.1:9000``
+
+    ``run`` is called once, in a thread of its own. It declares channels, passes messages to *feed*, which never blocks
+    unless asked to, and returns when there are no more, or soon (half a second) after ``feed.stopping`` becomes True.
+    It may use further threads, all of which may use *feed*; these must have ended when it returns. A LogError or
+    OSError that it raises is reported as the end of this source; the other sources go on.
+    """
+
+    name: str
+
+    def run(self, feed: Feed) -> None:
+        """Pass messages to *feed* until there are no more, or the recording stops."""
+
+
+@dataclass(eq=False, slots=True)
+class LiveChannel:
+    """A channel of a source, as ``Feed.channel`` declared it.
+
+    latched   the last message of a latched channel can be repeated at the start of each part of a split log
+    number    number of the channel in the log; -1: not written yet, or refused
+    refused   reason why the log cannot have this channel; messages of a refused channel are counted as *left_out*
+    messages  messages written
+    lost      messages lost because the queue was full, or before they came to logreel
+    left_out  messages that could not be written
+    first_lost, last_lost  times of the first and last lost message that the log does not mention yet, ns
+    unnoted   number of these
+    """
+
+    source: str
+    topic: str
+    schema: Schema | Layout
+    metadata: Mapping[str, Any]
+    latched: bool = False
+    number: int = -1
+    refused: str = ""
+    messages: int = 0
+    lost: int = 0
+    left_out: int = 0
+    first_lost: int = 0
+    last_lost: int = 0
+    unnoted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Entry of the queue: a channel to be added to the log."""
+
+    channel: LiveChannel
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Entry of the queue: *messages* of a channel were lost here, the first and the last at these times, ns."""
+
+    channel: LiveChannel
+    messages: int
+    first: int
+    last: int
+
+
+#: A message: its channel (None: a line of JSON, with its number in place of the time), its time in ns, its payload.
+Message = tuple[LiveChannel | None, int, Any]
+Entry = Message | Declared | Lost
+
+
+class LiveQueue:
+    """Messages on their way from the threads of the sources to the recording, in one order.
+
+    most_bytes, most_messages  capacity; what does not fit is lost and counted, or its source waits
+    """
+
+    def __init__(self, most_bytes: int = BUFFER_BYTES, most_messages: int = BUFFER_MESSAGES) -> None:
+        self._most_bytes, self._most_messages = most_bytes, most_messages
+        self._entries = deque[Entry]()
+        self._bytes = 0
+        self._changed = Condition()
+        #: Set when the queue is half full, so that the recording does not wait for more.
+        self._half = Event()
+        self.stopping = Event()
+
+    @property
+    def filling(self) -> float:
+        """Used part of the capacity, from 0 to 1."""
+        return max(self._bytes / self._most_bytes, len(self._entries) / self._most_messages)
+
+    def tell(self, entry: Declared | Lost) -> None:
+        """Append an entry that is no message; it always fits."""
+        with self._changed:
+            self._entries.append(entry)
+            self._changed.notify()
+
+    def put(self, channel: LiveChannel | None, time: int, payload: Any, size: int, wait: bool) -> bool:
+        """Append a message; return False if it was lost.
+
+        wait  wait while the queue is full, unless the recording stops
+        """
+        size += OVERHEAD
+        with self._changed:
+            # A single message larger than the queue passes when the queue is empty.
+            while self._entries and (
+                self._bytes + size > self._most_bytes or len(self._entries) >= self._most_messages
+            ):
+                if not wait or self.stopping.is_set():
+                    if channel is not None:
+                        _count_lost(channel, 1, time)
+                    return False
+                self._changed.wait(PATIENCE)
+            if channel is not None and channel.unnoted:
+                self._entries.append(_taken_loss(channel))
+            if not self._entries:
+                self._changed.notify_all()
+            self._entries.append((channel, time, payload))
+            self._bytes += size
+            if 2 * self._bytes > self._most_bytes or 2 * len(self._entries) > self._most_messages:
+                self._half.set()
+        return True
+
+    def lose(self, channel: LiveChannel, messages: int, time: int) -> None:
+        """Count messages that were lost at *time* ns before they reached the queue."""
+        with self._changed:
+            _count_lost(channel, messages, time)
+
+    def take(self, patience: float) -> deque[Entry]:
+        """Return all entries; none after *patience* seconds without any."""
+        with self._changed:
+            if not self._entries:
+                self._changed.wait(patience)
+            taken, self._entries, self._bytes = self._entries, deque(), 0
+            self._half.clear()
+            self._changed.notify_all()
+        return taken
+
+    def gather(self, seconds: float) -> None:
+        """Wait until messages have gathered: *seconds*, or until the queue is half full or the recording stops."""
+        if not self.stopping.is_set():
+            self._half.wait(seconds)
+
+    def losses(self, channels: list[LiveChannel]) -> list[Lost]:
+        """Return the losses of *channels* that no entry mentions yet."""
+        with self._changed:
+            return [_taken_loss(ch) for ch in channels if ch.unnoted]
+
+    def stop(self) -> None:
+        """Ask the sources to end."""
+        self.stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        self._half.set()
+
+
+def _count_lost(channel: LiveChannel, messages: int, time: int) -> None:
+    channel.first_lost = min(channel.first_lost, time) if channel.unnoted else time
+    channel.last_lost = max(channel.last_lost, time) if channel.unnoted else time
+    channel.unnoted += messages
+    channel.lost += messages
+
+
+def _taken_loss(channel: LiveChannel) -> Lost:
+    loss = Lost(channel, channel.unnoted, channel.first_lost, channel.last_lost)
+    channel.unnoted = 0
+    return loss
+
+
+@dataclass(slots=True)
+class Feed:
+    """What a source passes its channels and messages to; for any thread.
+
+    wants  function that returns whether the recording wants a topic
+    say    function that shows a sentence to the user at once
+
+    channels  declared channels, in order
+    skipped   sentences about what was left out, the first ones; *broken* counts all
+    """
+
+    name: str
+    queue: LiveQueue
+    wants: Callable[[str], bool] = lambda topic: True
+    say: Callable[[str], None] = lambda text: None
+    channels: list[LiveChannel] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    broken: int = 0
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the recording stops."""
+        return self.queue.stopping.is_set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the recording stops, or *seconds*; return whether it stops."""
+        return self.queue.stopping.wait(seconds)
+
+    def channel(
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        latched: bool = False,
+    ) -> LiveChannel | None:
+        """Declare a channel; return it for ``put``, or None if the recording does not want its topic.
+
+        topic     as the source names it; channels of several sources with one topic and type share a channel
+        schema    a Schema in the language of the source, e.g. ``ros1msg``, or the Layout of the payloads. Where the
+                  format of the log has another language, messages are decoded and encoded again
+        metadata  as ``Writer.add_channel`` takes it, e.g. ``md5sum``, ``callerids``, ``latching`` for ROS 1, or
+                  ``message_encoding`` if it is not the usual one of the schema
+        latched   see LiveChannel
+
+        The log may refuse the channel later: then ``refused`` of the returned object has the reason, and a source may
+        end its subscription.
+        """
+        if not self.wants(topic):
+            return None
+        made = LiveChannel(self.name, topic, schema, dict(metadata or {}), latched)
+        self.channels.append(made)
+        self.queue.tell(Declared(made))
+        return made
+
+    def put(
+        self, channel: LiveChannel, time: int | None, payload: bytes | dict[str, Any], *, wait: bool = False
+    ) -> bool:
+        """Pass on one message; return False if it was lost because the queue is full. Losses are counted.
+
+        time     ns since 1970; None: now
+        payload  bytes in the encoding of the schema, which nobody changes later, or a dict of its fields
+        wait     wait while the queue is full, for sources with a flow control, such as TCP
+        """
+        if time is None:
+            time = clock.time_ns()
+        size = len(payload) if type(payload) is bytes else 1024
+        return self.queue.put(channel, time, payload, size, wait)
+
+    def lose(self, channel: LiveChannel, messages: int = 1, time: int | None = None) -> None:
+        """Count messages that were lost before they came to logreel, e.g. by gaps in their sequence numbers."""
+        self.queue.lose(channel, messages, clock.time_ns() if time is None else time)
+
+    def skip(self, text: str) -> None:
+        """Count something that was left out, such as an invalid frame, and report it; *text*: a sentence about it."""
+        self.broken += 1
+        if self.broken <= MOST_SENTENCES:
+            self.skipped.append(f"{self.name}: {text}")
+
+    def note(self, text: str) -> None:
+        """Report something that is not a loss."""
+        self.notes.append(f"{self.name}: {text}")

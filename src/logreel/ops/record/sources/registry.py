@@ -1,0 +1,80 @@
+"""Live sources by their spellings, such as ``udp://127.0.0.1:9000``: bundled ones, and those of other packages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from logreel.errors import LogError, UsageError
+from logreel.ops.record.source import LiveSource
+
+#: Group of entry points: classes or functions that return a LiveSource from an address and options.
+GROUP = "logreel.sources"
+#: A new source is a module and a line here. Each is called with the address, which is what follows the colon after
+#: its name, slashes included, and with options as keywords.
+OWN: dict[str, tuple[str, str]] = {}
+_SPELLING = re.compile(r"([a-z][a-z0-9+_-]+):(.*)", re.DOTALL)
+
+
+def source_names() -> list[str]:
+    """Return the names of all kinds of sources, bundled ones first."""
+    return list(dict.fromkeys([*OWN, *sorted(point.name for point in metadata.entry_points(group=GROUP))]))
+
+
+def live_source(spelling: str, **options: Any) -> LiveSource:
+    """Return the LiveSource that *spelling* names: ``NAME:ADDRESS``.
+
+    options  of the source, see its page; an option that is None is left out
+
+    Raises UsageError for an unknown source or option, or an invalid address.
+    """
+    found = _SPELLING.fullmatch(spelling)
+    name, address = found.groups() if found else ("", "")
+    make = _maker(name)
+    if make is None:
+        raise UsageError(f"{spelling!r} names no source; sources begin with {_beginnings()}")
+    given = {option: value for option, value in options.items() if value is not None}
+    known = [p.name for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for option in given:
+        if option not in known:
+            some = ", ".join(known) or "none at all"
+            raise UsageError(f"the source {name!r} has no option {option!r}; it has: {some}")
+    made = make(address, **given)
+    if not isinstance(made, LiveSource):
+        raise LogError(f"the source plug-in {name!r} gave no LiveSource, but {type(made).__name__}")
+    return made
+
+
+def names_source(text: str) -> bool:
+    """Return whether *text* is the spelling of a source, not the path of a file."""
+    found = _SPELLING.fullmatch(text)
+    return found is not None and found[1] in source_names()
+
+
+def has_option(spelling: str, option: str) -> bool:
+    """Return whether the source with this spelling has a keyword *option*."""
+    found = _SPELLING.fullmatch(spelling)
+    make = _maker(found[1]) if found else None
+    return make is not None and option in inspect.signature(make).parameters
+
+
+def _beginnings() -> str:
+    return ", ".join(f"{name}:" for name in source_names())
+
+
+def _maker(name: str) -> Callable[..., Any] | None:
+    if name in OWN:
+        module, attribute = OWN[name]
+        own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+        return own
+    for point in metadata.entry_points(group=GROUP, name=name):
+        try:
+            foreign: Callable[..., Any] = point.load()
+        except Exception as error:
+            raise LogError(f"the source plug-in {name!r} cannot be loaded: {error!r}") from error
+        return foreign
+    return None
