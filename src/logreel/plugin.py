@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Time,
     )
     from logreel.log.actor import Actor
+    from logreel.log.growing import Growing
     from logreel.log.log import Channel, Log, Message
     from logreel.log.payload_decoder import PayloadDecoder
     from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
@@ -83,6 +84,7 @@ _LAZY = {
     "FormatSuite": "logreel.testing.suite",
     "FormatWriter": "logreel.write.format_writer",
     "Grid": "logreel.layout.nodes",
+    "Growing": "logreel.log.growing",
     "Layout": "logreel.layout.layout",
     "lazy": "logreel.registry.registry",
     "Log": "logreel.log.log",
@@ -149,6 +151,7 @@ __all__ = [
     "FormatSuite",
     "FormatWriter",
     "Grid",
+    "Growing",
     "Layout",
     "Log",
     "LogCopier",

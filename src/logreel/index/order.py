@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.index.block_table import Selection
 from logreel.index.channel_index import ChannelIndex
@@ -14,6 +16,8 @@ from logreel.io.arrays import I64
 
 #: Messages of a first batch for callers that may want only a few.
 FIRST_BATCH = 1 << 8
+#: Messages whose index entries become Python objects at once; these take much more memory than arrays.
+LIST_LENGTH = 8192
 
 
 def in_order(
@@ -48,3 +52,10 @@ def count_before(rows: Rows, numbers: I64) -> I64:
 def part_of(rows: Rows, first: int, last: int) -> Rows:
     """Return rows[first:last], also of a slice."""
     return slice(rows.start + first, rows.start + last) if isinstance(rows, slice) else rows[first:last]
+
+
+def ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of consecutive rows in one chunk, at most LIST_LENGTH of them."""
+    edges = np.flatnonzero(np.diff(chunk)) + 1
+    cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
+    return itertools.pairwise([*cuts.tolist(), len(chunk)])

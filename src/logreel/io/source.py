@@ -39,12 +39,14 @@ class Source:
     name   the path as given, or ``<bytes>``, ``<stdin>`` …
     path   absolute Path of a regular file, or None for other sources, which have no sidecar
     data   uint8[size], read only; mapped where the source is a file
+    inode  device and inode of the mapped file, or None
     definitions  files or folders with message definitions from the user, for logs without definitions
     types        types by topic from the user, for channels without a type in the log
     """
 
     def __init__(self, buffer: Any, name: str, path: Path | None = None) -> None:
         self.name, self.path = name, path
+        self.inode: tuple[int, int] | None = None
         self.definitions: tuple[Path, ...] = ()
         self.types: Mapping[str, str] = {}
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
@@ -85,9 +87,18 @@ class Source:
             if not stat.S_ISREG(found.st_mode) or not found.st_size:
                 with os.fdopen(os.dup(fd), "rb") as stream:
                     return cls._stream(stream, text)
-            return cls._mapped(fd, text, Path(text).absolute())
+            return cls.of_file(fd, text, Path(text).absolute())
         finally:
             os.close(fd)
+
+    @classmethod
+    def of_file(cls, fd: int, name: str, path: Path) -> Source:
+        """Return the bytes that an open regular file has now; the file may be closed afterwards."""
+        found = os.fstat(fd)
+        # An empty file cannot be mapped.
+        source = cls._mapped(fd, name, path) if found.st_size else cls(b"", name, path)
+        source.inode = found.st_dev, found.st_ino
+        return source
 
     @classmethod
     def _mapped(cls, fd: int, name: str, path: Path | None) -> Source:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -14,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
+from logreel.index.order import ranges_in_one_chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
+from logreel.log.growing_log import GrowingLog
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.read_ahead import ReadAhead
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from logreel.index.gather import Gathered, Want
     from logreel.index.message_index import MessageIndex
     from logreel.log.actor import Actor
-
-
-#: Messages whose index entries become Python objects at once; these take much more memory than arrays.
-LIST_LENGTH = 8192
 
 
 class Message(NamedTuple):
@@ -439,7 +436,7 @@ def _channel_of(log: Log, topic: str) -> Channel:
     return log[topic]
 
 
-class Log(Mapping[str, Channel]):
+class Log(GrowingLog, Mapping[str, Channel]):
     """An open log: a mapping of channels by topic. ``logreel.open`` returns it.
 
     name             name of the file, or the name given for bytes and streams
@@ -723,13 +720,14 @@ class Log(Mapping[str, Channel]):
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
         views: dict[int, memoryview] = {}
+        chunks = self.index.chunks
         for picked in selections:
             offset, end = picked.offset, picked.offset + picked.size
-            for lo, hi in _ranges_in_one_chunk(picked.chunk):
+            for lo, hi in ranges_in_one_chunk(picked.chunk):
                 chunk = int(picked.chunk[lo])
                 if chunk not in views:
                     # Each view may keep an unpacked chunk in memory.
-                    views = {chunk: self.index.chunks.view(chunk), **dict(list(views.items())[:3])}
+                    views = {chunk: chunks.view(chunk), **dict(list(views.items())[:3])}
                 view, some = views[chunk], slice(lo, hi)
                 places = offset[some].tolist()
                 rows = zip(
@@ -770,19 +768,14 @@ class Log(Mapping[str, Channel]):
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
         self.closed = True
         self._read_ahead.clear()
+        if self._growth is not None:
+            self._growth.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of consecutive rows in one chunk, at most LIST_LENGTH of them."""
-    edges = np.flatnonzero(np.diff(chunk)) + 1
-    cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
-    return itertools.pairwise([*cuts.tolist(), len(chunk)])
 
 
 def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:

@@ -11,6 +11,7 @@ from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
+    from logreel.log.growing import Growing
     from logreel.log.schema import Schema
 
 
@@ -42,6 +43,8 @@ class Format:
     showcase  True for the format whose sample the demo shows
     api       name of the format-specific module that is available as ``logreel.NAME``
     commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
+    follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
+              from its start whenever it has grown
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     """
@@ -62,5 +65,6 @@ class Format:
     showcase: bool = False
     api: str = ""
     commands: str = ""
+    follow: Callable[[], Growing] | None = None
     frames: str = ""
     extra: dict[str, Any] = field(default_factory=dict)

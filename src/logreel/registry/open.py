@@ -11,6 +11,7 @@ from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
 from logreel.registry.registry import find_format
+from logreel.registry.rescan import Rescanner
 
 
 def open_log(
@@ -63,7 +64,9 @@ def open_one_of_several(
         _ = log.index.table.counts
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
-    return log.ros_axes() if ros_axes else log
+    log = log.ros_axes() if ros_axes else log
+    log._rescan = Rescanner(format, segment, ros_axes).scan
+    return log
 
 
 def check_types(logs: Sequence[Log]) -> None:

@@ -1,0 +1,145 @@
+"""The messages at the end of a growing log: those after a place in the file, at the cost of these only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.index.block_table import MISSING_SIZE, Selection
+from logreel.index.channel_index import ChannelIndex
+from logreel.index.rules import Pick
+from logreel.io.arrays import I64
+from logreel.io.chunks import FILE, SYNTHETIC
+
+
+class Place(NamedTuple):
+    """Where a message begins, comparable in file order.
+
+    file    file position of the message, or of the chunk that contains it
+    chunk   number of the chunk, or FILE
+    offset  position in the chunk; of messages in the file itself 0
+    """
+
+    file: int
+    chunk: int
+    offset: int
+
+
+#: Before all messages.
+BEGIN = Place(-1, FILE, 0)
+
+
+def _block_places(index: ChannelIndex) -> I64:
+    """Return int64[b]: the file position where each block begins, or that of its chunk."""
+    table = index.table
+    if (table.chunk == FILE).all():
+        return table.base
+    numbers, which = np.unique(table.chunk, return_inverse=True)
+    places = np.array([index.chunks.place_of(int(n)) for n in numbers], np.int64)
+    return np.where(table.chunk == FILE, table.base, places[which])
+
+
+def rows_after(index: ChannelIndex, place: Place, channels: Iterable[int]) -> dict[int, I64]:
+    """Return int64[n] rows of the messages after *place*, of those of *channels* that are in the file and have any."""
+    table, blocks = index.table, _block_places(index)
+    # All messages of earlier blocks begin before the block that contains the place.
+    ascends = bool((blocks[1:] >= blocks[:-1]).all())
+    first_block = max(0, int(blocks.searchsorted(place.file, side="left")) - 1) if ascends else 0
+    index.resolve(np.arange(first_block, len(blocks), dtype=np.int64))
+    found = {}
+    for channel in channels:
+        if index.rules[channel].is_synthetic:
+            continue
+        first, last = table.run(channel)
+        counts = last - first
+        count = int(counts.sum())
+        before = int(counts[:first_block].sum())
+        if count == before:
+            continue
+        rows = np.arange(before, count, dtype=np.int64)
+        chunk, start, _ = index.locate(channel, rows)
+        rows = rows[_is_after(index, place, chunk, start)]
+        if len(rows):
+            found[channel] = rows
+    return found
+
+
+def _is_after(index: ChannelIndex, place: Place, chunk: NDArray[np.int32], start: I64) -> NDArray[np.bool_]:
+    file, offset = _places(index, chunk, start)
+    after = chunk > place.chunk
+    after |= (chunk == place.chunk) & (offset > place.offset)
+    is_after: NDArray[np.bool_] = (file > place.file) | ((file == place.file) & after)
+    return is_after
+
+
+def _places(index: ChannelIndex, chunk: NDArray[np.int32], start: I64) -> tuple[I64, I64]:
+    """Return ``Place.file`` and ``Place.offset`` of messages."""
+    file, offset = start.copy(), np.where(chunk == FILE, 0, start)
+    for one in np.unique(chunk[chunk != FILE]).tolist():
+        file[chunk == one] = index.chunks.place_of(one)
+    return file, offset
+
+
+def last_place(index: ChannelIndex) -> Place:
+    """Return the place of the last message in the file; BEGIN if it has none."""
+    table = index.table
+    blocks = _block_places(index)
+    found = BEGIN
+    for channel in range(len(index.rules)):
+        if index.rules[channel].is_synthetic:
+            continue
+        first, last = table.run(channel)
+        there = np.flatnonzero(last > first)
+        if not len(there):
+            continue
+        top = blocks[there].max()
+        # Compare only messages that can be the last one.
+        if top < found.file and int(table.chunk[there[-1]]) != FILE:
+            continue
+        rows = np.array([int((last - first).sum()) - 1], np.int64)
+        index.resolve(there[-1:])
+        chunk, start, _ = index.locate(channel, rows)
+        file, offset = _places(index, chunk, start)
+        found = max(found, Place(int(file[0]), int(chunk[0]), int(offset[0])))
+    return found
+
+
+def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> Selection:
+    """Return the messages at *rows* of each channel in file order, at the cost of these only.
+
+    Synthetic messages of an unknown place come first.
+    """
+    parts = [_columns(index, number, which) for number, which in rows.items()]
+    time, channel, chunk, offset, size, file, inner = (
+        np.concatenate([np.zeros(0, np.int64), *column]) for column in zip(*parts, strict=True)
+    )
+    order = np.lexsort((inner, chunk, file))
+    order = order[size[order] != MISSING_SIZE]
+    numbers = channel[order].astype(np.int32), chunk[order].astype(np.int32)
+    return Selection(time[order], *numbers, offset[order], size[order])
+
+
+def _columns(index: ChannelIndex, number: int, rows: I64) -> tuple[I64, ...]:
+    """Return time, channel, chunk, payload start, size, and both numbers of the Place of messages of a channel."""
+    channel = np.full(len(rows), number, np.int64)
+    synthetic = index.synthetic(number)
+    if synthetic is not None:
+        offset = synthetic.offset[rows]
+        file = np.full(len(rows), -1, np.int64) if synthetic.place is None else synthetic.place[rows]
+        chunk = np.full(len(rows), SYNTHETIC, np.int64)
+        return synthetic.time[rows], channel, chunk, offset, synthetic.size[rows], file, offset
+    chunks, start, entry = index.locate(number, rows)
+    rules = index.rules[number]
+    offset, size = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    for one in np.unique(chunks).tolist():
+        mine = np.flatnonzero(chunks == one)
+        offset[mine], size[mine] = rules.measure(index.chunks[one], start[mine], _pick(entry[mine]))
+    time, places = index.times_at(number, rows), _places(index, chunks, start)
+    return time, channel, chunks.astype(np.int64), offset, size, *places
+
+
+def _pick(entries: I64) -> Pick:
+    return lambda values: values[entries].astype(np.int64)

@@ -1,0 +1,336 @@
+"""Logs that grow: ``Log.refresh`` extends an open log by what its file has more, ``Log.follow`` yields new messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache, cached_property
+from threading import Event
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from logreel.errors import LogError, UsageError
+from logreel.index.block_table import Selection
+from logreel.index.message_index import MessageIndex
+from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
+from logreel.io.chunks import FILE
+from logreel.io.growing_file import Change, GrowingFile
+from logreel.io.source import Source
+from logreel.log.scan import Scan
+from logreel.log.times import Time, time_ns
+from logreel.log.topic_match import fitting, listed
+
+#: Returns the name of the format and the Scan of a Source. *is_other*: of another file than before, or a truncated one;
+#: *is_final*: the file will not grow any more.
+Rescan = Callable[[Source, bool, bool], tuple[str, Scan]]
+
+#: Seconds between two looks at a file that does not grow.
+POLL = 0.01
+#: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
+BUSY = 0.5
+#: Cached properties of a Channel that follow from its Layout alone.
+_FROM_LAYOUT = ("layout", "_decoder", "time_label")
+
+
+class Growth:
+    """The growing file of one log.
+
+    log         the Log
+    end         place of the last message
+    generation  number of times that the file was replaced by one with other messages
+    resumes     place in the present file of the last message of the one before; BEGIN: it has other messages
+    complete    whether the writer has given the file its final name
+    """
+
+    def __init__(self, log: Any, rescan: Rescan) -> None:
+        self._log, self._rescan = log, rescan
+        self._file = GrowingFile(log._source.path)
+        self._file.adopt(log._source)
+        self._is_other = False
+        self.end = last_place(log.index)
+        self.generation, self.resumes = 0, BEGIN
+        self.complete = False
+
+    def refresh(self) -> int:
+        """Extend the log; return the number of new messages."""
+        if self.complete:
+            return 0
+        change = self._file.look()
+        if change is Change.SAME:
+            return 0
+        if change is Change.COMPLETE:
+            self.complete = True
+            # The end of a sound file is read already. Of a damaged one all is known now.
+            return self._read_again() if self._log.problems else 0
+        if change is Change.REPLACED and not self._file.open():
+            return 0
+        self._is_other |= change is not Change.GROWN
+        return self._read_again()
+
+    def is_readable(self) -> bool:
+        """Return whether all mapped bytes are still in the file; reading others would end the process."""
+        return self._file.still_has(self._log._source)
+
+    def _read_again(self) -> int:
+        log = self._log
+        old, old_index = log._source, log.index
+        source = self._file.source(log.name)
+        source.definitions, source.types = old.definitions, old.types
+        try:
+            name, scan = self._rescan(source, self._is_other, self.complete)
+        except LogError:
+            # The beginning of a file may be too short to be recognised.
+            return 0
+        if self._is_other:
+            self.resumes = _resumed((old, old_index), (source, scan.index))
+            self.generation += 1
+            self.end, self._is_other = self.resumes, False
+        log._adopt(source, name, scan)
+        new = rows_after(scan.index, self.end, range(len(scan.channels)))
+        self.end = max(self.end, last_place(scan.index))
+        return sum(map(len, new.values()))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        self.complete = True
+
+
+def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place:
+    """Return the place in a new file of the last message of the old one, if it begins with the same messages."""
+    (old_source, before), (new_source, after) = old, new
+    is_same_file = old_source.inode == new_source.inode
+    if is_same_file:
+        # It was truncated, so the old messages cannot be read any more.
+        same = new_source.size > 0 and old_source.head.startswith(new_source.head)
+        return last_place(after) if same else BEGIN
+    channels = [
+        [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
+    ]
+    count = sum(before.count(n) for n in channels[0])
+    if not count:
+        return BEGIN
+    for row in (0, count - 1):
+        one, other = (_nth(index, some, row) for index, some in zip((before, after), channels, strict=True))
+        if one is None or other is None or one[:2] != other[:2]:
+            return BEGIN
+    return other[2] if other is not None else BEGIN
+
+
+def _nth(index: MessageIndex, channels: list[int], row: int) -> tuple[int, bytes, Place] | None:
+    """Return time, payload and place of a message of an index in file order; None if it has fewer."""
+    for batch in index.select_batches(channels, order="file"):
+        if row < len(batch):
+            chunk, offset, size = (int(a[row]) for a in (batch.chunk, batch.offset, batch.size))
+            payload = bytes(index.chunks.view(chunk)[offset : offset + size])
+            place = (
+                Place(offset, chunk, 0)
+                if chunk == FILE
+                else Place(index.chunks.place_of(chunk), chunk, offset)
+            )
+            return int(batch.time[row]), payload, place
+        row -= len(batch)
+    return None
+
+
+class _Position:
+    """How far one iteration of ``follow`` is.
+
+    existing  False: behind the messages that are there
+    """
+
+    def __init__(self, log: Any, growth: Growth | None, existing: bool) -> None:
+        self._log, self._growth = log, growth
+        self._generation = 0 if growth is None else growth.generation
+        self._place = BEGIN if existing or growth is None else growth.end
+        self._is_new = existing
+        #: Number of messages yielded so far of synthetic channels, by topic.
+        self._synthetic = {} if existing else {ch.topic: len(ch) for ch in self._synthetic_channels()}
+
+    def _synthetic_channels(self) -> list[Any]:
+        rules = self._log.index.rules
+        return [ch for ch in self._log.channels.values() if rules[ch.number].is_synthetic]
+
+    def new_messages(self, topics: list[str] | None, first: int | None, last: int | None) -> Iterator[Any]:
+        """Yield the messages after the position with first <= time < last, and go to the end."""
+        log, growth = self._log, self._growth
+        if growth is not None and growth.generation != self._generation:
+            self._generation, self._place = growth.generation, growth.resumes
+            self._is_new = growth.resumes == BEGIN
+        channels = {ch.number: ch for ch in chosen(log, topics)}
+        index: MessageIndex = log.index
+        if self._is_new:
+            self._synthetic.clear()
+            batches = index.select_batches(channels, order="file")
+        else:
+            rows = rows_after(index, self._place, channels)
+            for ch in self._synthetic_channels():
+                if ch.number in channels and len(ch) > (seen := self._synthetic.get(ch.topic, 0)):
+                    rows[ch.number] = np.arange(seen, len(ch))
+            batches = iter([select_rows(index, rows)] if rows else [])
+        self._place = last_place(index) if growth is None else growth.end
+        self._is_new = False
+        self._synthetic |= {ch.topic: len(ch) for ch in self._synthetic_channels()}
+        for message in log.messages_of(channels, (_between(batch, first, last) for batch in batches)):
+            if growth is not None and not growth.is_readable():
+                return
+            yield message._replace(data=memoryview(bytes(message.data)))
+
+
+def _between(batch: Selection, first: int | None, last: int | None) -> Selection:
+    """Return the messages of *batch* with first <= time < last."""
+    keep = np.ones(len(batch), np.bool_)
+    if first is not None:
+        keep &= batch.time >= first
+    if last is not None:
+        keep &= batch.time < last
+    return batch if keep.all() else Selection(*(getattr(batch, name)[keep] for name, _ in Selection.KINDS))
+
+
+def chosen(log: Any, topics: list[str] | None) -> list[Any]:
+    """Return the channels that *topics* select so far; None: all except reserved ones."""
+    if topics is None:
+        return [ch for ch in log.channels.values() if not ch.reserved]
+    names = set().union(*(fitting(log.channels, topic) for topic in topics))
+    return [ch for ch in log.channels.values() if ch.topic in names]
+
+
+class GrowingLog:
+    """The part of ``Log`` that concerns files which are still written."""
+
+    closed: bool
+    name: str
+    _source: Source
+    _scan: Scan
+    #: Set by the function that opens logs; None: the log cannot grow.
+    _rescan: Rescan | None = None
+    _growth: Growth | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the log cannot grow: its writer gave the file its final name meanwhile, or it is no file."""
+        return self._source.path is None or (self._growth is not None and self._growth.complete)
+
+    def refresh(self) -> int:
+        """Extend the log by what its file has more than before, and return the number of new messages.
+
+        For formats that support it, only the new bytes are read, except by the first call; files of other formats are
+        scanned from the start. The channels stay the same objects; messages, arrays and tables read before stay valid.
+        A record that is not complete yet is no message, but a Problem.
+
+        Another file under the same name, such as a new recording, replaces the content of the log after all messages
+        of the old file have been read. While ``x.active`` is written, ``x`` means that file. Logs of bytes and streams
+        do not grow.
+
+        Raises LogError if the log is closed, OSError if the file cannot be read any more.
+        """
+        if self.closed:
+            raise LogError("the log is closed", path=self.name, hint="open it again")
+        growth = self._watched()
+        return 0 if growth is None else growth.refresh()
+
+    def _watched(self) -> Growth | None:
+        if self._growth is None and self._source.path is not None and self._rescan is not None:
+            self._growth = Growth(self, self._rescan)
+        return self._growth
+
+    def follow(
+        self,
+        topics: str | Iterable[str] | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        *,
+        existing: bool = True,
+        poll: float = POLL,
+        stop: Event | None = None,
+    ) -> Iterator[Any]:
+        """Yield the messages in the order of the file, and wait for more while the file is written.
+
+        Each message is yielded once, when it is complete; its data is a copy, which stays valid if the file is
+        truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``), or when *stop*
+        is set; a file that just stops growing, as that of a killed recorder, is waited for. Another file under the same
+        name is followed from its start, or, if it begins with the same messages, from the next one.
+
+        topics      names or patterns, see ``match``; the channels may come later; None: all except reserved ones
+        start, end  only messages with start <= time < end, also those that come later; forms as for ``messages``,
+                    relative to the messages that are there first; None: no bound
+        existing    False: only messages that come after this call
+        poll        seconds between two looks at the file
+        stop        a threading.Event that ends the iteration
+
+        Raises UsageError for a *poll* that is not positive, and for times that cannot be read.
+        """
+        if not poll > 0:
+            raise UsageError(f"poll is a positive number of seconds, not {poll!r}")
+        wanted = None if topics is None else listed(topics)
+        self.refresh()
+        position = _Position(self, self._watched(), existing)
+        return self._followed(position, wanted, (start, end), poll, stop or Event())
+
+    def _followed(
+        self,
+        position: _Position,
+        topics: list[str] | None,
+        bounds: tuple[Time | None, Time | None],
+        poll: float,
+        stop: Event,
+    ) -> Iterator[Any]:
+        log: Any = self
+        first = last = None
+        is_open = bounds != (None, None)
+        while True:
+            if is_open and log.start is not None:
+                first, last = (None if t is None else time_ns(t, log) for t in bounds)
+                is_open = False
+            if not is_open:
+                for message in position.new_messages(topics, first, last):
+                    if stop.is_set():
+                        return
+                    yield message
+            before = time.monotonic()
+            if stop.is_set():
+                return
+            generation = self._growth.generation if self._growth is not None else 0
+            if self.refresh() or (self._growth is not None and self._growth.generation != generation):
+                continue
+            if self.is_complete:
+                return
+            stop.wait(max(poll, (time.monotonic() - before) / BUSY))
+
+    def _adopt(self, source: Source, format: str, scan: Scan) -> None:
+        """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""
+        log: Any = self
+        old = log.__dict__.get("channels", {})
+        for name in _cached_names(log.__class__):
+            self.__dict__.pop(name, None)
+        log._read_ahead.clear()
+        log._source, log._scan = source, scan
+        log.format, log.size, log.epoch = format, source.size, scan.epoch
+        log.format_state, log.converted_from = scan.format_state, scan.converted_from or format
+        channels = {}
+        for topic, new in log.channels.items():
+            channels[topic] = _renewed(old[topic], new) if topic in old else new
+        self.__dict__["channels"] = MappingProxyType(channels)
+
+
+@cache
+def _cached_names(kind: type) -> tuple[str, ...]:
+    """Return the names of the cached properties of a class."""
+    return tuple(
+        n for base in kind.__mro__ for n, value in vars(base).items() if isinstance(value, cached_property)
+    )
+
+
+def _renewed(old: Any, new: Any) -> Any:
+    """Return the Channel *old* with the content of *new*; what it derived from an unchanged Layout is kept."""
+    kept = {}
+    if "layout" in old.__dict__ and old.schema == new.schema:
+        with suppress(LogError):
+            if new.layout is old.layout:
+                kept = {name: old.__dict__[name] for name in _FROM_LAYOUT if name in old.__dict__}
+    old.__dict__.clear()
+    old.__dict__.update(new.__dict__, **kept)
+    return old
