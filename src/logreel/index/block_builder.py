@@ -184,6 +184,37 @@ class BlockBuilder:
             found += [self._base[row] + e for e in reversed(latest)]
         return found
 
+    def extend(self, data: NDArray[np.uint8]) -> None:
+        """Go on with *data*, which begins with the bytes so far."""
+        self._data = data
+
+    def snapshot(self, channels: int) -> tuple[Blocks, I64, NDArray[np.uint32]]:
+        """Return the block table, the offsets of other records and ``sizes``, as ``finish`` does, and keep collecting.
+
+        The arrays are copies: 4 bytes per message, which is little in comparison with reading the messages.
+        """
+        rows, n, m = len(self._base), int(self._state[2]), int(self._state[3])
+        base, used = list(self._base), self._used
+        if n:
+            # The open block as if it were closed; closing it later overwrites its row and its entries.
+            if rows == len(self._start):
+                self._start = np.concatenate([self._start, np.empty_like(self._start)])
+            if used + n > len(self._entry):
+                self._grow(n, max(int(self._state[0]), 1))
+            where = self._start[rows], self._entry, used
+            used = block_table.group_records(
+                self._record, n, self._count.copy(), *where, self._length, self.sizes
+            )
+            base.append(int(self._state[1]))
+        table = Blocks(
+            np.array(base, np.int64),
+            np.full(len(base), FILE, np.int32),
+            np.array(self._start[: len(base), : channels + 1]),
+            self._entry[:used].copy(),
+        )
+        notes = np.concatenate([np.zeros(0, np.int64), *self._notes, self._note[:m]])
+        return table, notes, self.sizes[:used].copy()
+
     def finish(self, channels: int) -> tuple[Blocks, I64]:
         """Return the block table of *channels* channels, and int64[k] offsets of all other records."""
         self._close(int(self._state[0]))

@@ -58,10 +58,6 @@ class Message(NamedTuple):
         return self.channel.decode(self.data, self.offset)
 
 
-#: Limits of one batch of an Arrow stream: messages, and approximate bytes.
-STREAM_ROWS, STREAM_BYTES = 1 << 16, 8 << 20
-
-
 class Channel:
     """The messages of one topic: a sequence of Messages in file order, with fields that can be read as columns.
 
@@ -313,14 +309,9 @@ class Channel:
 
         Used by ``pa.table(ch)``, ``pl.DataFrame(ch)`` and ``duckdb.sql("from ch")``.
         """
-        import pyarrow as pa
+        from logreel.log.tables import arrow_stream
 
-        from logreel.log.tables import PLAIN, batches, empty_table
-
-        pieces = batches(self, STREAM_ROWS, None, None, None, PLAIN, STREAM_BYTES)
-        reader = pa.RecordBatchReader.from_batches(empty_table(self).schema, pieces)
-        capsule: object = reader.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
-        return capsule
+        return arrow_stream(self, requested_schema)
 
     def to_numpy(
         self,

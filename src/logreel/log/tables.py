@@ -70,6 +70,9 @@ EMPTY_NODES = 1000
 #: A batch holds at most this many times the messages of the previous one.
 GROWTH = 64
 
+#: Limits of one batch of an Arrow stream: messages, and approximate bytes.
+STREAM_ROWS, STREAM_BYTES = 1 << 16, 8 << 20
+
 #: Metadata of the column ``time``: the meaning of the time of a record if messages contain many records.
 OF_MESSAGE = b"of the message that the record is in, which is that of its first record"
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"
@@ -250,6 +253,16 @@ def batches(
     """Yield the table of *ch* in batches, see ``Channel.batches`` and ``TableReader.batches``."""
     picked = ch.log.index.rows_between(ch.number, start, end)
     return TableReader(ch, fields, shape).batches(picked, rows, size)
+
+
+def arrow_stream(ch: TableChannel, requested_schema: object | None) -> object:
+    """Return the table of *ch* as an Arrow stream (a PyCapsule), decoded while it is read."""
+    import pyarrow as pa
+
+    pieces = batches(ch, STREAM_ROWS, None, None, None, PLAIN, STREAM_BYTES)
+    reader = pa.RecordBatchReader.from_batches(empty_table(ch).schema, pieces)
+    capsule: object = reader.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+    return capsule
 
 
 class TableReader:

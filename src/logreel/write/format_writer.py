@@ -45,18 +45,18 @@ class SourceClock:
 class FormatWriter:
     """Writer of one format: appends whole records to *out* and commits them; returned by ``Format.create``.
 
-        A minimal writer implements ``channel`` and ``messages``. What the format cannot hold raises UnsupportedError.
+    A minimal writer implements ``channel`` and ``messages``. What the format cannot hold raises UnsupportedError.
 
-        schemas         schemas and encoding of its channels
-        notes           sentences about content that was written differently than given
-        extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
-                        ``LogCopier.count_key``
-        source_clock    clock of the source logs; None if there are none
-        keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
-                        can be written, it is kept and noted, so that damage to a definition costs no messages
-        old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers; empty
-                        in a new log
-        mixes_encodings  True: messages will come in other encodings than those of the source logs
+    schemas         schemas and encoding of its channels
+    notes           sentences about content that was written differently than given
+    extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
+                    ``LogCopier.count_key``
+    source_clock    clock of the source logs; None if there are none
+    keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
+                    can be written, it is kept and noted, so that damage to a definition costs no messages
+    old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers; empty
+                    in a new log
+    mixes_encodings  True: messages will come in other encodings than those of the source logs
     """
 
     #: Name of the format in error texts.

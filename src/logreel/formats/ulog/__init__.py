@@ -58,6 +58,7 @@ FORMAT = Format(
     create=lazy("logreel.formats.ulog.writer:UlogWriter"),
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
+    follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
 )

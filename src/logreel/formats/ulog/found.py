@@ -52,6 +52,7 @@ class Found:
     own_definitions  whether each segment has definitions of its own
     appended         file positions where appended parts begin
     is_segment       True: one segment of a file that has several
+    is_growing       True: a file that is still written
     """
 
     version: int
@@ -66,6 +67,7 @@ class Found:
     appended: list[int]
     problems: list[Problem] = field(default_factory=list)
     is_segment: bool = False
+    is_growing: bool = False
 
     def segment_of(self, offset: int) -> int:
         """Return the number of the segment, from 1, that contains a file position."""

@@ -44,6 +44,10 @@ class Framing:
         #: Records accepted by their size alone, by kind and first byte: position of the first one, and their number.
         self._odd: dict[tuple[int, int], list[int]] = {}
 
+    def extend(self, source: Source) -> None:
+        """Go on with *source*, which begins with the bytes so far."""
+        self.source, self.data, self.view = source, source.data, source.view
+
     def header(self, pos: int) -> tuple[int, int]:
         """Return size and kind of the record at *pos*."""
         size, kind = RECORD.unpack_from(self.view, pos)

@@ -97,6 +97,9 @@ def _payload_sizes(others: NonDataRecords) -> list[int | FieldAt]:
     of messages, and only then; this comparison saves reading the size of every message.
     """
     found, data = others.found, others.source.data
+    if found.is_growing:
+        # Comparing would read all other records again whenever the file has grown.
+        return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(found.channels)
     least = [0 if t.raw else t.definitions.extent(t.name).least for t in found.topics]
     positions = np.concatenate([found.notes, np.array(found.parsed, np.int64)])
     lengths = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
