@@ -12,6 +12,10 @@ import numpy as np
 
 import logreel
 from logreel.formats.mcap.sample.builder import tiny as mcap_tiny
+from logreel.formats.rosbag.sample import old
+from logreel.formats.rosbag.sample.builder import Builder, few, version_2_0
+from support.builders import bag_variants
+from support.builders.bag_variants import CHATTER, COUNT
 
 
 def written(format: str, schema: logreel.Schema, count: int, flush: int, **options: Any) -> bytes:
@@ -41,4 +45,14 @@ SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "mcap lz4": ("mcap", partial(written, "mcap", RAW, 60, 13, compression="lz4")),
     "mcap plain": ("mcap", partial(written, "mcap", RAW, 60, 5, compression="none")),
     "mcap long": ("mcap", partial(written, "mcap", RAW, 3000, 50, compression="none")),
+    "bag 0": ("rosbag", lambda: old.version_0(few(topics=(CHATTER,)))),
+    "bag 1.0": ("rosbag", lambda: old.version_1_0(few(start=4_490_867_000), late=(COUNT,))),
+    "bag 1.1": ("rosbag", lambda: old.version_1_1(few())),
+    "bag 1.2": ("rosbag", lambda: old.version_1_2(few(), indexed=False)),
+    "bag 2.0": ("rosbag", lambda: version_2_0(few(), Builder(chunk_bytes=100, padded=0))),
+    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 60, 13, compression="bz2")),
+    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 60, 7, compression="lz4")),
+    "bag long": ("rosbag", partial(written, "rosbag", VECTOR, 3000, 50)),
 }
+#: Variants of bags that show what growing readers have to leave to a complete scan, too.
+VARIANTS = {name: ("rosbag", build) for name, build in {**bag_variants.SYNTHETIC, **bag_variants.ODD}.items()}
