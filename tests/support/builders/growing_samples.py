@@ -16,6 +16,7 @@ from logreel.formats.rosbag.sample import old
 from logreel.formats.rosbag.sample.builder import Builder, few, version_2_0
 from support.builders import bag_variants
 from support.builders.bag_variants import CHATTER, COUNT
+from support.builders.contents import patrol
 
 
 def written(format: str, schema: logreel.Schema, count: int, flush: int, **options: Any) -> bytes:
@@ -45,6 +46,9 @@ SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "mcap lz4": ("mcap", partial(written, "mcap", RAW, 60, 13, compression="lz4")),
     "mcap plain": ("mcap", partial(written, "mcap", RAW, 60, 5, compression="none")),
     "mcap long": ("mcap", partial(written, "mcap", RAW, 3000, 50, compression="none")),
+    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 60, 7)),
+    "bddf long": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 3000, 50)),
+    "bddf values": ("bddf", patrol),
     "bag 0": ("rosbag", lambda: old.version_0(few(topics=(CHATTER,)))),
     "bag 1.0": ("rosbag", lambda: old.version_1_0(few(start=4_490_867_000), late=(COUNT,))),
     "bag 1.1": ("rosbag", lambda: old.version_1_1(few())),

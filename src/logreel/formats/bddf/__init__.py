@@ -32,6 +32,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.bddf.scan_builder:scan"),
     create=lazy("logreel.formats.bddf.writer:BddfWriter"),
+    follow=lazy("logreel.formats.bddf.growing:BddfGrowing"),
     copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
     sample=lazy("logreel.formats.bddf.sample.builder:walk"),

@@ -176,6 +176,7 @@ class _V2:
         self.problems, self.parts = self._bag.problems, self._bag.parts
         self.pos = after_padding(source, head, self.problems) if head is not None else first
         self._on_record = declarations(self._bag)
+        self._has_index = False
         #: Bytes of each chunk, and the end of the records read last.
         self._sizes, self._end = list[int](), -1
 
@@ -184,6 +185,9 @@ class _V2:
         if not self._is_readable:
             return False
         end = source.size
+        # Recorders state where the index begins when they finish the file.
+        head = read_record(source, source.head.find(b"\n") + 1, end).fields
+        self._has_index = 0 < int.from_bytes(head.get(b"index_pos", b""), "little") < end
         while self.pos < end:
             try:
                 after = self._after(source, self.pos, end)
@@ -260,7 +264,8 @@ class _V2:
     def facts(self) -> tuple[dict[str, Any], bool, Any]:
         """See ``GrowingReader``."""
         bag = self._bag
-        metadata = {"chunks": bag.chunk_count, "compression": sorted(bag.compressions), "indexed": False}
+        metadata: dict[str, Any] = {"chunks": bag.chunk_count, "compression": sorted(bag.compressions)}
+        metadata["indexed"] = self._has_index
         return metadata, bag.is_cheap, list(self._sizes)
 
 
