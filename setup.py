@@ -1,6 +1,7 @@
 """Compile the kernels; everything else is in pyproject.toml.
 
-One abi3 build per platform serves every CPython from 3.11 on. LOGREEL_DEBUG=1 builds for gdb and sanitizers.
+One abi3 build per platform serves every CPython from 3.11 on. LOGREEL_DEBUG=1 builds for gdb and sanitizers: an index
+outside of an array raises IndexError, and a pointer outside of its buffer ends the process (kernels/debug.pxd).
 """
 
 import os
@@ -19,7 +20,11 @@ kernels = [
         f"logreel.kernels.{name}",
         [f"src/logreel/kernels/{name}.py"],
         extra_compile_args=FLAGS,
-        define_macros=[("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")],
+        define_macros=[
+            ("Py_LIMITED_API", "0x030B0000"),
+            ("CYTHON_LIMITED_API", "1"),
+            *([("LOGREEL_DEBUG", "1")] if DEBUG else []),
+        ],
         py_limited_api=True,
     )
     for name in sorted(path.stem for path in Path("src/logreel/kernels").glob("[a-z]*.py"))
@@ -30,13 +35,14 @@ setup(
         kernels,
         nthreads=os.cpu_count() or 1,
         include_path=["src"],
-        build_dir="build/cython",
+        # Cython does not notice changed directives.
+        build_dir="build/cython-debug" if DEBUG else "build/cython",
         compiler_directives={
             "language_level": "3",
-            "boundscheck": False,
+            "boundscheck": DEBUG,
             "wraparound": False,
             "cdivision": True,
-            "initializedcheck": False,
+            "initializedcheck": DEBUG,
             "embedsignature": True,
         },
     ),

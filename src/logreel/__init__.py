@@ -52,11 +52,13 @@ if TYPE_CHECKING:
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
+    from logreel.registry.open_growing import open_growing
     from logreel.registry.registry import formats as known_formats
     from logreel.write.writer import Writer, create
 
 _LAZY = {
     "open": ("logreel.registry.open", "open_log"),
+    "open_growing": ("logreel.registry.open_growing", "open_growing"),
     "Log": ("logreel.log.log", "Log"),
     "Message": ("logreel.log.log", "Message"),
     "Channel": ("logreel.log.log", "Channel"),
@@ -122,6 +124,7 @@ __all__ = [
     "known_formats",
     "merge",
     "open",
+    "open_growing",
     "play",
     "record",
     "recover",

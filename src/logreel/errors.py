@@ -147,6 +147,7 @@ class Problem:
     lost    True: these bytes could not be read as data; False: nothing is missing
     text    one sentence for people
     count   for the code ``payload``: number of messages that cannot be decoded
+    file    the file that it is in, where a log is opened from several files; else empty
     """
 
     code: str
@@ -155,11 +156,14 @@ class Problem:
     lost: bool
     text: str
     count: int = 1
+    file: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the Problem as a dict with the stable keys of ``info --json``."""
         found = asdict(self)
         del found["count"]
+        if not self.file:
+            del found["file"]
         return found
 
 

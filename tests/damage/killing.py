@@ -41,6 +41,7 @@ class Simple:
     """Numbered messages of one channel, for formats that define types."""
 
     layout = Layout(Struct((Field("n", Scalar("int64")), Field("x", Scalar("float64")))))
+    most = MOST
 
     def begin(self, w: logreel.Writer) -> None:
         self._number = w.add_channel("simple", self.layout)
@@ -72,6 +73,11 @@ class Replay:
         found = [ch.topic for ch in self._log.match(None) if rules[ch.number].synthetic is None]
         some = itertools.islice(self._log.messages(found, order="file"), MOST)
         self._messages = [(m.channel.topic, m.time, bytes(m.data)) for m in some]
+        self.most = len(self._messages)
+        self.channels = [self._log[topic] for topic in found]
+
+    def message(self, n: int) -> tuple[str, int, bytes]:
+        return self._messages[n]
 
     def begin(self, w: logreel.Writer) -> None:
         self._numbers = {
@@ -151,7 +157,7 @@ def left(path: Path, size: int, file: int, rng: random.Random) -> Iterator[tuple
     """
     data = path.read_bytes()
     yield "as it is", data
-    if path.suffix == ".active" and path.stat().st_ino == file:
+    if path.suffix == ".active" and path.stat().st_ino == file and size <= len(data):
         cut = rng.randint(size, len(data))
         yield f"cut at {cut}", data[:cut]
         yield f"zeros from {cut}", data[:cut] + bytes(-cut % 4096 + rng.choice((0, 4096)))

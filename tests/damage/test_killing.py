@@ -21,3 +21,13 @@ def test_flushed_messages_survive_kill(name: str, part: int, spawn: Spawn) -> No
     script = Path(__file__).with_name("killing.py")
     done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", [f.name for f in formats().values() if f.create is not None])
+def test_flushed_messages_of_live_sources_survive_kill_in_any_part(
+    name: str, part: int, spawn: Spawn
+) -> None:
+    script = Path(__file__).with_name("killing_live.py")
+    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    assert done.returncode == 0, done.stderr.decode()

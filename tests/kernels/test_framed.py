@@ -20,6 +20,12 @@ KINDS = b"DNSTX"
 CHANNELS = 4
 
 
+def undeclared(count: int) -> np.ndarray:
+    keys = np.zeros(count, framed.KEY)
+    keys["channel"] = UNDECLARED
+    return keys
+
+
 @dataclass
 class Framing:
     """A framing and its tables: as numbers for the kernel, and as what they mean for the oracle."""
@@ -32,13 +38,15 @@ class Framing:
     key_at: int
     key_mask: int
     payload: int
-    tags: np.ndarray = field(default_factory=lambda: np.zeros((256, 5), np.int64))
-    keys: np.ndarray = field(default_factory=lambda: np.full((1, 4), UNDECLARED, np.int64))
+    tags: np.ndarray = field(default_factory=lambda: np.zeros(256, framed.TAG))
+    keys: np.ndarray = field(default_factory=lambda: undeclared(1))
 
     @property
     def spec(self) -> np.ndarray:
         places = (self.header, self.size_at, self.size_mask, self.size_add)
-        return np.array([*places, self.kind_at, self.key_at, self.key_mask, self.payload], np.int64)
+        return np.array(
+            [(*places, self.kind_at, self.key_at, self.key_mask, self.payload, 0, 0)], framed.SPEC
+        )
 
     def number(self, data: bytes, at: int, end: int, mask: int) -> int:
         return int.from_bytes(data[at : min(at + 4, end)], "little") & mask
@@ -121,7 +129,7 @@ def random_framing(rng: Random, hostile: bool) -> Framing:
     for kind, action in zip(KINDS, (DATA, NOTE, STOP, TOLERATE, NOTE), strict=True):
         low = rng.choice((0, 0, 3)) if action == DATA else rng.choice((0, 0, 40))
         out.tags[kind] = action, least, top, low, rng.choice((low, 255))
-    out.keys = np.full((rng.choice((1, 3, 300)), 4), UNDECLARED, np.int64)
+    out.keys = undeclared(rng.choice((1, 3, 300)))
     for number in range(min(6, len(out.keys))):
         channel = rng.choice((*range(CHANNELS), UNDECLARED, TOLERATED))
         out.keys[number] = channel, least, rng.choice((least + 8, top)), 0
@@ -144,8 +152,8 @@ def random_stream(rng: Random, f: Framing) -> bytes:
             width = (mask.bit_length() + 7) // 8
             record[at : at + width] = (value & mask).to_bytes(width, "little")
         record[f.kind_at] = rng.choice(KINDS + b"DDDDD")
-        items, rest = divmod(size - 2, max(1, int(f.tags[ord("D"), 3])))
-        if f.tags[ord("D"), 3] and rest == 0 and 0 <= items < 1 << 16 and rng.random() < 0.9:
+        items, rest = divmod(size - 2, max(1, int(f.tags["first_least"][ord("D")])))
+        if f.tags["first_least"][ord("D")] and rest == 0 and 0 <= items < 1 << 16 and rng.random() < 0.9:
             record[f.payload : f.payload + 2] = items.to_bytes(2, "little")
         out += record
     return bytes(out[: len(out) - rng.randrange(4)] if rng.random() < 0.5 and len(out) > 4 else out)
@@ -192,7 +200,7 @@ def compiled(f: Framing, data: np.ndarray, pos: int, end: int, block: int, room:
         pairs = [(int(r) >> 32, base + (int(r) & 0xFFFFFFFF)) for r in record[:n]]
         assert all(p - f.payload < base + block for _, p in pairs)
         ends = [f.judge(data, p - f.payload, end)[1] for _, p in pairs]
-        sizes = [after - (p - f.payload) - int(f.spec[3]) for after, (_, p) in zip(ends, pairs, strict=True)]
+        sizes = [after - (p - f.payload) - f.size_add for after, (_, p) in zip(ends, pairs, strict=True)]
         assert length[:n].tolist() == sizes
         run.records += pairs
         run.blocks += 1

@@ -19,13 +19,14 @@ HEAD = 13
 def tables(known: list[int], multiplier: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """spec, tags and keys for records of u32 size, a mark and a key of eight bytes; None where digests collide."""
     signed = multiplier - (1 << 64) if multiplier >> 63 else multiplier
-    spec = np.array([HEAD, 0, 0xFFFFFFFF, 4, 4, 5, -1, HEAD, signed, 64 - BITS], np.int64)
-    tags = np.zeros((256, 5), np.int64)
+    spec = np.array([(HEAD, 0, 0xFFFFFFFF, 4, 4, 5, -1, HEAD, signed, 64 - BITS)], framed.SPEC)
+    tags = np.zeros(256, framed.TAG)
     tags[MARK] = 1, 9, 1000, 0, 255
-    keys = np.full((1 << BITS, 4), -1, np.int64)
+    keys = np.zeros(1 << BITS, framed.KEY)
+    keys["channel"] = -1
     for channel, key in enumerate(known):
         row = (key * multiplier & WORD) >> 64 - BITS
-        if keys[row, 0] >= 0:
+        if keys["channel"][row] >= 0:
             return None
         keys[row] = channel, 9, 1000, key - (1 << 64) if key >> 63 else key
     return spec, tags, keys
@@ -46,7 +47,7 @@ def test_only_whole_keys_are_accepted(seed: int) -> None:
     spec, tags, keys = found
     # Some of another key, among which those of the same row as a known one.
     others = [k for k in (rng.getrandbits(64) for _ in range(2000)) if k not in known]
-    same = [k for k in others if keys[(k * multiplier & WORD) >> 64 - BITS, 0] >= 0]
+    same = [k for k in others if keys["channel"][(k * multiplier & WORD) >> 64 - BITS] >= 0]
     assert len(same) > 20
     sound = [rng.choice(known) for _ in range(30)]
     raw = b"".join(record(key, rng.randrange(30)) for key in sound)
@@ -92,7 +93,7 @@ def test_blocks_grow_where_records_are_large() -> None:
     found = tables([7], 1 << 58 | 1)
     assert found is not None
     spec, tags, keys = found
-    tags[MARK, 2] = keys[:, 2] = 1 << 30
+    tags["most"][MARK] = keys["most"] = 1 << 30
     raw = np.frombuffer(record(7, 300_000) * 40, np.uint8)
     builder = BlockBuilder(raw, spec, (HEAD, HEAD))
     builder.declare(1)

@@ -132,7 +132,7 @@ def test_other_libraries_read_channels_as_arrow_streams(ulg: Path, monkeypatch: 
     assert pa.table(ch) == ch.to_arrow()
     assert pl.DataFrame(ch).shape == (len(ch), len(ch.fields) + 1)
     assert duckdb.sql("select count(*) from ch").fetchall() == [(len(ch),)]
-    monkeypatch.setattr("logreel.log.log.STREAM_BYTES", 10_000)
+    monkeypatch.setattr("logreel.log.tables.STREAM_BYTES", 10_000)
     assert pa.RecordBatchReader.from_stream(ch).read_next_batch().num_rows == 1
     assert pa.table(ch) == ch.to_arrow()
 
@@ -239,7 +239,7 @@ def test_reading_a_closed_log_raises(ulg: Path) -> None:
 
 
 def test_opening_a_folder_raises_log_error(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="is a directory, not a log; open the files in it"):
+    with pytest.raises(LogError, match="a folder with no log of a known format in it"):
         logreel.open(tmp_path)
 
 

@@ -7,10 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
-from support.builders.contents import SAMPLES
-from support.harness.following import Steps, first_opened, growth, row, rows
 
 import logreel
+from support.builders.contents import SAMPLES
+from support.harness.following import Steps, first_opened, growth, row, rows
 
 SUFFIXES = sorted(SAMPLES)
 #: Number of steps of one byte, at the start and at the end of a file.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,77 +15,31 @@ import logreel
 from logreel.formats.rosbag.sample.builder import tiny
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run, environment
+from support.harness.live_sources import PATIENCE, wait_for
 from support.harness.replaying import MS, NUMBER, Numbered, bag
+from support.harness.ros_system import PACKAGES, RECORDER, RosSystem, has_rospy_here, require_ros, ros_system
 
-#: Where Debian keeps the Python of ROS.
-PACKAGES = "/usr/lib/python3/dist-packages"
-PATIENCE = 60
 PLAY = (
     f"import sys; sys.path.append({PACKAGES!r}); from logreel.cli import main; sys.exit(main(sys.argv[1:]))"
 )
 
 
-class Ros:
-    """A ROS master, and programs connected to it."""
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-        self.environment = {
-            **os.environ,
-            "ROS_MASTER_URI": f"http://127.0.0.1:{port}",
-            "ROS_IP": "127.0.0.1",
-            "ROS_HOME": str(folder / "home"),
-            "ROS_LOG_DIR": str(folder / "log"),
-        }
-        self.environment.pop("PYTHONPATH", None)
-        self._folder, self._stack = folder, stack
-        self.start("rosmaster", "--core", "-p", str(port))
-
-        def listens() -> bool:
-            with socket.socket() as one:
-                return one.connect_ex(("127.0.0.1", port)) == 0
-
-        wait_for(listens)
-
-    def start(self, *command: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            command,
-            env=self.environment,
-            cwd=self._folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self._stack.callback(process.wait)
-        self._stack.callback(process.kill)
-        return process
-
-    def play(self, *args: str) -> subprocess.CompletedProcess[bytes]:
-        env = {**self.environment, **{k: environment()[k] for k in ("PYTHONPATH", "LOGREEL_CACHE")}}
-        command = [sys.executable, "-c", PLAY, "play", *args]
-        return subprocess.run(command, env=env, capture_output=True, timeout=PATIENCE)
-
-
-def wait_for(what: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 @pytest.fixture
-def ros(tmp_path: Path) -> Iterator[Ros]:
-    recorder = Path("/usr/lib/rosbag/record")
-    if not (shutil.which("rosmaster") and recorder.exists()):
-        pytest.skip("no ROS 1 here (Debian: python3-rosmaster, rosbag)")
-    here = subprocess.run([sys.executable, "-c", f"import sys; sys.path.append({PACKAGES!r}); import rospy"])
-    if here.returncode:
+def ros(tmp_path: Path) -> Iterator[RosSystem]:
+    require_ros(recorder=True)
+    if not has_rospy_here():
         pytest.skip("rospy cannot be imported by this Python")
-    with ExitStack() as stack:
-        yield Ros(tmp_path, stack)
+    with ros_system(tmp_path) as system:
+        yield system
 
 
-def test_a_genuine_recorder_receives_exactly_the_messages(ros: Ros, tmp_path: Path) -> None:
+def play(ros: RosSystem, *args: str) -> subprocess.CompletedProcess[bytes]:
+    env = {**ros.environment, **{k: environment()[k] for k in ("PYTHONPATH", "LOGREEL_CACHE")}}
+    command = [sys.executable, "-c", PLAY, "play", *args]
+    return subprocess.run(command, env=env, capture_output=True, timeout=PATIENCE)
+
+
+def test_a_genuine_recorder_receives_exactly_the_messages(ros: RosSystem, tmp_path: Path) -> None:
     # Recorders have queues of a hundred messages per topic: no topic has more, so that none overflows.
     content = [Numbered(f"/{'abc'[n % 3]}", 5 * MS * n, n) for n in range(240)]
     logs = [
@@ -97,11 +47,11 @@ def test_a_genuine_recorder_receives_exactly_the_messages(ros: Ros, tmp_path: Pa
         logreel.open(tiny("1.1")),
     ]
     (tmp_path / "old.bag").write_bytes(tiny("1.1"))
-    recorder = ros.start("/usr/lib/rosbag/record", "-a", "-O", "got.bag")
+    recorder = ros.start(str(RECORDER), "-a", "-O", "got.bag")
     active = tmp_path / "got.bag.active"
     wait_for(active.exists)
     options = ["--align", "start", "--to", "ros", "--set", f"wait={PATIENCE}", "--clock", "20"]
-    done = ros.play(str(tmp_path / "sent.bag"), str(tmp_path / "old.bag"), *options)
+    done = play(ros, str(tmp_path / "sent.bag"), str(tmp_path / "old.bag"), *options)
     assert done.returncode == 0, done.stderr
     wait_for(lambda: _complete(active, recorder))
     got = logreel.open(tmp_path / "got.bag")
@@ -129,15 +79,15 @@ def _payloads(log: logreel.Log, topic: str) -> list[bytes]:
     return [bytes(message.data) for message in log.messages(topic)]
 
 
-def test_channels_of_other_encodings_are_left_out(ros: Ros, logs: Path) -> None:
-    done = ros.play(str(logs / "flight.ulg"), "--to", "ros")
+def test_channels_of_other_encodings_are_left_out(ros: RosSystem, logs: Path) -> None:
+    done = play(ros, str(logs / "flight.ulg"), "--to", "ros")
     assert done.returncode == 2
     assert b"no channel holds messages of ROS 1" in done.stderr
 
 
-def test_a_missing_master_is_an_error(ros: Ros, logs: Path) -> None:
+def test_a_missing_master_is_an_error(ros: RosSystem, logs: Path) -> None:
     ros.environment["ROS_MASTER_URI"] = "http://127.0.0.1:9"
-    done = ros.play(str(logs / "flight.ulg"), "--to", "ros")
+    done = play(ros, str(logs / "flight.ulg"), "--to", "ros")
     assert done.returncode == 1
     assert b"no ROS master answers at http://127.0.0.1:9" in done.stderr
 

@@ -18,6 +18,7 @@ from logreel.schemas.protobuf.describe import Message, descriptor_set
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import OPAQUE, descriptor_from_layout, values
 from logreel.schemas.protobuf.types import Types
+from support.harness.guard import guarded
 
 NUMBERS = sorted(SCALARS)
 
@@ -64,13 +65,18 @@ def payload(rng: random.Random, size: int) -> bytes:
 
 def written(one: FixedEncoder, payloads: list[bytes]) -> list[bytes]:
     """Return each encoded message, after messages of another kind."""
-    data = np.frombuffer(b"".join(payloads) + bytes(8), np.uint8)
-    place = np.cumsum([0, *map(len, payloads[:-1])]) + data.ctypes.data
+    # Two buffers, each of which ends with its last message.
+    half = len(payloads) // 2
+    buffers = [guarded(b"".join(part) or b"\0") for part in (payloads[:half], payloads[half:])]
+    which = np.repeat(np.array([0, 1], np.int32), [half, len(payloads) - half])
+    place = np.concatenate(
+        [np.cumsum([0, *map(len, part)])[:-1] for part in (payloads[:half], payloads[half:])]
+    )
     other = fixed_encoder(Layout(BYTE), descriptor_from_layout(Layout(BYTE), "o.O"))
     assert other is not None
     kind = np.ones(len(payloads), np.int32)
     kind[::7] = 0
-    out, start = FixedEncoders([other, one]).encode(kind, place.astype(np.uint64))
+    out, start = FixedEncoders([other, one]).encode(kind, buffers, which, place)
     assert (start[0], start[-1]) == (0, len(out))
     found = [out[lo:hi].tobytes() for lo, hi in zip(start.tolist(), start.tolist()[1:], strict=False)]
     for i, (raw, kept) in enumerate(zip(payloads, found, strict=True)):
@@ -210,8 +216,8 @@ def test_no_messages_and_no_bytes() -> None:
     layout = Layout(struct_of(Scalar("uint8"), FixedArray(Scalar("uint16"), 0), struct_of(Padding(1))))
     one = fixed_encoder(layout, descriptor_from_layout(layout, "t.All"))
     assert one is not None
-    data, start = FixedEncoders([one]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    data, start = FixedEncoders([one]).encode(np.zeros(0, np.int32), [], None, np.zeros(0, np.int64))
     assert (len(data), start.tolist()) == (0, [0])
     assert written(one, [bytes(2)] * 3) == [b"\x1a\0"] * 2
-    empty = FixedEncoders([]).encode(np.zeros(0, np.int32), np.zeros(0, np.uint64))
+    empty = FixedEncoders([]).encode(np.zeros(0, np.int32), [], None, np.zeros(0, np.int64))
     assert empty[1].tolist() == [0]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def attachments(
-    file: str,
+    file: paths.Given,
     folder: str | None,
     name: str | None,
     force: bool,

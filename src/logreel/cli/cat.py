@@ -6,11 +6,12 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import common, draw, following
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ STYLES = ("text", "ndjson", "csv")
 @common.ros_axes
 @common.segment
 @common.msgdef
+@following.follow
 @paths.text_output
 @common.as_json
 def cat(
-    file: str,
+    file: paths.Given,
     ros_axes: bool,
     segment: int | None,
     msgdef: Definitions,
@@ -56,11 +58,12 @@ def cat(
     style: str | None,
     utc: bool,
     interpolate: bool,
+    follow: bool,
     as_json: bool,
 ) -> int:
     """Print decoded messages in time order.
 
-    csv prints one channel, in file order.
+    csv prints one channel, in file order. -f prints in file order, and with --json one object per message.
     """
     from logreel.errors import UsageError
     from logreel.log.times import interval, shift_of
@@ -70,6 +73,13 @@ def cat(
     style = style or _style_of(None if context is None else context.params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
+    if follow:
+        if style == "csv" and not as_json:
+            raise UsageError("-f prints messages as text or ndjson: leave out --format csv")
+        following.refuse_output()
+        style = "ndjson" if as_json else style
+        with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
+            return _follow(log, event, topics, exclude, (start, end), count, style, utc)
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
@@ -81,6 +91,49 @@ def cat(
         else:
             _csv(channels, fields, span, count, utc, interpolate)
         return draw.finish(log, skipped)
+
+
+def _follow(
+    log: Log,
+    event: following.Ending,
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    bounds: tuple[str | None, str | None],
+    count: int | None,
+    style: str,
+    utc: bool,
+) -> int:
+    from logreel.log.times import shift_of, time_text
+    from logreel.outputs.tables.ndjson import Decoder, line
+
+    skipped: list[str] = []
+    decoders: dict[str, Decoder] = {}
+    fields: dict[str, list[str] | None] = {}
+
+    def choose(log: Log) -> list[Channel]:
+        fields.update(following.chosen_fields(log, topics, exclude))
+        return [ch for topic, ch in log.channels.items() if topic in fields]
+
+    def lines() -> Iterator[str]:
+        for message in log.follow(choose, *bounds, poll=following.POLL, stop=event):
+            topic = message.channel.topic
+            if topic not in decoders:
+                decoders[topic] = Decoder([message.channel], skipped, fields)
+            data = decoders[topic](message)
+            if data is None:
+                continue
+            shift = shift_of(log, utc)
+            if style == "ndjson":
+                yield line(message, data, shift)
+            else:
+                when = time_text(message.time, shift)
+                yield draw.safe(f"{when}  {topic}  {draw.fields_text(data)}")
+
+    for text in itertools.islice(lines(), count):
+        sys.stdout.write(text + "\n")
+    for decoder in decoders.values():
+        decoder.report()
+    return following.finish(log, event, skipped)
 
 
 def _style_of(out: str | None) -> str:

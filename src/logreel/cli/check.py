@@ -32,6 +32,7 @@ LINES = 20
 @click.option(
     "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with further requirements on the log."
 )
+@common.as_one
 @common.segment
 @paths.text_output
 @common.msgdef
@@ -40,14 +41,15 @@ def check(
     files: tuple[str, ...],
     fail_on: Severity,
     contract: str | None,
+    as_one: bool,
     segment: int | None,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Check logs for defects: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
-    A folder means all logs in and below it. --json prints one object per file, each on one line. If a file cannot be
-    opened, the others are still checked.
+    A folder means all logs in and below it. --as-one takes all files as one log. --json prints one object per file,
+    each on one line. If a file cannot be opened, the others are still checked.
     """
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
@@ -56,11 +58,11 @@ def check(
 
     rules = None if contract is None else read_contract(contract)
 
-    def one(file: str) -> Checked:
+    def one(file: paths.Given) -> Checked:
         with open_log(file, definitions=msgdef, segment=segment) as log:
             return look(log, contract=rules)
 
-    found, code = common.print_each(paths.expand(files), one, show, as_json)
+    found, code = common.print_each(paths.given_logs(files, as_one), one, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 

@@ -12,6 +12,7 @@ import rich_click as click
 from logreel.cli import arguments
 
 if TYPE_CHECKING:
+    from logreel.cli import files as paths
     from logreel.log.log import Channel, Log
     from logreel.ops.query.topic_fields import FieldsByTopic
 
@@ -30,7 +31,16 @@ Opened = TypeVar("Opened")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
 TIMES = "+12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, or 123ns."
 
-file = click.argument("file", metavar="FILE", type=arguments.FILE)
+
+def _one_log(context: click.Context, argument: click.Parameter, names: tuple[str, ...]) -> Any:
+    """Return the only name, or all names of several files that are one log."""
+    return names[0] if len(names) == 1 else list(names)
+
+
+file = click.argument(
+    "file", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE, callback=_one_log
+)
+one_file = click.argument("file", metavar="FILE", type=arguments.FILE)
 files = click.argument("files", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE)
 topics = click.option(
     "-t",
@@ -117,6 +127,9 @@ segment = click.option(
     help="Use only log number N of a file that contains several logs; info lists them.",
 )
 force = click.option("--force", is_flag=True, help="Replace existing output.")
+as_one = click.option(
+    "--as-one", is_flag=True, help="Take all files together as one log, instead of each as a log of its own."
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object; times are in ns.")
 output = click.option(
     "-o",
@@ -143,8 +156,8 @@ chunk_size = click.option(
 
 
 def print_each(
-    names: Sequence[str],
-    look: Callable[[str], Result],
+    names: Sequence[paths.Given],
+    look: Callable[[paths.Given], Result],
     show: Callable[[Result], None],
     as_json: bool,
     gap: bool = False,
@@ -163,7 +176,7 @@ def print_each(
 
     found: list[Result] = []
 
-    def look_and_print(name: str) -> None:
+    def look_and_print(name: paths.Given) -> None:
         found.append(look(name))
         if as_json:
             draw.echo_json(found[-1].as_dict(), line=True)
@@ -176,7 +189,9 @@ def print_each(
     return found, LOST if code and found else code
 
 
-def open_each(names: Sequence[str], look: Callable[[str], Opened]) -> tuple[list[Opened], int]:
+def open_each(
+    names: Sequence[paths.Given], look: Callable[[paths.Given], Opened]
+) -> tuple[list[Opened], int]:
     """Return the results of *look* for the files that can be opened, and the exit code of the first error, else 0.
 
     Errors are reported on stderr.

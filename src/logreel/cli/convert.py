@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file", metavar="IN", type=arguments.FILE)
-@click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
+@click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form
 @common.topics_or_fields
@@ -61,10 +60,9 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def convert(
-    file: str,
+    files: tuple[str, ...],
     ros_axes: bool,
     msgdef: Definitions,
-    target: str | None,
     out: str | None,
     form: str | None,
     topics: tuple[str, ...],
@@ -110,7 +108,7 @@ def convert(
     from logreel.outputs.registry import find_output
     from logreel.registry.open import open_log
 
-    out = paths.one_output(target, out)
+    file, out = paths.inputs_and_output(files, out)
     suffix = _suffix(form, out)
     output = find_output(suffix or out)
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
@@ -140,11 +138,11 @@ def convert(
                 force=force,
                 progress=progress,
             )
-        files = sum(one.file is not None for one in done.channels)
+        made = sum(one.file is not None for one in done.channels)
         if as_json:
             draw.echo_answer(log, **done.as_dict())
         else:
-            many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {files} channel{'s' * (files != 1)}"
+            many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {made} channel{'s' * (made != 1)}"
             draw.say(f"wrote {many} to {'stdout' if out == paths.STDOUT else out}")
             for note in done.notes:
                 draw.say(note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import io
 import os
 import sys
@@ -19,12 +20,20 @@ if TYPE_CHECKING:
     from logreel.io.output_stream import OutputStream
 
 STDOUT = "-"
+#: One log: the name of a file, folder or pattern, or the names of several that are one log.
+Given = str | list[str]
 Out = TypeVar("Out", str, "str | None")
+Name = TypeVar("Name", bound="str | list[str]")
 Verb = TypeVar("Verb", bound=Callable[..., int])
 
 
+def given_logs(names: Sequence[str], as_one: bool) -> list[Given]:
+    """Return the logs that *names* mean: those of ``expand``, or with *as_one* all files together as one."""
+    return [list(names)] if as_one else list(expand(names))
+
+
 def expand(names: Sequence[str]) -> list[str]:
-    """Return *names* with each folder replaced by the logs in and below it, sorted by name.
+    """Return *names* with each folder replaced by the logs in and below it, and each pattern by the files it matches.
 
     Hidden files are ignored, and so are files that no format recognises, unless only one format has their suffix.
     A folder without logs stays in the list; ``file_of`` refuses it.
@@ -32,15 +41,24 @@ def expand(names: Sequence[str]) -> list[str]:
     return [
         path
         for name in names
-        for path in ((list(_logs_below(name)) if os.path.isdir(name) else ()) or (name,))
+        for path in ((list(_logs_below(name)) if os.path.isdir(name) else matches(name)) or (name,))
     ]
 
 
-def file_of(name: str) -> str:
+def matches(name: str) -> list[str]:
+    """Return the files that the pattern *name* matches, in natural order; nothing if it is no pattern."""
+    if not glob.has_magic(name) or os.path.lexists(name):
+        return []
+    from logreel.log.part_checks import natural_key
+
+    return sorted((path for path in glob.glob(name) if os.path.isfile(path)), key=natural_key)
+
+
+def file_of(name: Name) -> Name:
     """Return *name*; raises UnknownFormatError for a folder, in which ``expand`` found no log."""
     from logreel.errors import UnknownFormatError
 
-    if os.path.isdir(name):
+    if isinstance(name, str) and os.path.isdir(name):
         raise UnknownFormatError("a folder with no log of a known format in or below it", path=name)
     return name
 
@@ -181,6 +199,23 @@ def one_output(argument: str | None, option: str | None) -> str:
     if out is None:
         raise UsageError("say where to write: OUT, or -o OUT")
     return out
+
+
+def inputs_and_output(names: Sequence[str], option: str | None) -> tuple[Given, str]:
+    """Return the files of one log and OUT, which is the last of *names* or given with -o.
+
+    Raises UsageError for both or neither.
+    """
+    from logreel.errors import UsageError
+
+    *given, last = names
+    if option is not None:
+        if given and last != STDOUT and not os.path.exists(last) and not matches(last):
+            raise UsageError(f"two outputs: {last} and {option}; give OUT once")
+        given, last = list(names), option
+    if not given:
+        raise UsageError("say where to write: OUT, or -o OUT")
+    return given[0] if len(given) == 1 else given, last
 
 
 def no_folder(out: str, what: str) -> str:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import rich_click as click
 
 from logreel.cli import common, draw
+from logreel.cli import files as paths
 
 
 @click.command()
-@common.file
+@common.files
 @common.as_json
-def index(file: str, as_json: bool) -> int:
-    """Write an index file for a log, so that it opens at once."""
+def index(files: tuple[str, ...], as_json: bool) -> int:
+    """Write an index file for each log, so that it opens at once."""
     from logreel.registry import index_cache
 
-    path = str(index_cache.write(file))
-    if as_json:
-        draw.echo_json({"path": file, "index": path})
-    else:
-        draw.say(f"wrote {path}")
+    for file in paths.expand(files):
+        path = str(index_cache.write(paths.file_of(file)))
+        if as_json:
+            draw.echo_json({"path": file, "index": path}, line=len(files) > 1)
+        else:
+            draw.say(f"wrote {path}")
     return 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import common, draw, following
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
@@ -25,30 +27,37 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @common.topics
 @common.exclude
 @click.option("--long", is_flag=True, help="Print all details of several logs, instead of one line each.")
+@common.as_one
 @common.segment
 @common.msgdef
+@following.follow
 @paths.text_output
 @common.as_json
 def info(
     files: tuple[str, ...],
+    as_one: bool,
     segment: int | None,
     msgdef: Definitions,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     long: bool,
+    follow: bool,
     as_json: bool,
 ) -> int:
     """Show format, times, channels, metadata and problems of logs.
 
     Several files get one line each; a folder means all logs in and below it. --json prints one object per file, each
-    on one line. If a file cannot be opened, the others are still shown.
+    on one line. If a file cannot be opened, the others are still shown. -f shows one log again whenever it has grown,
+    at most once a second: in place on a terminal, else one after another.
     """
     from logreel.ops.inspect.info import info as look
 
-    names = paths.expand(files)
-    brief = not long and (len(names) > 1 or any(os.path.isdir(file) for file in files))
+    if follow:
+        return _follow(files, topics, exclude, segment, msgdef, as_json)
+    names = paths.given_logs(files, as_one)
+    brief = not (long or as_one) and (len(names) > 1 or any(os.path.isdir(file) for file in files))
 
-    def one(name: str) -> Info:
+    def one(name: paths.Given) -> Info:
         return _with_channels(look(name, segment=segment, definitions=msgdef), topics, exclude)
 
     if brief and not as_json:
@@ -56,6 +65,42 @@ def info(
         return code
     _, code = common.print_each(names, one, show, as_json, gap=True)
     return code
+
+
+#: Seconds between two summaries of a growing log.
+PAUSE = 1.0
+
+
+def _follow(
+    files: tuple[str, ...],
+    topics: tuple[str, ...],
+    exclude: tuple[str, ...],
+    segment: int | None,
+    msgdef: Definitions,
+    as_json: bool,
+) -> int:
+    """Show the summary of one growing log again and again."""
+    from logreel.errors import TopicError, UsageError
+    from logreel.ops.inspect.info import info as look
+
+    if len(files) != 1:
+        raise UsageError(f"-f shows one log, not {len(files)}")
+    following.refuse_output()
+    with following.ending() as event, following.opened(files[0], event, msgdef, segment=segment) as log:
+        for n, _ in enumerate(log.changes(poll=PAUSE, stop=event)):
+            summary = look(log)
+            with suppress(TopicError):
+                summary = _with_channels(summary, topics, exclude)
+            if as_json:
+                draw.echo_json(summary.as_dict(), line=True)
+                continue
+            if sys.stdout.isatty():
+                # To the upper left corner, and erase what is below.
+                sys.stdout.write("\x1b[H\x1b[J")
+            elif n:
+                draw.echo()
+            show(summary)
+        return following.finish(log, event)
 
 
 def _with_channels(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def params(
-    file: str,
+    file: paths.Given,
     changed: bool,
     defaults: bool,
     utc: bool,

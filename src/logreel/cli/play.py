@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @common.start
 @common.end
 @common.count
+@common.as_one
 @common.segment
 @click.option("--duration", metavar="TIME", help="Stop after this time of the log: 60s, 00:01:30.")
 @click.option("--loop", is_flag=True, help="Restart at the end.")
@@ -63,6 +64,7 @@ def play(
     start: str | None,
     end: str | None,
     count: int | None,
+    as_one: bool,
     segment: int | None,
     duration: str | None,
     loop: bool,
@@ -93,7 +95,7 @@ def play(
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     with contextlib.ExitStack() as stack:
-        names = [paths.file_of(name) for name in paths.expand(files)]
+        names = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
         logs = open_many(names, stack, msgdef, ros_axes, segment)
         player = Player(
             logs,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -28,13 +26,50 @@ _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @click.option(
     "--from",
-    "source",
-    metavar="FILE",
+    "sources",
+    metavar="SOURCE",
+    multiple=True,
     type=arguments.FILE,
-    default="-",
-    show_default=True,
-    help="Lines of JSON to read.",
+    help="Source of messages, several allowed: a file with lines of JSON, - for stdin (default), udp://HOST:PORT, "
+    "tcp://HOST:PORT, serial:DEVICE, or another one that `docs/howto/record.md` lists.",
 )
+@common.topics
+@click.option(
+    "-e",
+    "--regex",
+    "regexes",
+    multiple=True,
+    metavar="REGEX",
+    help="Only topics that this fits; same as -t re:REGEX.",
+)
+@common.exclude
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages of each topic.")
+@click.option("--duration", metavar="TIME", help="End after this time: 60s, 00:05:00.")
+@click.option(
+    "--split-size", metavar="SIZE", help="Begin a new file, OUT_0, OUT_1 …, after about so much: 1GB."
+)
+@click.option(
+    "--split-duration", metavar="TIME", help="Begin a new file after this time of the messages: 60s."
+)
+@click.option(
+    "--max-splits",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep only the newest N files of a split log.",
+)
+@click.option(
+    "--repeat-latched",
+    is_flag=True,
+    help="Repeat the last message of latched topics in each file of a split log.",
+)
+@click.option(
+    "--buffer-size",
+    metavar="SIZE",
+    default="256MiB",
+    show_default=True,
+    help="Most messages, in bytes, that wait to be written; more are lost, and counted.",
+)
+@click.option("--node", metavar="NAME", help="Only topics that this node subscribes to; for ROS.")
 @click.option(
     "--like", metavar="LOG", type=arguments.FILE, help="Use the schemas of the channels in this log."
 )
@@ -73,7 +108,18 @@ _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 def record(
     target: str | None,
     out: str | None,
-    source: str,
+    sources: tuple[str, ...],
+    topics: tuple[str, ...],
+    regexes: tuple[str, ...],
+    exclude: tuple[str, ...],
+    limit: int | None,
+    duration: str | None,
+    split_size: str | None,
+    split_duration: str | None,
+    max_splits: int | None,
+    repeat_latched: bool,
+    buffer_size: str,
+    node: str | None,
     like: str | None,
     schemas: tuple[str, ...],
     ahead: int,
@@ -87,17 +133,20 @@ def record(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Write a log from messages that are lines of JSON.
+    """Write a log from messages as they come: from sensors, sockets, ROS, or as lines of JSON.
 
-    Lines have the form of cat --format ndjson. Types come from --schema and --like, or are inferred. Ctrl-C completes
-    the log.
+    Lines have the form of cat --format ndjson; their types come from --schema and --like, or are inferred. Ctrl-C
+    completes the log; a second Ctrl-C ends at once.
     """
     from logreel.cli.exits import INTERRUPTED, LOST
+    from logreel.cli.recording import status_line, stop_requested
     from logreel.errors import UsageError
     from logreel.log.times import duration_ns
     from logreel.ops.record import record as write
 
     out = paths.one_output(target, out)
+    if out == paths.STDOUT and (split_size or split_duration):
+        raise UsageError("a split log is several files, which do not fit on stdout: give OUT")
     if out == paths.STDOUT and format is None:
         raise UsageError("say as what it goes to stdout: --format mcap, rosbag, …")
     for pair in schemas:
@@ -108,13 +157,25 @@ def record(
         if not pair.partition("=")[0] or "=" not in pair:
             raise UsageError(f"--metadata {pair!r}: write NAME=VALUE")
     metadata = {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
-    options = {} if compression is None else {"compression": compression}
+    options: dict[str, Any] = {} if compression is None else {"compression": compression}
+    wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
-        lines = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
+        plain = [topic for topic in topics if not topic.startswith("re:") and not set("*?[") & set(topic)]
+        given = {"node": node, "topics": plain or None, "buffer": common.bytes_of(buffer_size)}
+        source, live = _opened(sources or ("-",), given, stack)
         path = paths.destination(out, paths.suffix_of(format or ""), as_json)
         done = write(
-            lines,
+            source,
             path,
+            topics=wanted or None,
+            exclude=exclude,
+            limit=limit,
+            duration=duration,
+            split_size=None if split_size is None else common.bytes_of(split_size),
+            split_duration=split_duration,
+            max_splits=max_splits,
+            repeat_latched=repeat_latched,
+            buffer_size=common.bytes_of(buffer_size),
             like=like,
             schemas=files,
             format=format,
@@ -125,21 +186,59 @@ def record(
             force=force,
             definitions=msgdef,
             metadata=metadata,
-            stop=stack.enter_context(_stop_requested()),
+            stop=stack.enter_context(stop_requested()),
+            progress=stack.enter_context(status_line()),
             **options,
         )
     if as_json:
-        draw.echo_json({"source": source, **done.as_dict()})
+        names = list(sources or ("-",))
+        draw.echo_json({"source": names[0], "sources": names, **done.as_dict()})
     else:
-        draw.show_written(done, out)
+        draw.show_written(
+            done,
+            out if len(done.parts) < 2 else f"{len(done.parts)} files, {done.parts[0]} to {done.parts[-1]}",
+        )
     for sentence in done.skipped[: draw.NOTES]:
         draw.say(sentence)
     if done.broken:
-        draw.say(f"{done.broken} of {done.lines} lines were left out")
-    if done.stopped:
+        draw.say(
+            f"{done.broken} of {done.lines} lines were left out"
+            if not live
+            else f"{done.broken} were left out"
+        )
+    for loss in done.losses[: draw.NOTES]:
+        draw.say(f"{loss.messages} messages of {loss.topic} were lost ({loss.source})")
+    if done.stopped and not live:
         draw.say("interrupted; the log is complete up to there")
         return INTERRUPTED
-    return LOST if done.skipped else 0
+    return LOST if done.skipped or done.losses else 0
+
+
+def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Any, bool]:
+    """Return what ``record`` takes for the sources with these names, and whether these are live sources.
+
+    options  for those sources that have them
+    """
+    from logreel.errors import UsageError
+    from logreel.ops.record import live_source
+    from logreel.ops.record.sources.registry import has_option, names_source
+
+    def spelled(name: str) -> str:
+        return name if names_source(name) else f"lines:{name}"
+
+    found = [spelled(name) for name in names]
+    if options["node"] is not None and not any(has_option(name, "node") for name in found):
+        raise UsageError("--node is for ROS: record --from ros --node NAME")
+    if len(found) == 1 and found[0].startswith("lines:"):
+        path = found[0].removeprefix("lines:")
+        return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
+    if len(set(found)) < len(found):
+        raise UsageError("the same source is given twice")
+    made = [
+        live_source(one, **{option: value for option, value in options.items() if has_option(one, option)})
+        for one in found
+    ]
+    return made, True
 
 
 def _metadata_value(text: str) -> int | float | str:
@@ -149,20 +248,3 @@ def _metadata_value(text: str) -> int | float | str:
     if _REAL.fullmatch(text):
         return float(text)
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
-
-
-@contextlib.contextmanager
-def _stop_requested() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether SIGINT (Ctrl-C) or SIGTERM was received."""
-    asked = False
-
-    def ask(number: int, frame: object) -> None:
-        nonlocal asked
-        asked = True
-
-    old = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)

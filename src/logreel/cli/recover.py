@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def recover(
-    file: str,
+    file: paths.Given,
     out: str | None,
     form: str | None,
     segment: int | None,
@@ -50,7 +50,7 @@ def recover(
     paths.check_form(form, out)
     with open_log(file, definitions=msgdef) as log:
         path = paths.destination(out, paths.suffix_of(form or log.format), as_json)
-        with draw.progress(file) as progress:
+        with draw.progress(log.name) as progress:
             done = save(
                 log,
                 path,

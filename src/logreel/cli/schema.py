@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@common.file
+@common.one_file
 @click.argument("topic", metavar="[TOPIC]", required=False, type=arguments.TOPIC)
 @common.topics
 @common.exclude

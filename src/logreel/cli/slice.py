@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def slice(  # noqa: A001 - the verb's name
-    file: str,
+    file: paths.Given,
     out: str,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def sort(
-    file: str,
+    file: paths.Given,
     out: str,
     compression: str | None,
     chunk_bytes: int | None,

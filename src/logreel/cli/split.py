@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def split(
-    file: str,
+    file: paths.Given,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,

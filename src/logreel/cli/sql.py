@@ -37,6 +37,7 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 @common.force
 @common.start
 @common.end
+@common.as_one
 @common.segment
 @common.utc
 @common.ros_axes
@@ -52,6 +53,7 @@ def sql(
     force: bool,
     start: str | None,
     end: str | None,
+    as_one: bool,
     segment: int | None,
     utc: bool,
     as_json: bool,
@@ -66,16 +68,17 @@ def sql(
     file cannot be opened, the query runs on the others.
     """
     from logreel.cli.exits import LOST
+    from logreel.log.joined_log import names_of
     from logreel.ops.query.sql import answer
     from logreel.registry.open import check_types, open_one_of_several
 
     with contextlib.ExitStack() as stack:
 
-        def opened(name: str) -> Log:
+        def opened(name: paths.Given) -> Log:
             log = open_one_of_several(name, definitions=msgdef, ros_axes=ros_axes, segment=segment)
             return stack.enter_context(log)
 
-        logs, code = common.open_each(paths.expand(files), opened)
+        logs, code = common.open_each(paths.given_logs(files, as_one), opened)
         if not logs:
             return code
         check_types(logs)
@@ -86,7 +89,7 @@ def sql(
         elif form == "table":
             _print_table(schema, batches)
         else:
-            _write_result(form, out, force, schema, batches, [log.name for log in logs])
+            _write_result(form, out, force, schema, batches, [name for log in logs for name in names_of(log)])
         return max(code and LOST, *(draw.finish(log) for log in logs))
 
 

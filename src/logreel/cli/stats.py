@@ -31,7 +31,7 @@ RARE = range(6, 9)
 @paths.text_output
 @common.as_json
 def stats(
-    file: str,
+    file: paths.Given,
     ros_axes: bool,
     msgdef: Definitions,
     topics: tuple[str, ...],

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import common, draw, following
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
+    from logreel.log.scan import TextLine
 
 
 @click.command()
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 @common.utc
 @common.segment
 @common.msgdef
+@following.follow
 @paths.text_output
 @common.as_json
 def text(
-    file: str,
+    file: paths.Given,
     segment: int | None,
     msgdef: Definitions,
     level: str | None,
@@ -36,14 +39,22 @@ def text(
     end: str | None,
     count: int | None,
     utc: bool,
+    follow: bool,
     as_json: bool,
 ) -> int:
-    """Show text messages of the robot, events included."""
-    from logreel.log.times import interval, shift_of, time_text
-    from logreel.ops.inspect.text import as_dict, level_name, level_number
+    """Show text messages of the robot, events included.
+
+    With -f, new lines are shown as they come, with --json one object per line.
+    """
+    from logreel.log.times import interval, shift_of
+    from logreel.ops.inspect.text import as_dict, level_number
     from logreel.ops.inspect.text import text as look
     from logreel.registry.open import open_log
 
+    if follow:
+        following.refuse_output()
+        with following.ending() as event, following.opened(file, event, msgdef, segment=segment) as log:
+            return _follow(log, event, level, (start, end), count, utc, as_json)
     with open_log(file, definitions=msgdef, segment=segment) as log:
         least = None if level is None else level_number(level)
         lines = itertools.islice(look(log, least, *interval(log, start, end)), count)
@@ -52,7 +63,35 @@ def text(
             draw.echo_answer(log, lines=[as_dict(line) for line in lines])
             return draw.finish(log)
         for line in lines:
-            source = f"[{line.source}] " if line.source else ""
-            when = time_text(line.time, shift)
-            draw.echo(f"{when}  {level_name(line.level):<9}  {source}{line.text}".rstrip())
+            draw.echo(_line_text(line, shift))
         return draw.finish(log)
+
+
+def _line_text(line: TextLine, shift: int | None) -> str:
+    from logreel.log.times import time_text
+    from logreel.ops.inspect.text import level_name
+
+    source = f"[{line.source}] " if line.source else ""
+    return f"{time_text(line.time, shift)}  {level_name(line.level):<9}  {source}{line.text}".rstrip()
+
+
+def _follow(
+    log: Log,
+    event: following.Ending,
+    level: str | None,
+    bounds: tuple[str | None, str | None],
+    count: int | None,
+    utc: bool,
+    as_json: bool,
+) -> int:
+    from logreel.log.times import shift_of
+    from logreel.ops.inspect.text import as_dict, follow_text, level_number
+
+    least = None if level is None else level_number(level)
+    lines = follow_text(log, least, *bounds, poll=following.POLL, stop=event)
+    for line in itertools.islice(lines, count):
+        if as_json:
+            draw.echo_json(as_dict(line), line=True)
+        else:
+            draw.echo(_line_text(line, shift_of(log, utc)))
+    return following.finish(log, event)

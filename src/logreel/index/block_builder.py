@@ -21,16 +21,21 @@ END, PARSE, BAD, CUT, _FULL = range(5)
 class BlockBuilder:
     """Collector of the records of one buffer, block by block, with the compiled walker.
 
-    spec        int64[8], see kernels/framed.py
+    spec        framed.SPEC[1], see kernels/framed.py
     least       minimum bytes of a data record, and of any record
     keep_sizes  whether to collect sizes
     sizes       uint32[n], after ``finish``: the size field of each data record in the order of the table, if kept
     """
 
     def __init__(
-        self, data: NDArray[np.uint8], spec: I64, least: tuple[int, int], keep_sizes: bool = False
+        self,
+        data: NDArray[np.uint8],
+        spec: NDArray[np.void],
+        least: tuple[int, int],
+        keep_sizes: bool = False,
     ) -> None:
-        self._data, self._spec, self._least = data, spec, least
+        self._data, self._least = data, least
+        self.follow(spec)
         self._block = BLOCK
         self._channels = 0
         self._state = np.array([0, -1, 0, 0, -1], np.int64)
@@ -71,11 +76,11 @@ class BlockBuilder:
         # Keeps the table below a 128th of the data however many channels there are.
         self._block = max(BLOCK, 1024 * wide)
 
-    def follow(self, spec: I64) -> None:
+    def follow(self, spec: NDArray[np.void]) -> None:
         """Read the following headers by another *spec*, of the same framing with other keys."""
-        self._spec = spec
+        self._spec, self._payload_at = spec, int(spec["payload_at"][0])
 
-    def walk(self, pos: int, end: int, tags: I64, keys: I64) -> tuple[int, int]:
+    def walk(self, pos: int, end: int, tags: NDArray[np.void], keys: NDArray[np.void]) -> tuple[int, int]:
         """Collect from *pos* until the caller must decide; return (END, PARSE, BAD or CUT, position)."""
         state = self._state
         # A caller that reads a record again, because its size was wrong, may go back to before the block, where its
@@ -142,7 +147,7 @@ class BlockBuilder:
         if not 0 <= base <= pos < base + self._block or n == len(self._record):
             self._close(pos)
             base, n = pos, 0
-        self._record[n] = channel << 32 | pos + int(self._spec[7]) - base
+        self._record[n] = channel << 32 | pos + self._payload_at - base
         if self._sized:
             self._length[n] = size
         self._count[channel] += 1
@@ -160,7 +165,7 @@ class BlockBuilder:
         base, n, m = (int(x) for x in self._state[1:4])
         if m and self._note[m - 1] == self.last:
             self._state[3] -= 1
-        elif n and base + (int(self._record[n - 1]) & 0xFFFFFFFF) - int(self._spec[7]) == self.last:
+        elif n and base + (int(self._record[n - 1]) & 0xFFFFFFFF) - self._payload_at == self.last:
             self._state[2] -= 1
             self._count[int(self._record[n - 1]) >> 32] -= 1
 

@@ -8,7 +8,8 @@ are needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,28 @@ from logreel.io.chunks import SYNTHETIC, Buffer, Chunks
 
 Build = Callable[[], tuple[Buffer, dict[int, SyntheticMessages]]]
 Resolve = Callable[[I64], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRows:
+    """Messages of a joined channel that are in one of the indexes that a ``JoinedIndex`` joins.
+
+    part      number of the index
+    index     the index
+    channel   number of the channel there
+    rows      rows there, ascending
+    at        their positions among the messages that were asked for: a slice, or int64[n]
+    shift     ns to add to their times
+    number    number of the member among those of the joined channel
+    """
+
+    part: int
+    index: ChannelIndex
+    channel: int
+    rows: slice | I64
+    at: slice | I64
+    shift: int
+    number: int
 
 
 class ChannelIndex:
@@ -47,6 +70,35 @@ class ChannelIndex:
         self._build, self._resolve = build, resolve
         self.sizes_are_cheap = sizes_are_cheap
         self._times: dict[int, I64] = {}
+
+    def members(self, channel: int, rows: slice | I64) -> Sequence[MemberRows] | None:
+        """Return the messages at ascending *rows* of a joined channel, by the part that they are in.
+
+        None for the index of one file, which is not joined from others.
+        """
+        return None
+
+    def sources(self, channel: int) -> Sequence[tuple[ChannelIndex, int, int]]:
+        """Return where all messages of a channel are: indexes, channel numbers there, and rows before them here.
+
+        This is the index itself, unless it is joined from others.
+        """
+        return [(self, channel, 0)]
+
+    def order(self, channel: int) -> I64 | None:
+        """Return int64[n]: for each row of a joined channel its number if one source followed the other.
+
+        None where that is the order of the rows.
+        """
+        return None
+
+    def in_turn(self, channel: int, rows: slice | I64) -> Iterator[MemberRows]:
+        """Yield the messages at *rows* of a joined channel in their order, as far as they are in one part."""
+        raise TypeError("this index is not joined from others")
+
+    def joined_chunks(self, part: int, chunk: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return int32[n]: the numbers in ``chunks`` of chunks of one part of a joined index."""
+        raise TypeError("this index is not joined from others")
 
     @property
     def blocks(self) -> Blocks:

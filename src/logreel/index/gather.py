@@ -6,6 +6,7 @@ of the page faults of separate columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -97,19 +98,73 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
     live = [i for i, n in enumerate(counts) if n and (wants[i].leaves or wants[i].time)]
     if not live:
         return out
-    fields = [every[i] for i in live]
-    table = np.array([row for rows in fields for row in rows], block_table.FIELD)
-    split = np.concatenate([[0], np.cumsum([len(rows) for rows in fields])]).astype(np.int64)
-    channels = np.array([wants[i].channel for i in live], np.int64)
+    # One pass over the blocks of each index; a channel may come from several.
+    parts: dict[tuple[int, int], _Share] = {}
+    for i in live:
+        found = index.sources(wants[i].channel)
+        for (source, channel, first), turn in zip(found, _turns(found), strict=True):
+            share = parts.setdefault((id(source), turn), _Share(source, [], [], [], 0))
+            share.channels.append(channel)
+            share.first_rows.append(first)
+            share.fields.append(every[i])
+            share.wanted += source.count(channel) * _row_bytes(wants[i])
+    for share in parts.values():
+        _fill(share, arena, threads)
+    for i in live:
+        order = index.order(wants[i].channel)
+        if order is not None:
+            out[i] = _reordered(out[i], order)
+    return out
+
+
+@dataclass(slots=True)
+class _Share:
+    """Columns to fill from one index.
+
+    channels    channel numbers there
+    first_rows  row of each column set where those messages begin
+    fields      rows of the kernel's table for each channel
+    wanted      bytes to copy
+    """
+
+    source: ChannelIndex
+    channels: list[int]
+    first_rows: list[int]
+    fields: list[list[FieldRow]]
+    wanted: int
+
+
+def _turns(sources: Sequence[tuple[ChannelIndex, int, int]]) -> list[int]:
+    """Return for each source how many of those before it are of the same index."""
+    seen: Counter[int] = Counter()
+    turns = []
+    for source, _, _ in sources:
+        turns.append(seen[id(source)])
+        seen[id(source)] += 1
+    return turns
+
+
+def _reordered(got: Gathered, order: I64) -> Gathered:
+    """Return columns with their rows in another order."""
+    n = len(order)
+    columns = [column.reshape(n, -1)[order].reshape(-1) if n else column for column in got.columns]
+    return Gathered(None if got.time is None else got.time[order], columns)
+
+
+def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
+    """Fill columns from all messages of some channels of one index, in one pass over its blocks."""
+    index = share.source
+    table = np.array([row for rows in share.fields for row in rows], block_table.FIELD)
+    split = np.concatenate([[0], np.cumsum([len(rows) for rows in share.fields])]).astype(np.int64)
+    channels = np.array(share.channels, np.int64)
 
     blocks = index.blocks
     per_block = blocks.start[:, channels + 1] - blocks.start[:, channels]
-    first_row = np.concatenate([np.zeros((1, len(live)), np.int64), np.cumsum(per_block, axis=0)])
-    wanted = sum(counts[i] * _row_bytes(wants[i]) for i in live)
-    warm = wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
+    first_row = np.cumsum(np.concatenate([[share.first_rows], per_block], axis=0), axis=0, dtype=np.int64)
+    warm = share.wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
 
-    def part(_: int, share: slice) -> None:
-        lo, hi = share.start, share.stop
+    def part(_: int, some: slice) -> None:
+        lo, hi = some.start, some.stop
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
@@ -131,9 +186,9 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
                 warm,
             )
 
-    enough = -(-len(blocks.base) * MESSAGES_PER_THREAD // sum(counts))
+    many = max(1, int(per_block.sum()))
+    enough = -(-len(blocks.base) * MESSAGES_PER_THREAD // many)
     run(part, shares(len(blocks.base), max(BLOCKS_PER_THREAD, enough), threads))
-    return out
 
 
 def _row_bytes(want: Want) -> int:
@@ -169,9 +224,12 @@ def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
     """Gather times that are fields of messages, of several channels together; the index caches them."""
     together: dict[int, tuple[ChannelIndex, list[Want]]] = {}
     for index, channel in channels:
-        field = index.rules[channel].time_field
-        if field is not None and not index.has_times(channel) and isinstance(index.table, Blocks):
-            together.setdefault(id(index), (index, []))[1].append(Want(channel, (), field))
+        if index.has_times(channel):
+            continue
+        for source, number, _ in index.sources(channel):
+            field = source.rules[number].time_field
+            if field is not None and not source.has_times(number) and isinstance(source.table, Blocks):
+                together.setdefault(id(source), (source, []))[1].append(Want(number, (), field))
     for index, wants in together.values():
         for want, found in zip(wants, gather(index, wants), strict=True):
             if found.time is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,13 @@ def merged(
     """Yield all messages by time, ties by rank and offset; or by rank and offset; *reverse*: in reverse order.
 
     first  number of messages of the first batch
+
+    Messages of joined indexes are ordered by time only; those of equal time and rank by part.
     """
+    expanded = _Expanded(queues)
+    if expanded.needed:
+        yield from map(expanded.restored, merged(expanded.queues, by_time, reverse, first))
+        return
     merge, wanted = _Merge(queues, by_time, reverse), first
     while True:
         found = merge.take(wanted)
@@ -79,6 +85,45 @@ def merged(
         if len(found.time):
             yield found
         wanted = BATCH
+
+
+class _Expanded:
+    """Queues of joined indexes, replaced by queues of the indexes that they join.
+
+    needed  whether there are any
+    queues  the queues that replace *given*
+    """
+
+    def __init__(self, given: Sequence[Queue]) -> None:
+        split = [queue.index.members(queue.channel, queue.rows) for queue in given]
+        self.needed = any(members is not None for members in split)
+        self.queues: list[Queue] = []
+        self._given, self._owner, self._part = given, list[int](), list[int]()
+        if not self.needed:
+            return
+        step = 1 + max(member.part for members in split for member in members or ()) if any(split) else 1
+        for n, (queue, members) in enumerate(zip(given, split, strict=True)):
+            if members is None:
+                self._add(n, -1, replace(queue, rank=queue.rank * step))
+            for one in members or ():
+                rank, shift = queue.rank * step + one.part, queue.shift + one.shift
+                self._add(n, one.part, Queue(one.index, one.channel, one.rows, shift, rank))
+        self._owners = np.array(self._owner, np.int32)
+
+    def _add(self, owner: int, part: int, queue: Queue) -> None:
+        self.queues.append(queue)
+        self._owner.append(owner)
+        self._part.append(part)
+
+    def restored(self, found: Merged) -> Merged:
+        """Return a batch with the numbers of the given queues, and of chunks in their joined indexes."""
+        chunk = found.chunk.copy()
+        for number in np.unique(found.queue).tolist():
+            if self._part[number] >= 0:
+                mine = found.queue == number
+                index = self._given[self._owner[number]].index
+                chunk[mine] = index.joined_chunks(self._part[number], found.chunk[mine])
+        return replace(found, queue=self._owners.take(found.queue), chunk=chunk)
 
 
 class _Merge:

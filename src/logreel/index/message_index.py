@@ -122,6 +122,10 @@ class MessageIndex(ChannelIndex):
         if order == "time":
             # The first batch is small, for callers that want only a few messages.
             return in_order(self, rows, True, reverse, FIRST_BATCH)
+        return self.select_rows(rows, reverse)
+
+    def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
+        """Yield the messages at *rows* of each channel in file order."""
         return in_order(self, rows, False, reverse)
 
     @cached_property

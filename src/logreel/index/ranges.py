@@ -7,7 +7,7 @@ blocks with wanted rows are read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import MISSING_SIZE, unrolled
-from logreel.index.channel_index import ChannelIndex
+from logreel.index.channel_index import ChannelIndex, MemberRows
 from logreel.index.rules import Pick
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer
@@ -104,6 +104,10 @@ def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
 
 def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[PayloadRange]:
     """Yield the messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
+    if index.members(channel, slice(0, 0)) is not None:
+        for member in index.in_turn(channel, rows):
+            yield from payload_ranges(member.index, member.channel, member.rows)
+        return
     synthetic = index.synthetic(channel)
     if synthetic is not None:
         yield PayloadRange(index.chunks[SYNTHETIC], synthetic.offset[rows], synthetic.size[rows])
@@ -141,6 +145,9 @@ def _payload_range(index: ChannelIndex, channel: int, data: Buffer, start: I64, 
 
 def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
     """Return int32[n] chunks, int64[n] payload starts and sizes (or MISSING_SIZE) of messages at *rows*, ascending."""
+    members = index.members(channel, rows)
+    if members is not None:
+        return _places_of_members(index, members)
     synthetic = index.synthetic(channel)
     if synthetic is not None:
         offset = synthetic.offset[rows]
@@ -158,6 +165,17 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     chunk = np.repeat(index.table.chunk[numbers], lengths)
     # Only formats without chunks store sizes outside the message or compute them.
     return chunk, *index.rules[channel].measure(index.chunks[FILE], start, partial(_picked, entries))
+
+
+def _places_of_members(
+    index: ChannelIndex, members: Sequence[MemberRows]
+) -> tuple[NDArray[np.int32], I64, I64]:
+    found = [(m.part, m.at, *places(m.index, m.channel, m.rows)) for m in members]
+    n = sum(len(offset) for _, _, _, offset, _ in found)
+    chunk, offset, size = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
+    for part, at, chunks, offsets, sizes in found:
+        chunk[at], offset[at], size[at] = index.joined_chunks(part, chunks), offsets, sizes
+    return chunk, offset, size
 
 
 def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:

@@ -56,7 +56,7 @@ class GrowingFile:
         return True
 
     def adopt(self, source: Source) -> None:
-        """Go on with the file that *source* was opened from, if it still has one of the names."""
+        """Continue with the file that *source* was opened from, if it still has one of the names."""
         for place in (self.active, self.target):
             with contextlib.suppress(OSError):
                 handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))

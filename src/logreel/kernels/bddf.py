@@ -15,6 +15,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.loads import bytes_of
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 from cython.cimports.logreel.kernels.varints import (
     Block,
@@ -57,7 +58,7 @@ def walk(
     Returns why it stopped: 0 *end* reached, 1 a block of another kind, 2 the next block is not acceptable, 3 it ends
     after *end*, 4 *record* is full or the block starts 4 GiB or more behind the first one.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     pk: cython.pointer[cython.const[cython.int]] = cython.address(known[0])
     nkeys: cython.ulonglong = known.shape[0]
     pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
@@ -211,7 +212,7 @@ def resync(
     Blocks of kind 1 must contain one field that fills them. Fewer blocks are enough where they end exactly at *end*, or
     before a block of kind 2 of which *tail* bytes exist; two are enough where *end* cuts the third.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     pk: cython.pointer[cython.const[cython.int]] = cython.address(known[0])
     nkeys: cython.ulonglong = known.shape[0]
     found: cython.longlong = -1
@@ -240,7 +241,7 @@ def read_index_entries(
     Returns the number of entries, of which the first c are filled in, or -1 where the bytes are malformed; then key,
     position of the descriptor and total bytes.
     """
-    p: u8p = cython.address(buf[0])
+    p: u8p = bytes_of(buf)
     e: u8p = p + end
     e2: u8p
     n: cython.longlong = 0
@@ -314,7 +315,7 @@ def verify_blocks(
 
     Returns the number of correct blocks, the bytes of their payloads and of the blocks.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t
     good: cython.Py_ssize_t = 0
@@ -339,7 +340,7 @@ def block_times(
     buf: cython.const[cython.uchar][::1], place: cython.const[cython.longlong][::1], out: cython.longlong[::1]
 ):
     """Fill *out*, int64[n], with the times in ns of the data blocks at *place*; 0 where there is no data block."""
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t
@@ -377,7 +378,7 @@ def payload_ranges(
     size: cython.longlong[::1],
 ):
     """Fill start and size of the payloads of the data blocks at *place*; both 0 where there is no data block."""
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t
@@ -413,7 +414,7 @@ def gather_payloads(
 
     Returns the number of blocks copied; fewer than n: the next one has another size, or is not a data block.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = entry.shape[0]
     i: cython.Py_ssize_t
@@ -515,7 +516,7 @@ def gather_numbers(
 
     Returns the number of blocks that do not have exactly k of them.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
     k: cython.Py_ssize_t = out.shape[1]
@@ -747,7 +748,7 @@ def write_index_entries(
 
     Returns the bytes of all entries, -1 where one of the places has no data block, and the bytes of the payloads.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     end: cython.longlong = buf.shape[0]
     n: cython.Py_ssize_t = place.shape[0]
     i: cython.Py_ssize_t

@@ -21,7 +21,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.loads import whole
+from cython.cimports.logreel.kernels.loads import bytes_of, whole
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span, prefetch_write
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -29,7 +29,7 @@ u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
 def touch_pages(buf: cython.const[cython.uchar][::1], start: cython.longlong, end: cython.longlong):
     """Read one byte of each page of buf[start:end], so that a background thread can have them mapped."""
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     total: cython.ulonglong = 0
     with cython.nogil:
         while start < end:
@@ -166,7 +166,7 @@ def latest_times(
     places  int64[p]      positions in *buf*, ascending
     out     int64[p]      ns
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     p: cython.Py_ssize_t = places.shape[0]
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
@@ -436,7 +436,7 @@ def gather_blocks(
                 m += start[blk, channels[j] + 1] - start[blk, channels[j]]
             ok = ok and _fit(pf + split[j], pf + split[j + 1], m, out.shape[0])
         for blk in range(first, last if ok else first):
-            b = cython.address(buf[0]) + base[blk]
+            b = bytes_of(buf) + base[blk]
             if warm:
                 z = (base[blk + 1] if blk + 1 < base.shape[0] else buf.shape[0]) - base[blk]
                 q = 0
@@ -446,7 +446,7 @@ def gather_blocks(
             elif blk + 1 < last:
                 # The next block is somewhere else in memory: have its first messages on their way.
                 _expect(
-                    cython.address(buf[0]) + base[blk + 1],
+                    bytes_of(buf) + base[blk + 1],
                     e,
                     cython.address(start[blk + 1, 0]),
                     channels,
@@ -484,7 +484,7 @@ def gather_at(
         return
     with cython.nogil:
         _gather[cython.longlong](
-            cython.address(buf[0]),
+            bytes_of(buf),
             cython.address(offset[0]),
             offset.shape[0],
             pf,

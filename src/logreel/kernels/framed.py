@@ -2,7 +2,7 @@
 
 One loop serves every such format: the offsets and what the numbers mean are tables, whose columns are named below.
 
-spec  int64[8], int64[10] where keys are too wide to be row numbers of *keys*
+spec  SPEC[1]
       header      bytes of a header
       size_at     offset of the size in it
       size_mask   bits of the size
@@ -11,15 +11,16 @@ spec  int64[8], int64[10] where keys are too wide to be row numbers of *keys*
       key_at      offset of the key in data records
       key_mask    bits of the key
       payload_at  offset of the payload in data records
-      multiplier, shift  row number of a masked key: (key * multiplier mod 2**64) >> shift
+      multiplier, shift  for keys that are too wide to be row numbers of *keys*: the row number of a masked key is
+                  (key * multiplier mod 2**64) >> shift; multiplier 0: it is the key itself
 
-tags  int64[256, 5]  what is acceptable, by kind
+tags  TAG[256]  what is acceptable, by kind
       action         0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything
       least, most    of the size
       first_least, first_most  of the first payload byte; of data instead *first_least* is a width: if not 0, the
                      payload is a u16 count and so many items of that many bytes, and its size must agree
 
-keys  int64[k, 4]  what is declared, by key of a data record
+keys  KEY[k]  what is declared, by key of a data record
       channel      -1 not declared; -2 known to be undeclared, tolerated
       least, most  of the size
       whole        the whole key where the row number is only a digest of it, else 0
@@ -34,12 +35,11 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.loads import u16, u32, u64
+from cython.cimports.logreel.kernels.loads import bytes_of, u16, u32, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
-#: Rows of the tables, in the order of their columns.
 Spec = cython.struct(
     header=cython.longlong,
     size_at=cython.longlong,
@@ -62,6 +62,17 @@ Tag = cython.struct(
 Key = cython.struct(
     channel=cython.longlong, least=cython.longlong, most=cython.longlong, whole=cython.longlong
 )
+#: NumPy dtypes of the rows of the tables; a memoryview compares them with the structs above.
+SPEC = [
+    (name, "<i8")
+    for name in (
+        *("header", "size_at", "size_mask", "size_add", "kind_at"),
+        *("key_at", "key_mask", "payload_at", "multiplier", "shift"),
+    )
+]
+TAG = [(name, "<i8") for name in ("action", "least", "most", "first_least", "first_most")]
+KEY = [(name, "<i8") for name in ("channel", "least", "most", "whole")]
+
 specp = cython.typedef(cython.pointer[cython.const[Spec]])
 tagp = cython.typedef(cython.pointer[cython.const[Tag]])
 keyp = cython.typedef(cython.pointer[cython.const[Key]])
@@ -87,7 +98,6 @@ def _judge(
     pos: cython.longlong,
     end: cython.longlong,
     spec: specp,
-    nspec: cython.longlong,
     tags: tagp,
     keys: keyp,
     nkeys: cython.longlong,
@@ -125,7 +135,9 @@ def _judge(
         word = _u64_at_end(b + pos + spec.key_at, left - spec.key_at) & cython.cast(
             cython.ulonglong, spec.key_mask
         )
-        key = word if nspec < 10 else word * cython.cast(cython.ulonglong, spec.multiplier) >> spec.shift
+        key = word
+        if spec.multiplier != 0:
+            key = word * cython.cast(cython.ulonglong, spec.multiplier) >> spec.shift
         if key >= cython.cast(cython.ulonglong, nkeys):
             key = nkeys
         k = keys + key
@@ -161,9 +173,9 @@ def walk(
     state: cython.longlong[::1],
     end: cython.longlong,
     block: cython.longlong,
-    spec: cython.const[cython.longlong][::1],
-    tags: cython.const[cython.longlong][:, ::1],
-    keys: cython.const[cython.longlong][:, ::1],
+    spec: cython.const[Spec][::1],
+    tags: cython.const[Tag][::1],
+    keys: cython.const[Key][::1],
     record: cython.ulonglong[::1],
     count: cython.longlong[::1],
     note: cython.longlong[::1],
@@ -183,10 +195,10 @@ def walk(
     Returns why it stopped: 0 *end* reached, 1 the next record is one to stop at, 2 the next record is not acceptable,
     3 it ends after *end*, 4 the block is full and the next record is acceptable.
     """
-    b: u8p = cython.address(buf[0])
-    ps: specp = cython.cast(specp, cython.address(spec[0]))
-    pt: tagp = cython.cast(tagp, cython.address(tags[0, 0]))
-    pk: keyp = cython.cast(keyp, cython.address(keys[0, 0]))
+    b: u8p = bytes_of(buf)
+    ps: specp = cython.address(spec[0])
+    pt: tagp = cython.address(tags[0])
+    pk: keyp = cython.address(keys[0])
     nkeys: cython.longlong = keys.shape[0]
     pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
     pc: cython.pointer[cython.longlong] = cython.address(count[0])
@@ -206,10 +218,9 @@ def walk(
     to_kind: cython.longlong = ps.kind_at
     to_key: cython.longlong = ps.key_at
     size_mask: cython.uint = cython.cast(cython.uint, ps.size_mask)
-    nspec: cython.longlong = spec.shape[0]
     key_mask: cython.ulonglong = cython.cast(cython.ulonglong, ps.key_mask)
     # Keys too wide for a table and counted payloads are rare: the fast path tests for them only where declared.
-    wide: cython.bint = nspec >= 10
+    wide: cython.bint = ps.multiplier != 0
     counted: cython.bint = False
     multiplier: cython.ulonglong = cython.cast(cython.ulonglong, ps.multiplier) if wide else 1
     shift: cython.longlong = ps.shift if wide else 0
@@ -276,9 +287,7 @@ def walk(
                 pos = nx
             if pos >= end:
                 break
-            verdict = _judge(
-                b, pos, end, ps, nspec, pt, pk, nkeys, False, cython.address(nx), cython.address(key)
-            )
+            verdict = _judge(b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key))
             if verdict < 0 or verdict == 3:
                 why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
                 break
@@ -316,7 +325,6 @@ def _chain(
     end: cython.longlong,
     need: cython.longlong,
     spec: specp,
-    nspec: cython.longlong,
     tags: tagp,
     keys: keyp,
     nkeys: cython.longlong,
@@ -333,7 +341,7 @@ def _chain(
         if pos == end:
             return k > 0
         verdict = _judge(
-            b, pos, end, spec, nspec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key)
+            b, pos, end, spec, tags, keys, nkeys, declares, cython.address(nx), cython.address(key)
         )
         if verdict == -2:
             return k >= 2
@@ -355,9 +363,9 @@ def resync(
     pos: cython.longlong,
     end: cython.longlong,
     need: cython.longlong,
-    spec: cython.const[cython.longlong][::1],
-    tags: cython.const[cython.longlong][:, ::1],
-    keys: cython.const[cython.longlong][:, ::1],
+    spec: cython.const[Spec][::1],
+    tags: cython.const[Tag][::1],
+    keys: cython.const[Key][::1],
     last: cython.longlong,
 ):
     """Return the first position from *pos* to *last* where a convincing chain of records starts, or -1.
@@ -365,15 +373,15 @@ def resync(
     Convincing: *need* acceptable records in a row, fewer that end exactly at *end*, or at least two complete ones
     before a plausible record that *end* cuts.
     """
-    b: u8p = cython.address(buf[0])
-    ps: specp = cython.cast(specp, cython.address(spec[0]))
-    pt: tagp = cython.cast(tagp, cython.address(tags[0, 0]))
-    pk: keyp = cython.cast(keyp, cython.address(keys[0, 0]))
+    b: u8p = bytes_of(buf)
+    ps: specp = cython.address(spec[0])
+    pt: tagp = cython.address(tags[0])
+    pk: keyp = cython.address(keys[0])
     nkeys: cython.longlong = keys.shape[0]
     found: cython.longlong = -1
     with cython.nogil:
         while pos < end and pos <= last:
-            if _chain(b, pos, end, need, ps, spec.shape[0], pt, pk, nkeys):
+            if _chain(b, pos, end, need, ps, pt, pk, nkeys):
                 found = pos
                 break
             pos += 1

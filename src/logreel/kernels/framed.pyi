@@ -1,14 +1,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
+SPEC: list[tuple[str, str]]
+TAG: list[tuple[str, str]]
+KEY: list[tuple[str, str]]
+
 def walk(
     buf: NDArray[np.uint8],
     state: NDArray[np.int64],
     end: int,
     block: int,
-    spec: NDArray[np.int64],
-    tags: NDArray[np.int64],
-    keys: NDArray[np.int64],
+    spec: NDArray[np.void],
+    tags: NDArray[np.void],
+    keys: NDArray[np.void],
     record: NDArray[np.uint64],
     count: NDArray[np.int64],
     note: NDArray[np.int64],
@@ -19,8 +23,8 @@ def resync(
     pos: int,
     end: int,
     need: int,
-    spec: NDArray[np.int64],
-    tags: NDArray[np.int64],
-    keys: NDArray[np.int64],
+    spec: NDArray[np.void],
+    tags: NDArray[np.void],
+    keys: NDArray[np.void],
     last: int,
 ) -> int: ...

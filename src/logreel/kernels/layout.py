@@ -32,6 +32,15 @@ if not cython.compiled:
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy, memset
 from cython.cimports.logreel.kernels import ops as code
+from cython.cimports.logreel.kernels.cursors import (
+    Columns,
+    cursorp,
+    hold_columns,
+    next_count,
+    release_columns,
+    take_bytes,
+)
+from cython.cimports.logreel.kernels.debug import check
 from cython.cimports.logreel.kernels.loads import gap, largest_count, prefix, put_prefix
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 from cython.cimports.logreel.kernels.transpose import transpose_rows
@@ -233,7 +242,6 @@ def count(
 
 mu8p = cython.typedef(cython.pointer[cython.uchar])
 i32p = cython.typedef(cython.pointer[cython.int])
-ci32p = cython.typedef(cython.pointer[cython.const[cython.int]])
 
 
 @cython.cfunc
@@ -540,17 +548,6 @@ def fill(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _next(o: cython.pointer[ci32p]) -> cython.longlong:
-    """Return the next count of a column, and advance its cursor."""
-    p: ci32p = o[0]
-    o[0] = p + 1
-    return cython.cast(cython.longlong, p[1]) - p[0]
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
 def _align(p: mu8p, base: mu8p, grid: cython.longlong) -> mu8p:
     """Write zeros up to the next position of a grid, return it."""
     n: cython.longlong = gap(grid, p - base)
@@ -562,7 +559,7 @@ def _align(p: mu8p, base: mu8p, grid: cython.longlong) -> mu8p:
 @cython.nogil
 @cython.exceptval(check=False)
 def _size(
-    ops: i64p, end: i64p, offsets: cython.pointer[ci32p], largest: cython.longlong, at: cython.longlong
+    ops: i64p, end: i64p, columns: cursorp, largest: cython.longlong, at: cython.longlong
 ) -> cython.longlong:
     """Return the bytes that the ops write from byte *at* of the message.
 
@@ -576,7 +573,7 @@ def _size(
         if ops[0] == code.FIXED:
             total += ops[1]
         elif ops[0] == code.BLOB:
-            n = _next(offsets + ops[1]) + ops[4]
+            n = next_count(columns + ops[1]) + ops[4]
             if n > largest_count(ops[2]):
                 return -1
             total += ops[2]
@@ -588,17 +585,17 @@ def _size(
         elif ops[0] == code.STRINGS:
             total += ops[2]
             if ops[1] >= 0:
-                n = _next(offsets + ops[1])
+                n = next_count(columns + ops[1])
                 if n > largest_count(ops[2]):
                     return -1
                 for _k in range(n):
-                    m = _next(offsets + ops[3])
+                    m = next_count(columns + ops[3])
                     if m > largest_count(ops[4]):
                         return -1
                     total += ops[4] + m
         elif ops[0] == code.REST:
             if ops[1] >= 0:
-                total += _next(offsets + ops[1])
+                total += next_count(columns + ops[1])
         elif ops[0] == code.ALIGN:
             total += gap(ops[1], at + total)
         elif ops[0] == code.EXPECT:
@@ -607,7 +604,7 @@ def _size(
             n = ops[2]
             if ops[0] == code.LIST:
                 total += ops[2]
-                n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
+                n = next_count(columns + ops[1]) if ops[1] >= 0 else 0
                 if n > largest_count(ops[2]):
                     return -1
                 if ops[5] and n:
@@ -616,7 +613,7 @@ def _size(
                 total += n * ops[4]
             elif ops[3]:
                 for _k in range(n):
-                    m = _size(ops + 6, ops + 6 + 6 * ops[3], offsets, largest, at + total)
+                    m = _size(ops + 6, ops + 6 + 6 * ops[3], columns, largest, at + total)
                     if m < 0:
                         return m
                     total += m
@@ -634,7 +631,7 @@ def _size(
 @cython.nogil
 @cython.exceptval(check=False)
 def _run(
-    p: mu8p, turns: cython.longlong, size: cython.longlong, c: i64p, last: i64p, data: cython.pointer[u8p]
+    p: mu8p, turns: cython.longlong, size: cython.longlong, c: i64p, last: i64p, columns: cursorp
 ) -> cython.void:
     """Write many turns of *size* bytes from their columns; bytes outside of all runs stay unchanged."""
     d: u8p
@@ -644,7 +641,8 @@ def _run(
     while c < last:
         s = p + c[0]
         w = c[1]
-        d = data[c[2]]
+        d = columns[c[2]].data
+        check(b"column of a message to encode", c[3] * (turns - 1) + w <= columns[c[2]].data_end - d)
         if w == 8:
             for k in range(turns):
                 memcpy(s + k * size, d + k * c[3], 8)
@@ -654,7 +652,7 @@ def _run(
         else:
             for k in range(turns):
                 memcpy(s + k * size, d + k * c[3], w)
-        data[c[2]] = d + w + c[4] * (turns - 1)
+        columns[c[2]].data = d + w + c[4] * (turns - 1)
         c += 5
 
 
@@ -667,8 +665,7 @@ def _write(
     copies: i64p,
     p: mu8p,
     base: mu8p,
-    data: cython.pointer[u8p],
-    offsets: cython.pointer[ci32p],
+    columns: cursorp,
 ) -> mu8p:
     """Write one message, return where the ops end; ``_size`` has checked the same columns."""
     n: cython.longlong
@@ -677,34 +674,31 @@ def _write(
     while ops < end:
         if ops[0] == code.FIXED:
             memset(p, 0, ops[1])
-            _run(p, 1, ops[1], copies + 5 * ops[2], copies + 5 * ops[3], data)
+            _run(p, 1, ops[1], copies + 5 * ops[2], copies + 5 * ops[3], columns)
             p += ops[1]
         elif ops[0] == code.BLOB:
-            n = _next(offsets + ops[1])
+            n = next_count(columns + ops[1])
             p = put_prefix(p, ops[2], n + ops[4])
             if ops[5] and n:
                 p = _align(p, base, ops[5])
             n *= ops[3]
-            memcpy(p, data[ops[1]], n)
-            data[ops[1]] += n
+            memcpy(p, take_bytes(columns + ops[1], n), n)
             memset(p + n, 0, ops[4])
             p += n + ops[4]
         elif ops[0] == code.SKIP:
             p = put_prefix(p, ops[2], 0)
         elif ops[0] == code.STRINGS:
-            n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
+            n = next_count(columns + ops[1]) if ops[1] >= 0 else 0
             p = put_prefix(p, ops[2], n)
             for _k in range(n):
-                m = _next(offsets + ops[3])
+                m = next_count(columns + ops[3])
                 p = put_prefix(p, ops[4], m)
-                memcpy(p, data[ops[3]], m)
-                data[ops[3]] += m
+                memcpy(p, take_bytes(columns + ops[3], m), m)
                 p += m
         elif ops[0] == code.REST:
             if ops[1] >= 0:
-                n = _next(offsets + ops[1])
-                memcpy(p, data[ops[1]], n)
-                data[ops[1]] += n
+                n = next_count(columns + ops[1])
+                memcpy(p, take_bytes(columns + ops[1], n), n)
                 p += n
         elif ops[0] == code.ALIGN:
             p = _align(p, base, ops[1])
@@ -714,18 +708,18 @@ def _write(
         else:  # LIST, REPEAT
             n = ops[2]
             if ops[0] == code.LIST:
-                n = _next(offsets + ops[1]) if ops[1] >= 0 else 0
+                n = next_count(columns + ops[1]) if ops[1] >= 0 else 0
                 p = put_prefix(p, ops[2], n)
                 if ops[5] and n:
                     p = _align(p, base, ops[5])
             if ops[3] == 1 and ops[6] == code.FIXED:
                 if n:
                     memset(p, 0, n * ops[4])
-                    _run(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], data)
+                    _run(p, n, ops[4], copies + 5 * ops[8], copies + 5 * ops[9], columns)
                 p += n * ops[4]
             elif ops[3]:
                 for _k in range(n):
-                    p = _write(ops + 6, ops + 6 + 6 * ops[3], copies, p, base, data, offsets)
+                    p = _write(ops + 6, ops + 6 + 6 * ops[3], copies, p, base, columns)
             ops += 6 * ops[3]
         ops += 6
     return p
@@ -733,67 +727,72 @@ def _write(
 
 def encoded_sizes(
     ops: cython.const[cython.longlong][:, ::1],
-    offsets: cython.ulonglong[::1],
+    offsets: list,
     size: cython.longlong[::1],
     largest: cython.longlong,
 ):
     """Fill *size* with the bytes of each message to be encoded.
 
-    offsets  uint64[c]  address of each counted column's int32 offsets; advanced
+    offsets  int32 offsets of each counted column; of others an array that is not read
     size     int64[n]
-    largest  int        greatest size of a message in bytes
+    largest  int  greatest size of a message in bytes
 
     Returns how many messages were measured, and why it stopped: 0 all are, -1 a count does not fit its prefix, -2 the
-    next one is too large.
+    next one is too large. Raises IndexError for a column with too few or descending offsets.
     """
     i: cython.Py_ssize_t = 0
     why: cython.longlong = 0
     first: i64p
     last: i64p
-    po: cython.pointer[ci32p]
+    held: Columns
     if ops.shape[0] == 0:
         size[:] = 0
         return size.shape[0], 0
     first = cython.address(ops[0, 0])
     last = first + 6 * ops.shape[0]
-    po = cython.cast(cython.pointer[ci32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
+    hold_columns(cython.address(held), offsets, offsets)
     with cython.nogil:
         while i < size.shape[0]:
-            size[i] = _size(first, last, po, largest, 0)
+            size[i] = _size(first, last, held.cursors, largest, 0)
             if size[i] < 0:
                 why = size[i]
                 break
             i += 1
+    release_columns(cython.address(held))
     return i, why
 
 
 def encode(
     ops: cython.const[cython.longlong][:, ::1],
     copies: cython.const[cython.longlong][:, ::1],
-    data: cython.ulonglong[::1],
-    offsets: cython.ulonglong[::1],
+    data: list,
+    offsets: list,
     start: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ):
     """Write every message to *out*, which has room for the sizes that ``encoded_sizes`` returned.
 
-    data     uint64[c]  address of each column's bytes; advanced
-    offsets  uint64[c]  address of each counted column's int32 offsets; advanced
-    start    int64[n]   start of each message in *out*
+    data     contiguous array of the bytes of each column; of columns that only count an array that is not read
+    offsets  as for ``encoded_sizes``
+    start    int64[n]  start of each message in *out*
     """
     i: cython.Py_ssize_t
     p: mu8p
+    base: mu8p
+    room: cython.longlong = out.shape[0]
     first: i64p
     cp: i64p
-    pd: cython.pointer[u8p]
-    po: cython.pointer[ci32p]
-    if ops.shape[0] == 0 or start.shape[0] == 0 or out.shape[0] == 0:
+    held: Columns
+    if ops.shape[0] == 0 or start.shape[0] == 0 or room == 0:
         return
     first = cython.address(ops[0, 0])
     cp = cython.address(copies[0, 0]) if copies.shape[0] else cython.NULL
-    pd = cython.cast(cython.pointer[u8p], cython.address(data[0])) if data.shape[0] else cython.NULL
-    po = cython.cast(cython.pointer[ci32p], cython.address(offsets[0])) if offsets.shape[0] else cython.NULL
+    base = cython.address(out[0])
+    hold_columns(cython.address(held), data, offsets)
     with cython.nogil:
         for i in range(start.shape[0]):
-            p = cython.address(out[0]) + start[i]
-            _write(first, first + 6 * ops.shape[0], cp, p, p, pd, po)
+            check(b"message to encode", 0 <= start[i] <= room)
+            p = base + start[i]
+            p = _write(first, first + 6 * ops.shape[0], cp, p, p, held.cursors)
+            check(b"message to encode", p - base <= room)
+    release_columns(cython.address(held))

@@ -5,6 +5,18 @@ from libc.string cimport memcpy
 ctypedef const unsigned char* u8p
 
 
+cdef extern from *:
+    """
+    static const unsigned char logreel_no_bytes[1] = {0};
+    """
+    const unsigned char* NO_BYTES "logreel_no_bytes"
+
+
+# Return where bytes begin; for no bytes, which have no first one, a valid address.
+cdef inline u8p bytes_of(const unsigned char[::1] buf) noexcept nogil:
+    return &buf[0] if buf.shape[0] else NO_BYTES
+
+
 cdef inline int u16(u8p p) noexcept nogil:
     cdef unsigned short v = 0
     memcpy(&v, p, 2)

@@ -12,7 +12,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.loads import u16, u64
+from cython.cimports.logreel.kernels.loads import bytes_of, u16, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -119,7 +119,7 @@ def walk(
     Returns why it stopped (END reached, CUT: the next record ends after *end*, BAD: no record, STOP: one of *stop*,
     FULL: no room), the position, and the number of messages and of notes.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     n: cython.Py_ssize_t = 0
     m: cython.Py_ssize_t = 0
     cap: cython.Py_ssize_t = key.shape[0]
@@ -159,7 +159,7 @@ def find_records(buf: cython.const[cython.uchar][::1], pos: cython.longlong, end
     A chain is two complete records, or one that ends at *end* or before the header of another that *end* cuts: eight
     bytes of length are evidence. Kinds above 15 are not.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     at: cython.longlong
     count: cython.longlong
     length: cython.longlong = 0
@@ -201,7 +201,7 @@ def read_index_entries(
     good   uint8[m]     set to 0 where the record differs from *run* or an offset lies outside of the chunk, 2 where
                         offsets do not ascend, else 1
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     p: u8p
     k: cython.Py_ssize_t
     i: cython.longlong
@@ -325,7 +325,7 @@ def locate_messages(
     size   uint32[n]    set for correct entries
     good   int64[r]     set to the number of correct entries of the run
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     k: cython.Py_ssize_t
     i: cython.longlong
     pos: cython.longlong

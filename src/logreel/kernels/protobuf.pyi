@@ -1,7 +1,10 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 ROOM: int
+KIND: list[tuple[str, str]]
 COLUMN_VARINT: int
 COLUMN_FIXED: int
 COLUMN_SPAN: int
@@ -20,13 +23,15 @@ FIXED_MESSAGES: int
 FIXED_TIME: int
 
 def write_columns(
-    ops: NDArray[np.int64], columns: NDArray[np.uint64], start: NDArray[np.int64], out: NDArray[np.uint8]
+    ops: NDArray[np.int64], columns: list[NDArray[Any]], start: NDArray[np.int64], out: NDArray[np.uint8]
 ) -> None: ...
 def write_fixed(
     ops: NDArray[np.int32],
-    first: NDArray[np.int64],
+    kinds: NDArray[np.void],
     kind: NDArray[np.int32],
-    place: NDArray[np.uint64],
+    buffers: list[NDArray[np.uint8]],
+    which: NDArray[np.int32],
+    place: NDArray[np.int64],
     start: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None: ...

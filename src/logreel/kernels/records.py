@@ -2,17 +2,16 @@
 
 A record is a copy of its channel's header, in which the size and the time are filled in, and the payload.
 
-heads  uint8[h]     the headers of all channels, one after another
-shape  int64[k, 5]  per channel, in this order:
-                    start      of its header in *heads*
-                    size       bytes of the header
-                    size_at    offset in it of the size of the payload, or -1
-                    size_width bytes of that size
-                    size_add   number to add to the bytes of the payload
-stamp  int64[k, 2]  per channel:
-                    time_at    offset of the time in the header, or -1
-                    form       how it is written: 0 u32 seconds and u32 nanoseconds, -1000 as u64 of us in the
-                               payload, -n as u64 of ns n times in a row, n as a float64 of n ns per unit
+heads    uint8[h]   the headers of all channels, one after another
+headers  HEADER[k]  one row per channel:
+    start       of its header in *heads*
+    size        bytes of the header
+    size_at     offset in it of the size of the payload, or -1
+    size_width  bytes of that size
+    size_add    number to add to the bytes of the payload
+    time_at     offset of the time in the header, or -1
+    form        how it is written: 0 u32 seconds and u32 nanoseconds, -1000 as u64 of us in the payload, -n as u64 of
+                ns n times in a row, n as a float64 of n ns per unit
 """
 
 import cython
@@ -24,20 +23,29 @@ import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AsString, PyBytes_Size
 from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.buffers import Buffers, hold_buffers, is_inside, release_buffers
 from cython.cimports.logreel.kernels.clock import clock_now
+from cython.cimports.logreel.kernels.debug import IS_DEBUG
+from cython.cimports.logreel.kernels.loads import bytes_of
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 bytesp = cython.typedef(cython.pointer[cython.const[cython.uchar]])
-Shape = cython.struct(
+Header = cython.struct(
     start=cython.longlong,
     size=cython.longlong,
     size_at=cython.longlong,
     size_width=cython.longlong,
     size_add=cython.longlong,
+    time_at=cython.longlong,
+    form=cython.longlong,
 )
-Stamp = cython.struct(time_at=cython.longlong, form=cython.longlong)
-shapep = cython.typedef(cython.pointer[cython.const[Shape]])
-stampp = cython.typedef(cython.pointer[cython.const[Stamp]])
+headerp = cython.typedef(cython.pointer[cython.const[Header]])
+
+#: NumPy dtype of the rows of *headers*; a memoryview compares it with the struct above.
+HEADER = [(name, "<i8") for name in ("start", "size", "size_at", "size_width", "size_add", "time_at", "form")]
+
+#: Whether this is a debug build, which checks bounds.
+DEBUG = bool(IS_DEBUG)
 
 AHEAD = cython.declare(cython.longlong, 8)
 INSIDE = cython.declare(cython.longlong, -1000)
@@ -83,8 +91,7 @@ def payloads_inside(
                     ok = False
                     break
                 room = rooms[which[i]]
-            # By subtraction, so that no sum can overflow.
-            if start[i] < 0 or size[i] < 0 or start[i] > room or size[i] > room - start[i]:
+            if not is_inside(start[i], size[i], room):
                 ok = False
                 break
     return ok
@@ -93,7 +100,7 @@ def payloads_inside(
 def record_offsets(
     channel: cython.const[cython.int][::1],
     size: cython.const[cython.longlong][::1],
-    shape: cython.const[cython.longlong][:, ::1],
+    headers: cython.const[Header][::1],
     place: cython.longlong[::1],
 ):
     """Fill *place*, int64[n + 1], with the starts of consecutive records of these payloads, and the end."""
@@ -103,84 +110,147 @@ def record_offsets(
     with cython.nogil:
         for i in range(n):
             place[i] = at
-            at += shape[channel[i], 1] + size[i]
+            at += headers[channel[i]].size + size[i]
         place[n] = at
 
 
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _are_sound(headers: headerp, n: cython.longlong, room: cython.longlong) -> cython.bint:
+    """Return whether all headers lie in *room* bytes, and what is filled in lies in them."""
+    i: cython.longlong
+    h: headerp
+    width: cython.longlong
+    for i in range(n):
+        h = headers + i
+        if not is_inside(h.start, h.size, room):
+            return False
+        if h.size_at >= 0 and not (h.size_width <= 8 and is_inside(h.size_at, h.size_width, h.size)):
+            return False
+        width = -8 * h.form if h.form < 0 else 8
+        if h.time_at >= 0 and h.form != INSIDE and not is_inside(h.time_at, width, h.size):
+            return False
+    return True
+
+
 def write_records(
-    buffers: cython.const[cython.longlong][::1],
+    buffers: list,
     which: cython.const[cython.int][::1],
     channel: cython.const[cython.int][::1],
     time: cython.const[cython.longlong][::1],
     start: cython.const[cython.longlong][::1],
     size: cython.const[cython.longlong][::1],
     heads: cython.const[cython.uchar][::1],
-    shape: cython.const[cython.longlong][:, ::1],
-    stamp: cython.const[cython.longlong][:, ::1],
+    headers: cython.const[Header][::1],
     place: cython.const[cython.longlong][::1],
     out: cython.uchar[::1],
 ):
-    """Write n records; bounds are not checked here, see ``payloads_inside`` and ``record_offsets``.
+    """Write n records.
 
-    buffers  int64[b]   addresses: payload i begins start[i] bytes behind that of its buffer
+    buffers  payload i begins at byte start[i] of its buffer
     which    int32[n]   number of the buffer, or int32[0]: all lie in the first
     channel  int32[n]
     time     int64[n]   ns
     place    int64[n]   start of record i in *out*
+
+    Raises IndexError for a payload outside of its buffer, a record outside of *out*, or a number that is no channel.
     """
     n: cython.Py_ssize_t = channel.shape[0]
+    held: Buffers
+    ok: cython.bint
+    if n == 0:
+        return
+    if time.shape[0] < n or start.shape[0] < n or size.shape[0] < n or place.shape[0] < n:
+        raise ValueError("the arrays of messages differ in length")
+    if (which.shape[0] and which.shape[0] < n) or not buffers or headers.shape[0] == 0:
+        raise IndexError("there is no buffer or no header of a message")
+    hold_buffers(cython.address(held), buffers)
+    with cython.nogil:
+        ok = _are_sound(cython.address(headers[0]), headers.shape[0], heads.shape[0]) and _write(
+            cython.address(held), which, channel, time, start, size, heads, headers, place, out
+        )
+    release_buffers(cython.address(held))
+    if not ok:
+        raise IndexError("a record or its payload lies outside of its buffer")
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _write(
+    held: cython.pointer[Buffers],
+    which: cython.const[cython.int][::1],
+    channel: cython.const[cython.int][::1],
+    time: cython.const[cython.longlong][::1],
+    start: cython.const[cython.longlong][::1],
+    size: cython.const[cython.longlong][::1],
+    heads: cython.const[cython.uchar][::1],
+    headers: cython.const[Header][::1],
+    place: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+) -> cython.bint:
+    """Write the records up to one that does not lie in its buffer; return whether all were written."""
+    n: cython.Py_ssize_t = channel.shape[0]
     i: cython.Py_ssize_t
+    k: cython.longlong
     t: cython.longlong
-    head: shapep
-    when: stampp
-    shapes: shapep
-    stamps: stampp
+    end: cython.longlong = out.shape[0]
+    head: headerp
     v: cython.ulonglong
     seconds: cython.longlong
     word: cython.uint
     number: cython.double
     several: cython.bint = which.shape[0] > 0
+    room: cython.longlong = held.views[0].len
+    b: bytesp = cython.cast(bytesp, held.views[0].buf)
+    h: bytesp = bytes_of(heads)
+    o: cython.pointer[cython.uchar] = cython.address(out[0]) if end else cython.NULL
     p: cython.pointer[cython.uchar]
-    b: cython.pointer[cython.const[cython.uchar]]
-    if n == 0 or out.shape[0] == 0:
-        return
-    shapes = cython.cast(shapep, cython.address(shape[0, 0]))
-    stamps = cython.cast(stampp, cython.address(stamp[0, 0]))
-    with cython.nogil:
-        b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[0]))
-        for i in range(n):
-            if i + AHEAD < n:
-                if several:
-                    b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[which[i + AHEAD]]))
+    for i in range(n):
+        if i + AHEAD < n:
+            if not several:
                 prefetch_span(b + start[i + AHEAD], size[i + AHEAD])
-            if several:
-                b = cython.cast(bytesp, cython.cast(cython.size_t, buffers[which[i]]))
-            head = shapes + channel[i]
-            when = stamps + channel[i]
-            p = cython.address(out[0]) + place[i]
-            memcpy(p, cython.address(heads[0]) + head.start, head.size)
-            if head.size_at >= 0:
-                v = cython.cast(cython.ulonglong, size[i] + head.size_add)
-                memcpy(p + head.size_at, cython.address(v), head.size_width)
-            memcpy(p + head.size, b + start[i], size[i])
-            if when.time_at >= 0:
-                if when.form == INSIDE:
-                    # Times too large for int64 were read as its maximum: keep the original bytes.
-                    if head.size + size[i] >= when.time_at + 8 and time[i] < MOST - 1000:
-                        v = cython.cast(cython.ulonglong, time[i] // 1000)
-                        memcpy(p + when.time_at, cython.address(v), 8)
-                elif when.form == 0:
-                    seconds = time[i] // 1000000000
-                    word = cython.cast(cython.uint, seconds)
-                    memcpy(p + when.time_at, cython.address(word), 4)
-                    word = cython.cast(cython.uint, time[i] - seconds * 1000000000)
-                    memcpy(p + when.time_at + 4, cython.address(word), 4)
-                elif when.form < 0:
-                    for t in range(-when.form):
-                        memcpy(p + when.time_at + 8 * t, cython.address(time[i]), 8)
-                else:
-                    number = cython.cast(cython.double, time[i]) / when.form
-                    memcpy(p + when.time_at, cython.address(number), 8)
+            elif 0 <= which[i + AHEAD] < held.count:
+                prefetch_span(
+                    cython.cast(bytesp, held.views[which[i + AHEAD]].buf) + start[i + AHEAD], size[i + AHEAD]
+                )
+        if several:
+            if not 0 <= which[i] < held.count:
+                return False
+            b = cython.cast(bytesp, held.views[which[i]].buf)
+            room = held.views[which[i]].len
+        k = channel[i]
+        if k < 0 or k >= headers.shape[0]:
+            return False
+        head = cython.address(headers[k])
+        if not is_inside(start[i], size[i], room) or not is_inside(place[i], head.size + size[i], end):
+            return False
+        p = o + place[i]
+        memcpy(p, h + head.start, head.size)
+        if head.size_at >= 0:
+            v = cython.cast(cython.ulonglong, size[i] + head.size_add)
+            memcpy(p + head.size_at, cython.address(v), head.size_width)
+        memcpy(p + head.size, b + start[i], size[i])
+        if head.time_at >= 0:
+            if head.form == INSIDE:
+                # Times too large for int64 were read as its maximum: keep the original bytes.
+                if head.size + size[i] >= head.time_at + 8 and time[i] < MOST - 1000:
+                    v = cython.cast(cython.ulonglong, time[i] // 1000)
+                    memcpy(p + head.time_at, cython.address(v), 8)
+            elif head.form == 0:
+                seconds = time[i] // 1000000000
+                word = cython.cast(cython.uint, seconds)
+                memcpy(p + head.time_at, cython.address(word), 4)
+                word = cython.cast(cython.uint, time[i] - seconds * 1000000000)
+                memcpy(p + head.time_at + 4, cython.address(word), 4)
+            elif head.form < 0:
+                for t in range(-head.form):
+                    memcpy(p + head.time_at + 8 * t, cython.address(time[i]), 8)
+            else:
+                number = cython.cast(cython.double, time[i]) / head.form
+                memcpy(p + head.time_at, cython.address(number), 8)
+    return True
 
 
 def now():
@@ -217,7 +287,7 @@ class Batch:
         self._other, self._rows, self._room = other, rows, room
         self.channels, self.earliest, self.latest, self.largest, self.due = 0, 0, 0, 0, 0.0
         self._count = self._used = 0
-        self.take()
+        self._table, self._data = self._fresh()
 
     def write(self, channel, time, data):
         """Add a message, or pass it to *other* if it is not accepted."""
@@ -259,13 +329,18 @@ class Batch:
         self._count = i + 1
         return True
 
+    @cython.cfunc
+    def _fresh(self) -> tuple:
+        return np.empty((4, self._rows), np.int64), np.empty(self._room, np.uint8)
+
     def take(self):
         """Return the messages since the last call: channel int32[n], time int64[n], data uint8[b], start, size.
 
         Payload i is data[start[i]:start[i] + size[i]]. Returns None if there are no messages.
         """
-        fresh_table: cython.longlong[:, ::1] = np.empty((4, self._rows), np.int64)
-        fresh_data: cython.uchar[::1] = np.empty(self._room, np.uint8)
+        fresh_table: cython.longlong[:, ::1]
+        fresh_data: cython.uchar[::1]
+        fresh_table, fresh_data = self._fresh()
         # From here to the last assignment no Python code runs, so no other thread can interfere.
         table, data = self._table, self._data
         n: cython.Py_ssize_t = self._count

@@ -4,23 +4,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+DEBUG: bool
+HEADER: list[tuple[str, str]]
+
 def count_channels(channel: NDArray[np.int32], counts: NDArray[np.int64]) -> None: ...
 def payloads_inside(
     rooms: NDArray[np.int64], which: NDArray[np.int32], start: NDArray[np.int64], size: NDArray[np.int64]
 ) -> bool: ...
 def record_offsets(
-    channel: NDArray[np.int32], size: NDArray[np.int64], shape: NDArray[np.int64], place: NDArray[np.int64]
+    channel: NDArray[np.int32], size: NDArray[np.int64], headers: NDArray[np.void], place: NDArray[np.int64]
 ) -> None: ...
 def write_records(
-    buffers: NDArray[np.int64],
+    buffers: list[NDArray[np.uint8]],
     which: NDArray[np.int32],
     channel: NDArray[np.int32],
     time: NDArray[np.int64],
     start: NDArray[np.int64],
     size: NDArray[np.int64],
     heads: NDArray[np.uint8],
-    shape: NDArray[np.int64],
-    stamp: NDArray[np.int64],
+    headers: NDArray[np.void],
     place: NDArray[np.int64],
     out: NDArray[np.uint8],
 ) -> None: ...

@@ -15,7 +15,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memchr, memcmp
-from cython.cimports.logreel.kernels.loads import u32
+from cython.cimports.logreel.kernels.loads import bytes_of, u32
 from cython.cimports.logreel.kernels.prefetch import prefetch
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -144,7 +144,7 @@ def find_record(
     """
     if pos >= end:
         return end
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     r: RecordHead
     n: cython.longlong
     with cython.nogil:
@@ -183,7 +183,7 @@ def walk(
     stopped (0 *end* reached, 1 a record ends after *end*, 2 not a record, 3 a record to stop at, 4 an array is full),
     the position, the number of messages and of notes.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     n: cython.longlong = 0
     m: cython.longlong = 0
     cap: cython.longlong = key.shape[0]
@@ -268,7 +268,7 @@ def locate_messages(
     Where a position is that of another record, the next message record counts. No record may begin before the previous
     one ends. The first wrong entry of a run and those after it stay unchanged.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     last: u8p
     k: cython.Py_ssize_t
     i: cython.longlong
@@ -412,7 +412,7 @@ def read_chunk_headers(
     which chunk. Some recorders state a larger size of an index record than they write, so the size is not used.
     """
     size: cython.longlong = buf.shape[0]
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     k: cython.Py_ssize_t = 0
     m: cython.Py_ssize_t = 0
     left: cython.longlong
@@ -476,7 +476,7 @@ def read_index_entries(
 
     Returns the number of the first run with an offset outside of its chunk, or m.
     """
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     p: u8p
     k: cython.Py_ssize_t
     _i: cython.longlong

@@ -14,7 +14,7 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
-from cython.cimports.logreel.kernels.loads import u16
+from cython.cimports.logreel.kernels.loads import bytes_of, u16
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 f32p = cython.typedef(cython.pointer[cython.const[cython.float]])
@@ -86,7 +86,7 @@ def velodyne_points(
     pr: cython.pointer[cython.uchar] = cython.address(ring[0])
     pa: cython.pointer[cython.float] = cython.address(azimuth[0])
     pt: cython.pointer[cython.longlong] = cython.address(time[0])
-    b: u8p = cython.address(buf[0])
+    b: u8p = bytes_of(buf)
     with cython.nogil:
         for j in range(64):
             # The largest azimuth correction.

@@ -73,15 +73,14 @@ def encode_table(
         buffers += buffers_from_arrow(f.node, array, f.name)
     program = compile_layout(layout)
     rows = table.num_rows if records is None or not many else len(records)
-    data, offsets, kept = _addresses(program.columns, iter(buffers))
+    data, offsets = _by_column(program.columns, iter(buffers))
     size = np.empty(rows, np.int64)
-    done, why = kernel.encoded_sizes(program.ops, offsets.copy(), size, MAX_SIZE)
+    done, why = kernel.encoded_sizes(program.ops, offsets, size, MAX_SIZE)
     if why:
         raise UsageError(f"message {done} cannot be written: {_WHY[why]}")
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
     out = np.empty(int(start[-1]), np.uint8)
     kernel.encode(program.ops, program.copies, data, offsets, start[:-1], out)
-    del kept
     return out, start
 
 
@@ -89,19 +88,18 @@ def _names(layout: Layout) -> str:
     return ", ".join(f.name for f in layout.record.visible())
 
 
-def _addresses(
+def _by_column(
     columns: tuple[Column, ...], buffers: Iterator[NDArray[Any]]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], list[NDArray[Any]]]:
-    """Return the addresses of the bytes and of the offsets of each column, and the arrays to keep alive."""
-    data, offsets, kept = [], [], []
+) -> tuple[list[NDArray[Any]], list[NDArray[np.int32]]]:
+    """Return the bytes and the offsets of each column; ``_NOTHING`` where it has none."""
+    data, offsets = list[NDArray[Any]](), list[NDArray[np.int32]]()
     for column in columns:
-        places = [0, 0]
-        for i in (1,) * column.counted + (0,) * bool(column.width or not column.counted):
-            kept.append(np.ascontiguousarray(next(buffers, _NOTHING)))
-            places[i] = kept[-1].ctypes.data
-        data.append(places[0])
-        offsets.append(places[1])
-    return np.array(data, np.uint64), np.array(offsets, np.uint64), kept
+        offsets.append(
+            np.ascontiguousarray(next(buffers, _NOTHING), np.int32) if column.counted else _NOTHING
+        )
+        has_bytes = bool(column.width or not column.counted)
+        data.append(np.ascontiguousarray(next(buffers, _NOTHING)) if has_bytes else _NOTHING)
+    return data, offsets
 
 
 def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:

@@ -27,6 +27,9 @@ from logreel.log.topic_match import fitting, listed
 #: *is_final*: the file will not grow any more.
 Rescan = Callable[[Source, bool, bool], tuple[str, Scan]]
 
+#: Names and patterns of channels, or a function from the Log to its Channels; None: all except reserved ones.
+Choice = list[str] | Callable[[Any], list[Any]] | None
+
 #: Seconds between two looks at a file that does not grow.
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
@@ -38,20 +41,19 @@ _FROM_LAYOUT = ("layout", "_decoder", "time_label")
 class Growth:
     """The growing file of one log.
 
-    log         the Log
-    end         place of the last message
-    generation  number of times that the file was replaced by one with other messages
-    resumes     place in the present file of the last message of the one before; BEGIN: it has other messages
-    complete    whether the writer has given the file its final name
+    log       the Log
+    end       place of the last message
+    switches  number of times that the file was replaced or truncated
+    restarts  number of those times that it then had other messages
+    resumes   place in the present file of the last message of the one before; BEGIN: it has other messages
+    complete  whether the writer has given the file its final name
     """
 
-    def __init__(self, log: Any, rescan: Rescan) -> None:
-        self._log, self._rescan = log, rescan
-        self._file = GrowingFile(log._source.path)
-        self._file.adopt(log._source)
+    def __init__(self, log: Any, rescan: Rescan, file: GrowingFile) -> None:
+        self._log, self._rescan, self._file = log, rescan, file
         self._is_other = False
         self.end = last_place(log.index)
-        self.generation, self.resumes = 0, BEGIN
+        self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
 
     def refresh(self) -> int:
@@ -86,7 +88,8 @@ class Growth:
             return 0
         if self._is_other:
             self.resumes = _resumed((old, old_index), (source, scan.index))
-            self.generation += 1
+            self.switches += 1
+            self.restarts += self.resumes == BEGIN
             self.end, self._is_other = self.resumes, False
         log._adopt(source, name, scan)
         new = rows_after(scan.index, self.end, range(len(scan.channels)))
@@ -144,7 +147,7 @@ class _Position:
 
     def __init__(self, log: Any, growth: Growth | None, existing: bool) -> None:
         self._log, self._growth = log, growth
-        self._generation = 0 if growth is None else growth.generation
+        self._switches = 0 if growth is None else growth.switches
         self._place = BEGIN if existing or growth is None else growth.end
         self._is_new = existing
         #: Number of messages yielded so far of synthetic channels, by topic.
@@ -154,13 +157,13 @@ class _Position:
         rules = self._log.index.rules
         return [ch for ch in self._log.channels.values() if rules[ch.number].is_synthetic]
 
-    def new_messages(self, topics: list[str] | None, first: int | None, last: int | None) -> Iterator[Any]:
+    def new_messages(self, topics: Choice, first: int | None, last: int | None) -> Iterator[Any]:
         """Yield the messages after the position with first <= time < last, and go to the end."""
         log, growth = self._log, self._growth
-        if growth is not None and growth.generation != self._generation:
-            self._generation, self._place = growth.generation, growth.resumes
+        if growth is not None and growth.switches != self._switches:
+            self._switches, self._place = growth.switches, growth.resumes
             self._is_new = growth.resumes == BEGIN
-        channels = {ch.number: ch for ch in chosen(log, topics)}
+        channels = {ch.number: ch for ch in _chosen(log, topics)}
         index: MessageIndex = log.index
         if self._is_new:
             self._synthetic.clear()
@@ -190,8 +193,10 @@ def _between(batch: Selection, first: int | None, last: int | None) -> Selection
     return batch if keep.all() else Selection(*(getattr(batch, name)[keep] for name, _ in Selection.KINDS))
 
 
-def chosen(log: Any, topics: list[str] | None) -> list[Any]:
-    """Return the channels that *topics* select so far; None: all except reserved ones."""
+def _chosen(log: Any, topics: Choice) -> list[Any]:
+    """Return the channels that *topics* select so far."""
+    if callable(topics):
+        return topics(log)
     if topics is None:
         return [ch for ch in log.channels.values() if not ch.reserved]
     names = set().union(*(fitting(log.channels, topic) for topic in topics))
@@ -214,6 +219,11 @@ class GrowingLog:
         """Whether the log cannot grow: its writer gave the file its final name meanwhile, or it is no file."""
         return self._source.path is None or (self._growth is not None and self._growth.complete)
 
+    @property
+    def replacements(self) -> int:
+        """How often the file was replaced by one with other messages since the log was opened."""
+        return 0 if self._growth is None else self._growth.restarts
+
     def refresh(self) -> int:
         """Extend the log by what its file has more than before, and return the number of new messages.
 
@@ -234,12 +244,18 @@ class GrowingLog:
 
     def _watched(self) -> Growth | None:
         if self._growth is None and self._source.path is not None and self._rescan is not None:
-            self._growth = Growth(self, self._rescan)
+            file = GrowingFile(self._source.path)
+            file.adopt(self._source)
+            self._watch(file, self._rescan)
         return self._growth
+
+    def _watch(self, file: GrowingFile, rescan: Rescan) -> None:
+        """Let ``refresh`` read from an open file; called by the function that opens the log."""
+        self._growth = Growth(self, rescan, file)
 
     def follow(
         self,
-        topics: str | Iterable[str] | None = None,
+        topics: str | Iterable[str] | Callable[[Any], list[Any]] | None = None,
         start: Time | None = None,
         end: Time | None = None,
         *,
@@ -254,7 +270,8 @@ class GrowingLog:
         is set; a file that just stops growing, as that of a killed recorder, is waited for. Another file under the same
         name is followed from its start, or, if it begins with the same messages, from the next one.
 
-        topics      names or patterns, see ``match``; the channels may come later; None: all except reserved ones
+        topics      names or patterns, see ``match``; the channels may come later; or a function that returns
+                    channels of the log so far; None: all except reserved ones
         start, end  only messages with start <= time < end, also those that come later; forms as for ``messages``,
                     relative to the messages that are there first; None: no bound
         existing    False: only messages that come after this call
@@ -263,42 +280,57 @@ class GrowingLog:
 
         Raises UsageError for a *poll* that is not positive, and for times that cannot be read.
         """
-        if not poll > 0:
-            raise UsageError(f"poll is a positive number of seconds, not {poll!r}")
-        wanted = None if topics is None else listed(topics)
+        changes = self.changes(poll=poll, stop=(stop := stop or Event()))
+        wanted: Choice = topics if topics is None or callable(topics) else listed(topics)
         self.refresh()
         position = _Position(self, self._watched(), existing)
-        return self._followed(position, wanted, (start, end), poll, stop or Event())
+        return self._followed(position, wanted, (start, end), changes, stop)
 
     def _followed(
         self,
         position: _Position,
-        topics: list[str] | None,
+        topics: Choice,
         bounds: tuple[Time | None, Time | None],
-        poll: float,
+        changes: Iterator[int],
         stop: Event,
     ) -> Iterator[Any]:
-        log: Any = self
         first = last = None
         is_open = bounds != (None, None)
-        while True:
+        for _ in changes:
+            log: Any = self
             if is_open and log.start is not None:
                 first, last = (None if t is None else time_ns(t, log) for t in bounds)
                 is_open = False
             if not is_open:
                 for message in position.new_messages(topics, first, last):
+                    yield message
                     if stop.is_set():
                         return
-                    yield message
-            before = time.monotonic()
-            if stop.is_set():
+
+    def changes(self, *, poll: float = POLL, stop: Event | None = None) -> Iterator[int]:
+        """Yield the number of new messages whenever the log has grown, first at once; wait in between.
+
+        Ends as ``follow`` does; *poll* and *stop* are those of ``follow``. Between two items, the log stays as it is.
+        """
+        if not poll > 0:
+            raise UsageError(f"poll is a positive number of seconds, not {poll!r}")
+        return self._changes(poll, stop or Event())
+
+    def _changes(self, poll: float, stop: Event) -> Iterator[int]:
+        yield self.refresh()
+        while not stop.is_set():
+            before, known = time.monotonic(), self._state()
+            new = self.refresh()
+            if self._state() != known:
+                yield new
+            elif self.is_complete:
                 return
-            generation = self._growth.generation if self._growth is not None else 0
-            if self.refresh() or (self._growth is not None and self._growth.generation != generation):
-                continue
-            if self.is_complete:
-                return
-            stop.wait(max(poll, (time.monotonic() - before) / BUSY))
+            else:
+                stop.wait(max(poll, (time.monotonic() - before) / BUSY))
+
+    def _state(self) -> tuple[int, ...]:
+        """Return what is not the same after a change that readers see."""
+        return id(self._scan), self.replacements
 
     def _adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""

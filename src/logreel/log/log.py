@@ -68,8 +68,12 @@ class Channel:
     schema    the definition of the messages, as the log contains it
     metadata  what the format records about the channel, by name
     number    number of the channel in ``log.index``
+    members   channels that it joins, in a log of several files, with *shifts*: ns to add to their times
     reserved  whether the name begins with ``~``: a synthetic channel of text, parameters and the like
     """
+
+    members: tuple[Channel, ...] = ()
+    shifts: tuple[int, ...] = ()
 
     def __init__(self, log: Log, number: int, info: ChannelInfo) -> None:
         self.log, self.number, self._info = log, number, info
@@ -221,10 +225,8 @@ class Channel:
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
-        from logreel.index.order import in_file_order
-
         down = len(rows) > 1 and rows[0] > rows[-1]
-        found = in_file_order(self.log.index, {self.number: rows[::-1] if down else rows})
+        found = self.log.index.select_rows({self.number: rows[::-1] if down else rows})
         messages = list(self.log.messages_of({self.number: self}, found))
         return messages[::-1] if down else messages
 
@@ -568,7 +570,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
                 path=self.name,
                 hint="write it to a file and open that",
             )
-        return _reopened, (str(self._source.path), self.name, self._options)
+        return reopened, (str(self._source.path), self.name, self._options)
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
@@ -769,15 +771,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.close()
 
 
-def with_rows(log: Log, rows: Mapping[int, slice | I64]) -> Log:
-    """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
-    scan = replace(log._scan, index=log.index.restricted_to(rows))
-    found = Log(log._source, log.format, scan, log._read_text)
-    found.name, found._options = log.name, log._options
-    return found
-
-
-def _reopened(path: str, name: str, options: dict[str, Any]) -> Log:
+def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:
     """Return the log opened again in another process, under its original name."""
     # open is on a higher floor: imported through the public package, since this module must not import it.
     log: Log = modules[__name__.partition(".")[0]].open(path, **options)

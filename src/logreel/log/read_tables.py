@@ -29,6 +29,8 @@ MESSAGE = 500
 
 def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     """Return whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
+    if any(ch.members for ch in channels):
+        return _tables_of_members(channels)
     readers = [TableReader(ch) for ch in channels]
     together = [one for one in readers if one.ch.is_uniform and stored_time(one.ch) is not None]
     got = gather(channels[0].log.index, [one.want() for one in together]) if together else []
@@ -39,6 +41,19 @@ def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     }
     found.update(_read_in_parallel([one for one in readers if one.ch.topic not in found]))
     return {ch.topic: found[ch.topic] for ch in channels}
+
+
+def _tables_of_members(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
+    """Return channels that are joined from several files; each file is read in one pass."""
+    logs: dict[int, list[TableChannel]] = {}
+    for member in (one for ch in channels for one in ch.members):
+        if len(member):
+            logs.setdefault(id(member.log), []).append(member)
+    found = {(key, topic): table for key, some in logs.items() for topic, table in tables(some).items()}
+    return {
+        ch.topic: TableReader(ch).join([found.get((id(member.log), member.topic)) for member in ch.members])
+        for ch in channels
+    }
 
 
 def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from logreel.errors import Problem
@@ -37,6 +37,12 @@ class TableChannel(Protocol):
     topic: str
     schema: Schema
     metadata: Mapping[str, Any]
+
+    @property
+    def members(self) -> Sequence[TableChannel]: ...
+
+    @property
+    def shifts(self) -> Sequence[int]: ...
 
     @property
     def log(self) -> LogContext: ...

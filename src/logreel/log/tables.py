@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError, Problem, UsageError
+from logreel.errors import DefinitionError, NotFoundError, Problem, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.gather import Gathered, Want, gather, gather_rows
 from logreel.index.ranges import PayloadRange, payload_ranges
@@ -278,7 +278,7 @@ class TableReader:
     def __init__(self, ch: TableChannel, fields: Sequence[str] | None = None, shape: Shape = PLAIN) -> None:
         from logreel.layout.projection import Projection
 
-        self.ch, self.shape = ch, shape
+        self.ch, self.shape, self._fields = ch, shape, fields
         self.projection = Projection(ch.layout, fields)
 
     def read(self, rows: Rows) -> pa.Table:
@@ -286,6 +286,8 @@ class TableReader:
         ch = self.ch
         if not _length(rows, len(ch)) and ch.layout.measure.nodes <= EMPTY_NODES:
             return self._table(np.zeros(0, np.int64), self._schema.empty_table().columns[1:])
+        if ch.members:
+            return self._read_members(rows)
         if not ch.is_uniform:
             return self._read_variable(rows)
         index = ch.log.index
@@ -295,6 +297,63 @@ class TableReader:
         else:
             got = gather_rows(index, Want(ch.number, self.projection.part.leaves), rows)
         return self.from_columns(got, self._times()[rows] if got.time is None else got.time)
+
+    def _read_members(self, rows: Rows) -> pa.Table:
+        """Return messages of a channel that is joined from several files."""
+        found: list[pa.Table | None] = [None] * len(self.ch.members)
+        for m in self.ch.log.index.members(self.ch.number, rows) or ():
+            found[m.number] = self._readers_of_members[m.number].read(m.rows)
+        return self.join(found)
+
+    def join(self, found: Sequence[pa.Table | None]) -> pa.Table:
+        """Return the tables of members, made with times of their own clocks, as one; None: nothing is in a member."""
+        import pyarrow as pa
+
+        ch, parts = self.ch, []
+        for got, shift in zip(found, ch.shifts, strict=True):
+            if got is None or not len(got):
+                continue
+            times = got.column(0)
+            if shift or self.shape.utc:
+                moved = [as_numpy(chunk) + shift for chunk in times.chunks]
+                times = pa.chunked_array([time_column(ch, some, self.shape.utc) for some in moved])
+            parts.append(pa.Table.from_arrays([times, *self._columns_of(got)], schema=self._schema))
+        if not parts:
+            empty = self._readers_of_members[0].read(slice(0, 0))
+            return self._table(np.zeros(0, np.int64), self._columns_of(empty))
+        if len(parts) == 1 or ch.log.index.order(ch.number) is None:
+            return pa.concat_tables(parts)
+        together = pa.concat_tables(parts)
+        stored = np.concatenate([as_numpy(chunk) for chunk in together.column(0).chunks])
+        return together.take(np.argsort(stored, kind="stable"))
+
+    def _columns_of(self, got: pa.Table) -> list[pa.ChunkedArray[Any]]:
+        """Return the columns of the table of a member; nulls for those that its definitions do not have."""
+        import pyarrow as pa
+
+        if got.schema.types[1:] == self._schema.types[1:]:
+            return list(got.columns[1:])
+        own = {name: n for n, name in enumerate(got.column_names) if n}
+        columns = []
+        for field in list(self._schema)[1:]:
+            n = own.get(field.name)
+            if n is None or got.schema.types[n] != field.type:
+                columns.append(pa.chunked_array([pa.nulls(len(got), field.type)]))
+            else:
+                columns.append(got.column(n))
+        return columns
+
+    @cached_property
+    def _readers_of_members(self) -> list[TableReader]:
+        shape, found = replace(self.shape, utc=False), []
+        for member in self.ch.members:
+            try:
+                found.append(TableReader(member, self._fields, shape))
+            except NotFoundError:
+                # Definitions of the member lack some of the fields.
+                own = [path for path in self._fields or () if _has_path(member.layout, path)]
+                found.append(TableReader(member, own, shape))
+        return found
 
     def want(self) -> Want:
         """Return the request for all messages of a uniform channel, with their times if these are in the messages."""
@@ -436,6 +495,14 @@ class TableReader:
         if not self.ch.is_uniform:
             return inf
         return len(self.ch) * sum(len(leaf.runs) * leaf.width for leaf in self.projection.part.leaves)
+
+
+def _has_path(layout: Layout, path: str) -> bool:
+    try:
+        layout.project([path])
+    except NotFoundError:
+        return False
+    return True
 
 
 def with_gaps(got: Decoded, n: int) -> Decoded:

@@ -9,11 +9,32 @@ from typing import Any
 
 import numpy as np
 
+#: Types of most values, which are JSON data themselves.
+_PLAIN = frozenset({int, str, bool, type(None)})
+
 
 def to_json_values(value: Any) -> Any:
     """Return *value* as JSON data: bytes as base64, NaN and infinities as strings, integers unchanged."""
+    # Matching classes is slow, and nearly all values are of these types.
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else _unfinite(value)
+    if kind is dict:
+        return {
+            key if type(key) is str else str(key): item if type(item) in _PLAIN else to_json_values(item)
+            for key, item in value.items()
+        }
+    if kind is list:
+        return [item if type(item) in _PLAIN else to_json_values(item) for item in value]
+    return _other(value)
+
+
+def _other(value: Any) -> Any:
+    """Return a value of any other type, or of a subclass of a common one."""
     match value:
-        case None | bool() | int() | str():
+        case int() | str():
             return value
         case float():
             return value if math.isfinite(value) else _unfinite(value)

@@ -15,11 +15,12 @@ from logreel.registry.open import check_types, open_log, open_one_of_several
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 
 def open_many(
-    several: Iterable[Readable | Log],
+    several: Iterable[Openable | Log],
     stack: ExitStack,
     definitions: Definitions = (),
     ros_axes: bool = False,
@@ -52,7 +53,7 @@ def open_many(
 
 
 @contextmanager
-def as_open_log(what: Readable | Log, definitions: Definitions = ()) -> Iterator[Log]:
+def as_open_log(what: Openable | Log, definitions: Definitions = ()) -> Iterator[Log]:
     """Return *what* as an open Log, which is closed at the end if it was opened here.
 
     definitions  as for ``logreel.open``

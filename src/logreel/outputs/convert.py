@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
-from logreel.io.atomic_file import keep_sources
+from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
-from logreel.log.log import Log, with_rows
+from logreel.log.joined_log import JoinedLog, names_of
+from logreel.log.limited_log import with_rows
+from logreel.log.log import Log
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.align import Alignment
 from logreel.ops.query.topic_fields import check_fields
-from logreel.ops.rewrite.parts import Part, select_part
+from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.rewrite import rewrite
-from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_to_write, output_of
+from logreel.ops.rewrite.target import (
+    Progress,
+    Rewritten,
+    Target,
+    check_names,
+    format_of,
+    format_to_write,
+    output_of,
+)
 from logreel.ops.rewrite.translate import rewrite_portable, translate
 from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
@@ -34,9 +46,11 @@ from logreel.outputs.write import (
     one_table,
     one_video,
 )
+from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
 #: The output that can be written with structs (*flatten* False).
@@ -46,7 +60,7 @@ LAYOUTS = ("wide", "long")
 
 
 def convert(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: Destination,
     *,
     format: str | None = None,
@@ -168,9 +182,9 @@ def convert(
         first, last = interval(log, start, end)
         shift_of(log, utc)
         if stream is None:
-            keep_sources(name, [log.name])
+            keep_sources(name, names_of(log))
         else:
-            stream.keep_sources([log.name])
+            stream.keep_sources(names_of(log))
         folder = not one_table_for_all and _is_folder(output, name)
         channels = channels_for(log, topics, output, exclude)
         limited = log
@@ -215,7 +229,7 @@ def takes_fields(output: Output) -> bool:
 
 
 def _log(
-    src: Readable | Log,
+    src: Openable | Log,
     target: Target,
     topics: str | Iterable[str] | None,
     exclude: str | Iterable[str],
@@ -226,7 +240,7 @@ def _log(
     clock: str | None,
     definitions: Definitions,
 ) -> Converted:
-    with as_open_log(src, definitions) as log:
+    with as_open_log(src, definitions) as given, _in_one_file(given, target) as log:
         first, last = interval(log, start, end)
         part = select_part(log, topics, exclude, first, last, count)
         if count is not None:
@@ -238,6 +252,30 @@ def _log(
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         return Converted(target.path, channels, done.skipped, done.notes)
+
+
+@contextmanager
+def _in_one_file(log: Log, target: Target) -> Iterator[Log]:
+    """Yield *log*, or for a log of several files these merged into a temporary one next to the target.
+
+    What a conversion adds or imports may need messages and definitions of another file.
+    """
+    if not isinstance(log, JoinedLog):
+        yield log
+        return
+    check_names(
+        [whole_log(one) for one in log.parts], target, format_to_write(target.path, log, target.format)
+    )
+    is_file = target.stream is None
+    if is_file and target_of(target.path).exists() and not target.force:
+        raise exists(target.path)
+    place = os.path.dirname(os.path.abspath(target.path)) if is_file else None
+    with tempfile.TemporaryDirectory(prefix=".logreel-parts-", dir=place) as folder:
+        path = os.path.join(folder, f"merged{format_of(log).suffixes[0]}")
+        rewrite([whole_log(log)], Target(path), by_time=True)
+        with open_log(path) as merged:
+            merged.name = log.name
+            yield merged
 
 
 def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int, str]:

@@ -25,11 +25,12 @@ from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 
 def merge(
-    sources: Iterable[Readable | Log],
+    sources: Iterable[Openable | Log],
     dst: Destination,
     *,
     format: str | None = None,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from logreel.io.source import Source
+from logreel.log.joined_channels import channel_key, free_name
 from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Format:
               with ``appender.keep_old(size)``, and knows the channels of the log (``continue_channels``). *options* are
               those of ``create``; ``like`` of the log gives their defaults. Raises UsageError for an option that the
               log contradicts, LogError for a log that cannot be continued. None: logs are not continued
+    continues_after  codes of problems with lost bytes after which a log can be continued all the same
     copier    returns the LogCopier of a FormatWriter, which copies logs into it; None: nothing format-specific is
               copied
     like      returns options for ``create`` that make a file similar to one with this metadata, e.g. its compression
@@ -43,6 +45,12 @@ class Format:
     showcase  True for the format whose sample the demo shows
     api       name of the format-specific module that is available as ``logreel.NAME``
     commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
+    channel_key  returns a key that is equal for channels of several logs that become one channel, from topic, schema
+                 and metadata; as ``LogCopier.merge_key``
+    free_name    returns the name of a topic, changed where necessary to differ from names that are taken; as
+                 ``FormatWriter.free_name``
+    share     called with the ``format_state`` of each file of one log, and with the ns that are added to the times of
+              each: what only an earlier file defines may be used for later ones. None: files need nothing of others
     follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
               from its start whenever it has grown
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
@@ -57,6 +65,7 @@ class Format:
     versions: str = ""
     create: Callable[..., Any] | None = None
     append: Callable[..., Any] | None = None
+    continues_after: tuple[str, ...] = ()
     copier: Callable[[Any], Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None
@@ -67,4 +76,7 @@ class Format:
     commands: str = ""
     follow: Callable[[], Growing] | None = None
     frames: str = ""
+    share: Callable[[Sequence[Any], Sequence[int]], None] | None = field(default=None, repr=False)
+    channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
+    free_name: Callable[[str, Collection[str]], str] = field(default=free_name, repr=False)
     extra: dict[str, Any] = field(default_factory=dict)

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
 
 from logreel.errors import DamagedError, TopicError, UsageError
 from logreel.io.source import Definitions, Readable, Source
+from logreel.log.joined_log import JoinedLog, Openable
 from logreel.log.log import Log
 from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
+from logreel.registry.open_parts import open_parts, parts_of
 from logreel.registry.registry import find_format
 from logreel.registry.rescan import Rescanner
 
 
 def open_log(
-    path: Readable,
+    path: Openable,
     *,
     format: str | None = None,
     strict: bool = False,
     definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
+    align: str | None = None,
 ) -> Log:
     """Open a log of any known format.
 
-    path         a path, ``-`` for standard input, bytes, or a binary file object
+    path         a path, ``-`` for standard input, bytes, or a binary file object; or the files of one log: a list of
+                 these, a pattern such as ``flight_*.bag``, or a folder
     format       name of the format; None: detected from the content
     strict       True: raise DamagedError for the first Problem instead of recording it
     definitions  files or folders with message definitions (.msg …), for logs that do not contain them; also mappings of
@@ -33,16 +39,52 @@ def open_log(
     ros_axes     True: in metres and right-handed axes, see ``Log.ros_axes``
     segment      number of one of several logs in the file, see ``Log.segments``; None: all of them; channels of later
                  ones then have distinct names
+    align        of several files: how the clocks of all but the first are shifted, as for ``logreel.merge``
 
-    Raises UnknownFormatError, UnsupportedError; LogError for a folder; OSError if the file cannot be read; TopicError
-    for the type of an unknown topic, UsageError for a type that contradicts the log.
+    Several files are one log with the channels of all, ordered by their start. Channels with the same topic and
+    definition are one channel; with different definitions, further ones get another name, such as ``topic[1]``. Rows of
+    channels are in the order of the files, or by time if files overlap in time. Metadata, parameters and attachments
+    are those of the first file that has them. Overlaps, duplicates, missing files and different clocks are recorded as
+    Problems; a file given twice counts once.
+
+    Raises UnknownFormatError, UnsupportedError; OSError if a file cannot be read; TopicError for the type of an unknown
+    topic; UsageError for a type that contradicts the log, for files of different formats, of different kinds of clocks
+    without *align*, and for a folder of different logs.
     """
-    log = open_one_of_several(path, format, strict, definitions, ros_axes, segment)
-    check_types([log])
+    log = open_one_of_several(path, format, strict, definitions, ros_axes, segment, align)
+    check_types(log.parts if isinstance(log, JoinedLog) else [log])
     return log
 
 
 def open_one_of_several(
+    path: Openable,
+    format: str | None = None,
+    strict: bool = False,
+    definitions: Definitions = (),
+    ros_axes: bool = False,
+    segment: int | None = None,
+    align: str | None = None,
+) -> Log:
+    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
+    parts = parts_of(path)
+    if parts is None:
+        return _open_file(path, format, strict, definitions, ros_axes, segment)  # type: ignore[arg-type]
+    options: dict[str, Any] = {
+        "format": format,
+        "strict": strict,
+        "definitions": definitions,
+        "ros_axes": ros_axes,
+        "segment": segment,
+    }
+    log = open_parts(parts, partial(_open_file, **options), align)
+    if isinstance(log, JoinedLog):
+        log._options = {**options, "align": align}
+    if strict and log.problems:
+        raise DamagedError(log.problems[0], path=log.name)
+    return log
+
+
+def _open_file(
     path: Readable,
     format: str | None = None,
     strict: bool = False,
@@ -50,7 +92,6 @@ def open_one_of_several(
     ros_axes: bool = False,
     segment: int | None = None,
 ) -> Log:
-    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
     source = Source.open(path)
     source.define(definitions)
     fmt = find_format(source, format)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import faulthandler
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from logreel.errors import LogError, UnknownFormatError
 from logreel.io.source import Source
-from logreel.log.log import Channel, Log
+from logreel.log.log import Channel, Log, Message
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 
@@ -118,3 +118,32 @@ def rows(log: Log, order: str = "file") -> dict[str, list[tuple[int, bytes]]]:
     for message in log.messages(order=order):
         found[message.channel.topic].append((message.time, bytes(message.data)))
     return found
+
+
+def later(log: Log, messages: Iterable[Message]) -> list[tuple[Channel, int, bytes]]:
+    """Return channel, time and payload of *messages*, whole seconds later than all messages of *log*."""
+    times = [message.time for message in log.messages()]
+    delta = 10**9 * ((max(times) - min(times)) // 10**9 + 1) if times else 0
+    return [(m.channel, m.time + delta, bytes(m.data)) for m in messages]
+
+
+def check_continued(
+    log: Log, before: Mapping[str, list[tuple[int, bytes]]], due: Iterable[tuple[Channel, int, bytes]]
+) -> None:
+    """Check that *log* has the messages *before* (by topic) unchanged, and then those appended.
+
+    Payloads of the new ones are not compared: some formats write the time into them.
+    """
+    found = rows(log)
+    times: dict[str, list[int]] = {}
+    for ch, time, _ in due:
+        times.setdefault(ch.topic, []).append(time)
+    for topic in {**before, **times}:
+        old, new = before.get(topic, []), found.get(topic, [])
+        expect(new[: len(old)] == old, f"{topic!r}: appending changed messages of the old log")
+        expect(
+            [time for time, _ in new[len(old) :]] == times.get(topic, []), f"{topic!r}: not what was appended"
+        )
+    expect(
+        not any(some for topic, some in found.items() if topic not in before), "messages of other channels"
+    )

@@ -28,10 +28,13 @@ from logreel.ops.rewrite.parts import with_members
 from logreel.ops.rewrite.recover import recover
 from logreel.ops.rewrite.slice import slice_log, sort_log
 from logreel.registry.format import Format
-from logreel.testing.judge import expect, no_hang, opened_as
+from logreel.testing.judge import check_continued, expect, later, no_hang, opened_as
+from logreel.write.writer import create
 
 #: Operations in one sequence.
 STEPS = 6
+#: Number of times that every log can be appended to.
+LEAST = 3
 #: Time and payload of the messages of each channel, in file order.
 Rows = dict[str, list[tuple[int, bytes]]]
 
@@ -44,6 +47,8 @@ class Case:
 
     path: Path
     due: Rows
+    #: Number of times that the log, or one that it was made of, was appended to.
+    appended: int = 0
 
 
 def check_operations(fmt: Format, sample: bytes, sequences: int, always: Collection[str] = ()) -> None:
@@ -83,7 +88,7 @@ def between(due: Rows, start: int | None, end: int | None) -> Rows:
 
 
 class Operations(RuleBasedStateMachine):
-    """Opens, slices, sorts, merges and recovers logs, and the results of these operations."""
+    """Opens, slices, sorts, merges, recovers and continues logs, and the results of these operations."""
 
     cases: Bundle[Case] = Bundle("cases")
 
@@ -152,7 +157,33 @@ class Operations(RuleBasedStateMachine):
         """Merge two logs; where both have the same message, a format may keep one of the two."""
         topics = {**one.due, **other.due}
         due = _by_time({topic: [*one.due.get(topic, ()), *other.due.get(topic, ())] for topic in topics})
-        return self._written(one, lambda path: merge([one.path, other.path], path), due, once=True)
+        most = max(one, other, key=lambda case: case.appended)
+        case = self._written(most, lambda path: merge([one.path, other.path], path), due, once=True)
+        return case if case is not most else one
+
+    @rule(target=cases, case=cases, first=_SHARE, last=_SHARE)
+    def append(self, case: Case, first: float, last: float) -> Case:
+        """Append the messages of an interval again, with times after all others."""
+        if self._format.append is None or not case.due:
+            return case
+        start, end = _interval(case.due, first, last)
+        path, log = self._new_path(), self._opened(case.path)
+        path.write_bytes(case.path.read_bytes())
+        if not between(case.due, start, end):
+            return case
+        due = later(log, log.messages(list(case.due), start=start, end=end, order="file"))
+        try:
+            with no_hang(), create(path, mode="a", format=self._format.name) as w:
+                for ch, time, payload in due:
+                    w.write(w.add_channel(ch.topic, ch.schema, ch.metadata), time, payload)
+        except LogError as error:
+            # A ULog can be appended to three times.
+            expect(case.appended >= LEAST, f"a log cannot be continued: {error}")
+            expect(path.read_bytes() == case.path.read_bytes(), "a log that cannot be continued changed")
+            return case
+        new = self._opened(path)
+        check_continued(new, case.due, due)
+        return Case(path, messages_of(new), case.appended + 1)
 
     @rule(target=cases, case=cases, share=_SHARE)
     def recover(self, case: Case, share: float) -> Case:
@@ -189,7 +220,7 @@ class Operations(RuleBasedStateMachine):
             return case
         found = messages_of(self._opened(path))
         _compare(found, due, "the new log", once)
-        return Case(path, found)
+        return Case(path, found, case.appended)
 
     def _opened(self, path: Path) -> Log:
         log = opened_as(self._format, path.read_bytes())

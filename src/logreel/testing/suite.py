@@ -29,8 +29,10 @@ from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import (
     check_consistency,
+    check_continued,
     check_payload_bounds,
     expect,
+    later,
     no_hang,
     opened_as,
     payloads,
@@ -58,7 +60,7 @@ class FormatSuite:
     cuts       number of positions at which each sample is cut; all for samples with fewer bytes
     mutations  number of ways in which each sample is damaged
     always     channels with messages in every log of the format, even if sliced by other topics
-    sequences  sequences of operations (open, slice, sort, merge, recover) that begin with the smallest sample
+    sequences  sequences of operations (open, slice, sort, merge, recover, append) that begin with the smallest sample
     """
 
     format: Format
@@ -291,8 +293,42 @@ class FormatSuite:
         check_operations(self.format, min(self._data, key=len), self.sequences, self.always)
 
     def test_appended(self) -> None:
-        """Messages appended to a log follow its existing messages."""
-        raise unittest.SkipTest("logreel cannot append to an existing log yet")
+        """Messages appended to a log follow its existing ones, also in the unfinished file."""
+        self._need_append()
+        with self._folder() as folder:
+            for n, data in enumerate(self._data):
+                path, log = folder / f"a{n}{self.format.suffixes[0]}", opened_as(self.format, data)
+                path.write_bytes(data)
+                before, due = rows(log), later(log, log.messages(order="file"))
+                with create(path, mode="a", format=self.format.name) as w:
+                    for ch, time, payload in due:
+                        w.write(w.add_channel(ch.topic, ch.schema, ch.metadata), time, payload)
+                    w.flush()
+                    active = opened_as(self.format, path.with_name(f"{path.name}.active").read_bytes())
+                    expect(not any(p.lost for p in active.problems), "the unfinished file is damaged")
+                    check_continued(active, before, due)
+                    expect(path.read_bytes() == data, "the old log changed before the new one was complete")
+                new = self._reopened(path)
+                check_continued(new, before, due)
+                expect(new.start == log.start, "the start is not that of the old log")
+                last = max(time for _, time, _ in due)
+                expect((new.end or 0) >= last, "the end is not that of the new messages")
+                # The offset may follow from all messages of a channel, of which some are repeated now.
+                same = new.epoch == log.epoch and (new.utc_offset is None) == (log.utc_offset is None)
+                expect(same, "the clock changed")
+
+    def test_nothing_appended(self) -> None:
+        """A log to which nothing is appended stays as it is."""
+        self._need_append()
+        with self._folder() as folder:
+            for n, data in enumerate(self._data):
+                path = folder / f"a{n}{self.format.suffixes[0]}"
+                path.write_bytes(data)
+                with create(path, mode="a", format=self.format.name) as w:
+                    for ch in opened_as(self.format, data).match(None):
+                        w.add_channel(ch.topic, ch.schema, ch.metadata)
+                expect(path.read_bytes() == data, "the file changed")
+                expect(list(folder.glob("*.active")) == [], "there is still an unfinished file")
 
     def test_to_mcap_and_back(self) -> None:
         """Conversion to MCAP keeps times and payloads, and so does conversion back if the format can be written."""
@@ -323,6 +359,11 @@ class FormatSuite:
     def _need_registered(self) -> None:
         if formats().get(self.format.name) is not self.format:
             raise unittest.SkipTest(f"{self.format.name} is not registered: it needs an entry point")
+
+    def _need_append(self) -> None:
+        self._need_writer()
+        if self.format.append is None:
+            raise unittest.SkipTest(f"logs of the format {self.format.name} cannot be continued")
 
     def _need_writer(self) -> None:
         if self.format.create is None:

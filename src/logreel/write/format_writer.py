@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from logreel.errors import UnsupportedError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.log.joined_channels import free_name
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
@@ -54,8 +54,8 @@ class FormatWriter:
     source_clock    clock of the source logs; None if there are none
     keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
                     can be written, it is kept and noted, so that damage to a definition costs no messages
-    old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers; empty
-                    in a new log
+    old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers;
+                    empty in a new log
     mixes_encodings  True: messages will come in other encodings than those of the source logs
     """
 
@@ -66,8 +66,13 @@ class FormatWriter:
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1
     #: Names of the columns of ``Payloads.side_columns``, as in ``ChannelRules.side_columns`` of readers.
     side_column_names: tuple[str, ...] = ()
+    #: Whether all channels must be added before the first message.
+    defines_first = False
     #: Whether appended bytes are never changed later, so that they can be sent on at once.
     appends_only = False
+    #: Whether channels of one topic and definition that differ in ``headers`` of their metadata, which those of each
+    #: publisher do, are one channel for readers.
+    joins_publishers = False
 
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         self.out = out
@@ -80,8 +85,7 @@ class FormatWriter:
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return the name of *topic* in this format, changed where necessary to differ from the names *taken*."""
-        names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-        return next(name for name in names if name not in taken)
+        return free_name(topic, taken)
 
     def continue_channels(self, log: Log) -> None:
         """Add the channels of *log*, the log that is continued, with their numbers in it; reserved ones are left out.
@@ -90,7 +94,7 @@ class FormatWriter:
         ``channel`` writes one override this.
         """
         for number, ch in enumerate(log.match(None)):
-            self.channel(number, ch.topic, ch.schema, ch.metadata)
+            self.copied_channel(number, ch.topic, ch.schema, ch.metadata)
             self.old_channels[ch.topic] = ch.schema
 
     def is_same_schema(self, old: Schema, new: Schema) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from logreel.errors import LogError, UnsupportedError
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
+from logreel.log.joined_channels import channel_key
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.registry.format import Format
@@ -107,7 +108,7 @@ class LogCopier:
 
     def merge_key(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
         """Return a key that is equal for channels of several logs which become one channel."""
-        return topic, schema, metadata.get("md5sum")
+        return channel_key(topic, schema, metadata)
 
     def merged_metadata(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return the metadata of a channel that is joined from several with equal ``merge_key``."""

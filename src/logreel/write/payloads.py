@@ -12,6 +12,8 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import records as kernel
 
+#: Header of no bytes.
+_NO_HEADER = np.array([(0, 0, -1, 0, 0, -1, 0)], kernel.HEADER)
 #: The payload of a message given by a user.
 Payload = bytes | bytearray | memoryview
 
@@ -60,11 +62,9 @@ class Payloads:
         )
 
     @property
-    def places(self) -> NDArray[np.uint64]:
-        """uint64[n]: the address of each payload."""
-        begin = np.array([one.ctypes.data for one in (self.data, *self.others)], np.uint64)
-        start = self.start.astype(np.uint64)
-        return start + (begin[0] if self.which is None else begin.take(self.which))
+    def buffers(self) -> list[Buffer]:
+        """All buffers, contiguous, in the order that ``which`` counts them."""
+        return [np.ascontiguousarray(one) for one in (self.data, *self.others)]
 
     def in_one(self) -> Payloads:
         """Return the payloads in one buffer."""
@@ -81,34 +81,30 @@ class Payloads:
 
     def put_at(self, out: Buffer, place: I64) -> None:
         """Copy payload i to place[i] of *out*."""
-        nothing = np.zeros(len(self.start), np.int64)
-        shape, stamp = np.array([[0, 0, -1, 0, 0]], np.int64), np.array([[-1, 0]], np.int64)
-        head, channel = np.zeros(1, np.uint8), np.zeros(len(self.start), np.int32)
-        self.compose(channel, nothing, head, shape, stamp, place, out)
+        n = len(self.start)
+        self.compose(
+            np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(0, np.uint8), _NO_HEADER, place, out
+        )
 
     def compose(
         self,
         channel: NDArray[np.int32],
         time: I64,
         heads: Buffer,
-        shape: I64,
-        stamp: I64,
+        headers: NDArray[np.void],
         place: I64,
         out: Buffer,
     ) -> None:
         """Write record i, a head and the payload, to place[i] of *out*; see kernels/records.py."""
-        held = [np.ascontiguousarray(one) for one in (self.data, *self.others)]
-        buffers = np.array([one.ctypes.data for one in held], np.int64)
         kernel.write_records(
-            buffers,
+            self.buffers,
             self._which,
             np.ascontiguousarray(channel, np.int32),
             np.ascontiguousarray(time, np.int64),
             np.ascontiguousarray(self.start, np.int64),
             np.ascontiguousarray(self.size, np.int64),
             heads,
-            shape,
-            stamp,
+            headers,
             np.ascontiguousarray(place, np.int64),
             out,
         )

@@ -25,7 +25,7 @@ class RecordHeaders:
 
     _bytes: bytearray = field(default_factory=bytearray)
     _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
-    _known: tuple[I64, I64] = field(default_factory=lambda: (np.zeros((0, 5), np.int64),) * 2)
+    _known: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, kernel.HEADER))
 
     def add(
         self,
@@ -41,18 +41,17 @@ class RecordHeaders:
         self._bytes += head
 
     @property
-    def _tables(self) -> tuple[I64, I64]:
-        """Tables of the kernel, of shapes and of times; rebuilt when headers were added."""
-        if len(self._known[0]) != len(self._rows):
-            rows = np.array(self._rows, np.int64).reshape(-1, 7)
-            self._known = np.ascontiguousarray(rows[:, :5]), np.ascontiguousarray(rows[:, 5:])
+    def _table(self) -> NDArray[np.void]:
+        """Table of the kernel; rebuilt when headers were added."""
+        if len(self._known) != len(self._rows):
+            self._known = np.array(self._rows, kernel.HEADER)
         return self._known
 
     def places(self, channel: NDArray[np.int32], size: I64) -> I64:
         """Return int64[n + 1]: the start of each record when they are written one after another, and the end."""
         place = np.empty(len(channel) + 1, np.int64)
         channel, size = np.ascontiguousarray(channel, np.int32), np.ascontiguousarray(size, np.int64)
-        kernel.record_offsets(channel, size, self._tables[0], place)
+        kernel.record_offsets(channel, size, self._table, place)
         return place
 
     def compose(
@@ -65,5 +64,5 @@ class RecordHeaders:
     ) -> Buffer:
         """Return the records of messages one after another, in *out* or new memory; *place*: as from ``places``."""
         out = np.empty(int(place[-1]), np.uint8) if out is None else out
-        payloads.compose(channel, time, np.frombuffer(self._bytes, np.uint8), *self._tables, place, out)
+        payloads.compose(channel, time, np.frombuffer(self._bytes, np.uint8), self._table, place, out)
         return out

@@ -83,6 +83,11 @@ class Writer:
         """The format's writer, for names and schemas of channels; messages are written by the Writer."""
         return self._format_writer
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file so far, without messages that were collected since the last batch."""
+        return self._out.tell()
+
     def add_channel(
         self,
         topic: str,
@@ -116,10 +121,10 @@ class Writer:
                         text = f"channel {topic!r} of the log has type {old.name!r}, not {schema.name!r}"
                     raise UsageError(text, path=self._out.name, hint="add a channel with another topic")
                 return self._topics[topic]
-            self._is_changed = True
             add = self._format_writer.copied_channel if copied else self._format_writer.channel
             add(number, topic, schema, metadata or {})
             self._topics[topic] = number
+            self._is_changed = True
             self._batch.channels, self._batch.largest = number + 1, self._format_writer.largest
             return number
 
@@ -488,7 +493,8 @@ def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log
             hint="write a new log, and join both by logreel.merge",
             cli="write a new log, and join both by 'logreel merge'",
         )
-    lost = next((problem for problem in log.problems if problem.lost), None)
+    known = fmt.continues_after
+    lost = next((problem for problem in log.problems if problem.lost and problem.code not in known), None)
     if lost is not None:
         raise LogError(
             f"is damaged: {lost.text}",

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError
 from logreel.formats.bddf import block_copier
 from logreel.formats.bddf.descriptors import StructType
 from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
-from logreel.formats.bddf.series_declaration import declare, identity
+from logreel.formats.bddf.series_declaration import identity, series_key
 from logreel.formats.bddf.writer import BddfWriter
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
@@ -34,11 +33,7 @@ class BddfCopier(LogCopier):
 
     def merge_key(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
         """Return a key that is equal for series with the same identifier, type, additional indexes, annotations."""
-        try:
-            return identity(declare(topic, schema, metadata))
-        except DefinitionError:
-            # A channel that cannot be declared is refused when it is added.
-            return super().merge_key(topic, schema, metadata)
+        return series_key(topic, schema, metadata)
 
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Import metadata as annotations; keys from another format get its name as their organization."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -76,11 +76,19 @@ def scan(source: Source) -> Scan:
     return ScanBuilder(source, find(source)).scan()
 
 
+def share(files: Sequence[ScanBuilder], shifts: Sequence[int]) -> None:
+    """Use the signal schemas of each of several files of one log for all of them."""
+    for one in files:
+        one.files = files
+
+
 class ScanBuilder:
     """Builds channels, index and metadata from what was found in a file."""
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
+        #: The files of the log, if it is opened from several.
+        self.files: Sequence[ScanBuilder] = [self]
         self._decoders = MessageDecoders(source, found.problems)
         if found.file.version[0] > 1:
             shown = ".".join(map(str, found.file.version))
@@ -213,13 +221,17 @@ class ScanBuilder:
 
     @cached_property
     def signals(self) -> list[Signals]:
-        """Signal schemas in the file."""
+        """Signal schemas in the file, and in other files of the same log."""
+        return distinct_sizes(one for state in self.files for one in state._own_signals())
+
+    def _own_signals(self) -> Iterator[Signals | None]:
+        """Yield the signal schemas in the file; None for those that cannot be read."""
         numbers = [
             i
             for i, one in enumerate(self.found.series)
             if isinstance(one.type, MessageType) and one.type.name == SCHEMA
         ]
-        return distinct_sizes(Signals.parse(data) for i in numbers for data in self._payloads_of(i))
+        yield from (Signals.parse(data) for i in numbers for data in self._payloads_of(i))
 
     @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
     def _protobuf_decoder(

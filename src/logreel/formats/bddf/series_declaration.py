@@ -20,6 +20,7 @@ from logreel.formats.bddf.descriptors import (
 from logreel.formats.bddf.encode_blocks import series_descriptor
 from logreel.formats.bddf.records import MAX_DESCRIPTOR
 from logreel.formats.bddf.scan_builder import topic_of
+from logreel.log.joined_channels import channel_key
 from logreel.log.schema import Schema
 
 CHANNEL = "bosdyn:channel"
@@ -53,6 +54,15 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
     series = replace(series, hash=series.identifier.hash)
     check_descriptor(lambda: series_descriptor(series), f"channel {topic!r:.60}")
     return series
+
+
+def series_key(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+    """Return a key that is equal for channels of several logs that become one series."""
+    try:
+        return identity(declare(topic, schema, metadata))
+    except DefinitionError:
+        # A channel that cannot be declared is refused when it is added.
+        return channel_key(topic, schema, metadata)
 
 
 def check_keys(annotations: Iterable[str]) -> None:

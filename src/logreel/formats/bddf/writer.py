@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.formats.bddf import encode_blocks
+from logreel.formats.bddf.content_types import JSON
 from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
     FileDescriptor,
+    Series,
     StructType,
 )
 from logreel.formats.bddf.index_builder import MAX_SERIES
@@ -89,7 +91,9 @@ class BddfWriter(FormatWriter):
         self._hashes = MemberHashes()
         #: Names of series without a suffix such as ``[1]``, by topic in the source logs.
         self.base_names: dict[str, str] = {}
-        #: Numbers of the series with SignalSchema messages.
+        #: Number of the next new series.
+        self._next = 0
+        #: Numbers of the channels with SignalSchema messages.
         self._signal_schemas: list[int] = []
         #: Argument of the kernel: series number and number of additional indexes of each channel, int64[n, 2].
         self._table = np.zeros((0, 2), np.int64)
@@ -116,18 +120,37 @@ class BddfWriter(FormatWriter):
             check_keys(series.annotations)
         if identity(series) in self._known:
             raise DefinitionError(f"channel {topic!r}: a series of this spec and type was added before")
-        if number >= MAX_SERIES:
+        if self._next >= MAX_SERIES:
             raise UsageError(f"more than {MAX_SERIES} series")
+        is_struct = isinstance(series.type, StructType) and identity(series) not in self.structs_with_blocks
+        numbered = replace(series, index=self._next)
+        self._add(numbered, metadata, is_struct)
+        self._put(encode_blocks.series_descriptor(numbered))
+
+    def _add(self, series: Series, metadata: Mapping[str, Any], is_struct: bool) -> None:
+        """Add the next channel, whose series is declared in the file."""
         self._known.add(identity(series))
         self._hashes.add(series, metadata)
-        numbered = replace(series, index=number)
-        self.schemas.series.append(numbered)
         if is_message(series, SCHEMA):
-            self._signal_schemas.append(number)
-        self._table = np.append(self._table, [[number, len(series.names)]], axis=0)
-        is_struct = isinstance(series.type, StructType) and identity(series) not in self.structs_with_blocks
+            self._signal_schemas.append(len(self.schemas.series))
+        self.schemas.series.append(series)
+        self._next = max(self._next, series.index + 1)
+        self._table = np.append(self._table, [[series.index, len(series.names)]], axis=0)
         self._is_struct = np.append(self._is_struct, is_struct)
-        self._put(encode_blocks.series_descriptor(numbered))
+
+    def continue_series(
+        self, topic: str, schema: Schema, series: Series, metadata: Mapping[str, Any], is_struct: bool
+    ) -> None:
+        """Add a channel of the file that is continued; *is_struct*: its messages are joined from other series."""
+        self._add(series, metadata, is_struct)
+        self.old_channels[topic] = schema
+
+    def is_same_schema(self, old: Schema, new: Schema) -> bool:
+        """Return whether the types of two series are the same; definitions count only where a file contains them."""
+        name = new.name or new.encoding
+        if new.encoding == JSON and old.text:
+            return super().is_same_schema(old, replace(new, name=name))
+        return (name, new.encoding) == (old.name, old.encoding)
 
     # --------------------------------------------------------------------------------------------- messages
 
@@ -191,7 +214,7 @@ class BddfWriter(FormatWriter):
         """
         if self._begun:
             raise UsageError(
-                "annotations stand at the beginning of a BDDF file: add them before the first message"
+                "annotations stand at the beginning of a BDDF file: add them before the first message of a new file"
             )
         if organization and ":" not in name:
             name = f"{organization}:{name}"
@@ -202,6 +225,10 @@ class BddfWriter(FormatWriter):
         self.file = file
 
     # --------------------------------------------------------------------------------------------- the file
+
+    def continue_file(self, file: FileDescriptor, sha: Any) -> None:
+        """Go on after the blocks of a file that are in *out* already; *sha*: SHA-1 of them, if the file has one."""
+        self.file, self._begun, self._sha = file, True, sha
 
     def begin_copy(self, file: FileDescriptor) -> None:
         """Begin a file; the caller passes its blocks, from the first descriptor on, to ``write``."""

@@ -42,7 +42,7 @@ from logreel.io.source import Source
 from logreel.kernels import framed
 
 #: Packet headers for kernels/framed.py: kind u8, payload size u32; the kind is also the key.
-SPEC = np.array([HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD], np.int64)
+SPEC = np.array([(HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD, 0, 0)], framed.SPEC)
 #: Number of possible kinds.
 KINDS = 256
 _DATA, _NOTE = 1, 2
@@ -68,22 +68,26 @@ class Framing:
 
     def __init__(self, source: Source, wide: bool) -> None:
         self._source, self._wide = source, wide
-        self.tags = np.tile(np.array([_DATA, 0, 0xFFFFFFFF, 0, 0], np.int64), (KINDS, 1))
+        self.tags = np.tile(np.array([(_DATA, 0, 0xFFFFFFFF, 0, 0)], framed.TAG), KINDS)
         self.tags[FRAME_END] = _NOTE, 0, 0, 0, 255
-        self.keys = np.tile(np.array([_UNDECLARED, 0, 0, 0], np.int64), (KINDS, 1))
-        self.tolerant = np.tile(np.array([_TOLERATED, 0, 0, 0], np.int64), (KINDS, 1))
+        self.keys = np.tile(np.array([(_UNDECLARED, 0, 0, 0)], framed.KEY), KINDS)
+        self.tolerant = np.tile(np.array([(_TOLERATED, 0, 0, 0)], framed.KEY), KINDS)
         for kind, topic in TOPICS.items():
             self.declare(kind, topic)
         for kind in SHIFTING[1:]:
             # Only empty packets are accepted until the content of one shows its meaning.
             self.keys[kind] = kind, 2, 2, 0
 
+    def extend(self, source: Source) -> None:
+        """Go on with *source*, which begins with the bytes so far."""
+        self._source = source
+
     def declare(self, kind: int, topic: str) -> None:
         """Accept packets of *kind* as those of *topic*."""
         least = definitions.layout(topic, self._wide).measure
         greatest = _LARGEST if least.size is None else least.size
         self.keys[kind] = kind, least.least, greatest, 0
-        self.tags[kind, 3] = definitions.width(topic, self._wide)
+        self.tags["first_least"][kind] = definitions.width(topic, self._wide)
         self.tolerant[kind] = self.keys[kind]
 
     def accepts(self, packet: Packet, end: int) -> bool:

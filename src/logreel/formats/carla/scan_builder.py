@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from logreel.formats.carla.definitions import RAW, layout
 from logreel.formats.carla.found import Found
 from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
 from logreel.formats.carla.reader import Reader
-from logreel.formats.carla.records import FRAME_START, HEAD
+from logreel.formats.carla.records import FRAME_START, HEAD, read_frame
 from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
 from logreel.formats.carla.ros_axes import RosAxesDecoder, with_ros_units
 from logreel.formats.carla.text import lines
@@ -55,55 +55,75 @@ def _lost(found: Found) -> int:
     return sum(problem.size for problem in found.problems if problem.lost)
 
 
+def share(files: Sequence[ScanBuilder], shifts: Sequence[int]) -> None:
+    """Make the text of several files of one log that of the first one: an actor may be named in an earlier file."""
+    first, *others = files
+    first.following = [(one, by - shifts[0]) for one, by in zip(others, shifts[1:], strict=True)]
+    for one in others:
+        one.is_first = False
+
+
 class ScanBuilder:
-    """Builds channels, index and metadata from what was found in a recording."""
+    """Builds channels, index and metadata from what was found in a recording.
+
+    following  further files of the same log, with the ns between their clocks and that of this file
+    is_first   False for one of these
+    """
 
     def __init__(self, source: Source, found: Found) -> None:
         self.source, self.found = source, found
-        self._frames = Frames(source, found)
+        #: Frames, with their numbers and times.
+        self.frames = Frames(source, found)
+        self.following: list[tuple[ScanBuilder, int]] = []
+        self.is_first = True
         #: Index of all channels.
-        self.index = self._frames.index
-        self._kinds = self._frames.kinds
+        self.index = self.frames.index
+        self._kinds = self.frames.kinds
         self._channels = {kind: number for number, kind in enumerate(self._kinds)}
 
     def scan(self) -> Scan:
         """Return the Scan."""
         found = self.found
         self._add_missing_ends()
-        start, end = self._frames.span()
+        # Whoever follows a recording does not ask for it whenever it has grown.
+        start, end = (None, None) if found.is_growing else self.frames.span()
         return Scan(
             version=lambda: self._evidence.release(),
             epoch="start",
             start=start,
             end=end,
+            bounds=self.frames.span if found.is_growing else None,
             channels=self._infos(),
             index=self.index,
             problems=found.problems,
             metadata=self._metadata,
-            text=lambda: lines(self._events),
+            text=lambda: lines(self._events) if self.is_first else [],
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
-            verify=partial(verify, self._frames),
+            verify=partial(verify, self.frames),
             format_state=self,
         )
 
     def _add_missing_ends(self) -> None:
         """Record frames without an end as problems: the writer was stopped, or bytes are missing."""
-        start = self._frames.start
+        start = self.frames.start
         if not len(start):
             return
         begun = np.searchsorted(start, self.found.ends, side="right") - 1
         open_ = np.flatnonzero(np.bincount(np.maximum(begun, 0), minlength=len(start)) == 0)
-        number = self._frames.number
+
+        def number(row: int) -> int:
+            return read_frame(self.source, int(start[row]))[0]
+
         if len(open_) and open_[-1] == len(start) - 1:
             if not any(p.code in ("truncated", "zeros") for p in self.found.problems):
-                text = f"frame {number[-1]} has no end: the recording was cut off"
+                text = f"frame {number(-1)} has no end: the recording was cut off"
                 self.found.problems.append(Problem("truncated", self.source.size, 0, False, text))
             open_ = open_[:-1]
         if len(open_):
             first = int(open_[0])
-            text = f"frames without an end: {len(open_)}; the first is frame {number[first]}"
+            text = f"frames without an end: {len(open_)}; the first is frame {number(first)}"
             self.found.problems.append(Problem("frame_end", int(start[first]) - HEAD, 0, False, text))
 
     @cached_property
@@ -144,20 +164,22 @@ class ScanBuilder:
         return layout(topic, self.found.wide)
 
     def _decoder(self, channel: int, topic: str, body: type[PacketFieldsDecoder]) -> PayloadDecoder:
-        return PacketDecoder(self._frames, channel, body(self._layout(topic)))
+        return PacketDecoder(self.frames, channel, body(self._layout(topic)))
 
     def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Yield time (ns), frame number and record for all records of a topic; most packets have no records."""
         for kind in self._kinds:
             if self.found.topics[kind] == topic:
                 yield from self._records(kind, topic)
+        for file, shift in self.following:
+            yield from ((time + shift, frame, record) for time, frame, record in file._events(topic))
 
     def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         channel, decode = self._channels[kind], self._layout(topic).decoder()
         rows = np.flatnonzero(self.index.sizes(channel) > 2)
         _, at, size = places(self.index, channel, rows)
         times = self.index.times(channel)[rows].tolist()
-        (frames,) = self._frames.numbers(channel, rows)
+        (frames,) = self.frames.numbers(channel, rows)
         for time, frame, a, n in zip(times, frames.tolist(), at.tolist(), size.tolist(), strict=True):
             with suppress(DamagedError):
                 for record in decode(self.source.view[a : a + n])["records"]:

@@ -23,7 +23,7 @@ class LastFrame:
     given     its number as given
     time      ns
     elapsed   the same in seconds
-    inferred  True: it was added for packets without a frame, so that its duration follows from the next frame
+    inferred  True: its duration follows from the next frame
     place     offset of its payload in the file
     """
 
@@ -54,7 +54,12 @@ class FramedPackets:
 
 
 def assign_frames(
-    is_frame: NDArray[np.bool_], time: I64, given: NDArray[np.void], last: LastFrame | None, several: bool
+    is_frame: NDArray[np.bool_],
+    time: I64,
+    given: NDArray[np.void],
+    last: LastFrame | None,
+    several: bool,
+    continues: bool = False,
 ) -> FramedPackets:
     """Add the missing frames: a packet with another time than the message before it begins a frame.
 
@@ -64,6 +69,7 @@ def assign_frames(
     last      the frame before these messages
     several   True: the messages are from several recordings. Of frames with the same number and time only the first
               is kept, and numbers that do not ascend are changed
+    continues  True: frames at other times than they state, by the clock of another recording, also get new durations
     """
     before = np.concatenate([time[:1] if last is None else [last.time], time[:-1]])
     begins = ~is_frame & (time != before)
@@ -84,7 +90,9 @@ def assign_frames(
         row, frames = row[whole], frames[whole]
         content, inferred, moment, number = content[kept], inferred[kept], moment[kept], number[kept]
     content["number"] = _ascending_numbers(number, last) if several else number
-    _set_elapsed(content, moment)
+    moved = _set_elapsed(content, moment)
+    if continues:
+        inferred = inferred | moved
     _set_durations(content, inferred)
     if len(content):
         final = content[-1]
@@ -120,15 +128,16 @@ def _ascending_numbers(number: I64, last: LastFrame | None) -> I64:
     return found
 
 
-def _set_elapsed(content: NDArray[np.void], time: I64) -> None:
-    """Correct the elapsed seconds of frames whose time differs from them."""
+def _set_elapsed(content: NDArray[np.void], time: I64) -> NDArray[np.bool_]:
+    """Correct the elapsed seconds of frames whose time differs from them; return bool[n], True for these."""
     with np.errstate(all="ignore"):
         off = np.rint(content["elapsed"] * 1e9) != time
     content["elapsed"][off] = time[off] / 1e9
+    return np.asarray(off)
 
 
 def _set_durations(content: NDArray[np.void], inferred: NDArray[np.bool_]) -> None:
-    """Set the durations of added frames to the time until the next frame."""
+    """Set the durations of *inferred* frames to the time until the next frame."""
     lasts = np.full(len(content), OPEN)
     lasts[:-1] = np.diff(content["elapsed"])
     content["duration"][inferred] = lasts[inferred]

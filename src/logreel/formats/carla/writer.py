@@ -74,6 +74,21 @@ class CarlaWriter(FormatWriter):
         #: Whether packets are from a recording, maybe converted in between: then they were checked when it was read.
         self.are_checked = False
         self._renumbered = 0
+        #: Whether an old recording precedes; its frames determine the numbers of the new ones.
+        self._continues = False
+        #: Ns added to times; None: determined by the first message. Ns from the last old frame to the next one.
+        self._shift: int | None = 0
+        self._frame_time = 0
+
+    def go_on(self, last: LastFrame | None, frame_time: int, shift: int | None) -> None:
+        """Go on after the frames of a recording that are in *out* already, without the end of the last one.
+
+        last        its last frame; None if it has no frames
+        frame_time  ns from this frame to the next one, where times do not say
+        shift       ns added to all times; None: see ``append``
+        """
+        self._begun = self._continues = True
+        self._last, self._frame_time, self._shift = last, frame_time, shift
 
     # ------------------------------------------------------------------------------------ header and channels
 
@@ -105,8 +120,11 @@ class CarlaWriter(FormatWriter):
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append packets; invalid payloads are skipped and raise UsageError after the others were written."""
-        one = payloads.in_one()
-        bad = (one.size > self.largest) | (time < self.earliest) | (time > self.latest)
+        one, shift = payloads.in_one(), self._shift_of(time)
+        bad = (time < self.earliest - min(shift, 0)) | (time > self.latest - max(shift, 0))
+        bad |= one.size > self.largest
+        # Times that would wrap are those of bad rows.
+        time = time + shift
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not self.are_checked else ():
             mine = np.flatnonzero((channel == number) & ~bad)
             bad[mine] = self.schemas.misfits(number, one.data, one.start[mine], one.size[mine])
@@ -119,13 +137,27 @@ class CarlaWriter(FormatWriter):
                 f"{what} of {self.schemas.topics[int(channel[row])]!r}: {int(bad.sum())} left out"
             )
 
+    def _shift_of(self, time: I64) -> int:
+        """Return the ns that are added to the times of messages; see ``append``."""
+        if self._shift is None:
+            valid = time[(time >= self.earliest) & (time <= self.latest)]
+            if not len(valid):
+                return 0
+            first, last = int(valid[0]), self._last
+            self._shift = 0
+            if last is not None and first < last.time:
+                self._shift = min(last.time + self._frame_time - first, self.latest)
+                text = f"packets were written {self._shift / 1e9:g} s later than given: they follow the last frame"
+                self.notes.append(text)
+        return self._shift
+
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         if not len(channel):
             return
         self.begin()
         is_frame = self._is_frame[channel]
         given = payloads.data[payloads.start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(FRAME)[:, 0]
-        found = assign_frames(is_frame, time, given, self._last, len(self.sources.logs) > 1)
+        found = assign_frames(is_frame, time, given, self._last, self._is_joined, self._continues)
         # Frames are added for packets without one, and repeated frames are skipped.
         self.extra_messages[f"packets of kind {FRAME_START}"] += int(found.frames.sum() - is_frame.sum())
         self._renumbered += found.changed
@@ -145,6 +177,11 @@ class CarlaWriter(FormatWriter):
         skipped = 0 if self._last is not None else HEAD
         self._set_last(found, content + self.out.tell() - skipped)
         self.out.put(records[skipped:].data)
+
+    @property
+    def _is_joined(self) -> bool:
+        """Whether the frames are from several recordings."""
+        return self._continues or len(self.sources.logs) > 1
 
     def _set_last(self, found: FramedPackets, place: I64) -> None:
         """Remember the last frame; write the duration of the one before into the file, as the simulator does."""

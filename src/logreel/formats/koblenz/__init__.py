@@ -39,5 +39,6 @@ FORMAT = Format(
     append=lazy("logreel.formats.koblenz.append:append"),
     copier=lazy("logreel.formats.koblenz.copier:KoblenzCopier"),
     like=_like,
+    follow=lazy("logreel.formats.koblenz.growing:KoblenzGrowing"),
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from logreel.index.block_table import TIME_MAX
 from logreel.index.gather import gather_bytes
 from logreel.index.message_index import MessageIndex
+from logreel.index.rules import Rule
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 
@@ -57,7 +58,27 @@ def to_ns(ms: NDArray[np.float64]) -> I64:
 
 def stamps(index: MessageIndex, offset: I64) -> I64:
     """Return int64[n] ns of messages whose payloads begin at *offset*."""
-    return to_ns(gather_bytes(index.chunks[FILE], offset, 8, STAMP).view(np.float64)[:, 0])
+    return to_ns(_read(index, offset))
+
+
+class StampTimes(Rule):
+    """The times of messages: the stamps in their headers."""
+
+    reads_messages = True
+
+    def values(self, index: MessageIndex, channel: int, rows: I64 | None = None) -> I64:  # type: ignore[override]
+        """Read the stamps of all messages, or of those at *rows*."""
+        if rows is not None:
+            ms = _read(index, index.locate(channel, rows)[1])
+            # The time of a message without one is that of the message before.
+            if not np.isnan(ms).any():
+                return to_ns(ms)
+        times = stamps(index, index.offsets(channel))
+        return times if rows is None else times[rows]
+
+
+def _read(index: MessageIndex, offset: I64) -> NDArray[np.float64]:
+    return gather_bytes(index.chunks[FILE], offset, 8, STAMP).view(np.float64)[:, 0]
 
 
 def bounds(index: MessageIndex) -> tuple[int | None, int | None]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.formats.koblenz.definitions import VERSIONS, registered_types
 from logreel.formats.koblenz.kinds import Kind
@@ -25,6 +26,7 @@ from logreel.formats.koblenz.records import (
 )
 from logreel.io.arrays import I64
 from logreel.io.source import Source
+from logreel.kernels import framed
 
 #: Largest number of unknown types and versions; a file with more is damaged.
 MAX_UNKNOWN = 256
@@ -63,7 +65,7 @@ class Framing:
         self.types = registered_types()
         self.kinds: list[Kind] = []
         self.numbers: dict[tuple[int, int], int] = {}
-        self.tags = np.zeros((256, 5), np.int64)
+        self.tags = np.zeros(256, framed.TAG)
         self.tags[mark] = 1, size_reading.base, MAX_SIZE, 0, 255
         self._unknown = 0
         for kind in self.types.values():
@@ -82,11 +84,12 @@ class Framing:
         """Build the table of keys: a digest without collisions maps the 8 bytes of type and version to rows."""
         words = tuple(t | v << 32 for t, v in self.numbers)
         multiplier, bits = _digest(words)
-        self.spec: I64 = np.array(
-            [HEAD, 0, 0xFFFFFFFF, self.size_reading.add, 4, 5, -1, HEAD, _signed(multiplier), 64 - bits],
-            np.int64,
+        self.spec: NDArray[np.void] = np.array(
+            [(HEAD, 0, 0xFFFFFFFF, self.size_reading.add, 4, 5, -1, HEAD, _signed(multiplier), 64 - bits)],
+            framed.SPEC,
         )
-        self.keys = np.full((1 << bits, 4), _UNDECLARED, np.int64)
+        self.keys = np.zeros(1 << bits, framed.KEY)
+        self.keys["channel"] = _UNDECLARED
         for number, (kind, word) in enumerate(zip(self.kinds, words, strict=True)):
             row = (word * multiplier & _WORD) >> 64 - bits
             self.keys[row] = number, *self._sizes(kind), word

@@ -36,18 +36,21 @@ def read(source: Source, variant: Variant) -> Found:
     raw: set[tuple[int, int]] = set()
     for _ in range(MAX_PASSES):
         found = Reader(source, variant, refused, raw).read()
-        wrong = [head for head, _ in _disagreeing(found)]
+        wrong = [head for head, _ in disagreeing(found)]
         if not wrong:
             return found
         # A version far from the described one may have other fields.
         others = {(head.type, head.version) for head in wrong if not found.framing.is_believed(head)}
         raw |= others
         refused.update(head.pos for head in wrong if (head.type, head.version) not in others)
-    return _without_disagreeing(found)
+    return _withoutdisagreeing(found)
 
 
-def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
-    """Yield the messages whose content does not end where their size says, and their rows in the block table."""
+def disagreeing(found: Found, since: int = 0) -> Iterator[tuple[Head, int]]:
+    """Yield the messages whose content does not end where their size says, and their rows in the block table.
+
+    since  position of the first message to be checked
+    """
     framing = found.framing
     for number in found.blocks.live():
         kind = found.kinds[number]
@@ -55,6 +58,8 @@ def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
         if exact or kind.layout is RAW:
             continue
         offset = found.blocks.offsets(number)
+        first = int(offset.searchsorted(since))
+        offset = offset[first:]
         program = compile_layout(_without_columns(kind.layout))
         status = np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
@@ -66,7 +71,7 @@ def _disagreeing(found: Found) -> Iterator[tuple[Head, int]]:
             for row in doubtful.tolist():
                 head = read_head(framing.source, int(offset[row]) - HEAD)
                 if head is not None and not framing.agrees(head):
-                    yield head, int(places[row])
+                    yield head, int(places[first + row])
 
 
 def _without_columns(layout: Layout) -> Layout:
@@ -75,10 +80,10 @@ def _without_columns(layout: Layout) -> Layout:
     return Layout(Struct((Field("", node),)))
 
 
-def _without_disagreeing(found: Found) -> Found:
+def _withoutdisagreeing(found: Found) -> Found:
     """Return *found* without the messages that still disagree, with a problem for each of them."""
     lost, entries = [], []
-    for head, entry in _disagreeing(found):
+    for head, entry in disagreeing(found):
         size = head.end(found.framing.size_reading) - head.pos
         text = f"{size} bytes of a message whose content does not fit its size"
         lost.append(Problem("garbage", head.pos, size, True, text))

@@ -21,7 +21,6 @@ from logreel.formats.koblenz.verify import verify
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, FieldAt
-from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
@@ -61,9 +60,13 @@ class _Channel:
 def scan(source: Source) -> Scan:
     """Return the Scan of a file. Raises UnsupportedError for a version from the future."""
     variant = detect_variant(source)
-    found = read(source, variant)
+    return build(source, variant, read(source, variant))
+
+
+def build(source: Source, variant: Variant, found: Found) -> Scan:
+    """Return the Scan of what was found in a file."""
     blocks, channels = _channels(source, found)
-    rules = [ChannelRules(partial(_times, i), _size_rule(c, found)) for i, c in enumerate(channels)]
+    rules = [ChannelRules(clock.StampTimes(), _size_rule(channel, found)) for channel in channels]
     index = MessageIndex(Chunks(source), blocks, rules)
     start, end = clock.bounds(index)
     seconds = 0 if end is None else seconds_between(_first_time(found, index), end)
@@ -126,10 +129,6 @@ def _distinct(topic: str, taken: set[str]) -> str:
         found = f"{topic}[{number}]"
     taken.add(found)
     return found
-
-
-def _times(channel: int, index: MessageIndex) -> I64:
-    return clock.stamps(index, index.offsets(channel))
 
 
 def _size_rule(channel: _Channel, found: Found) -> int | FieldAt:

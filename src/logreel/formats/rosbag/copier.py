@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.arrays import I64
+from logreel.log.joined_channels import header_map, joined_metadata
 from logreel.log.log import Log
 from logreel.write.log_copier import LogCopier
 
@@ -25,15 +24,11 @@ class BagCopier(LogCopier):
 
     def merged_metadata(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return metadata with all connections of the channels, each once."""
-        if len(metadata) == 1:
-            return metadata[0]
-        headers = [header for one in metadata for header in one.get("headers", ())]
-        return {**metadata[0], "headers": [h for i, h in enumerate(headers) if h not in headers[:i]]}
+        return joined_metadata(metadata)
 
     def side_column_map(self, metadata: Mapping[str, Any], merged: Mapping[str, Any]) -> I64 | None:
         """Return the index in the merged connections of each connection of a channel."""
-        own, every = list(metadata.get("headers", ())), list(merged.get("headers", ()))
-        return None if own == every[: len(own)] else np.array([every.index(one) for one in own], np.int64)
+        return header_map(metadata, merged)
 
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
         """Return the topic without the number of its definition, which changes where definitions are left out."""

@@ -6,7 +6,7 @@ Sources: the bag format pages and the programs that wrote the files; docs/format
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from logreel.io.source import Source
@@ -123,21 +123,21 @@ def topic_key(topic: bytes) -> int:
     return key - (1 << 64) if key >> 63 else key
 
 
-def fields_bytes(named: Mapping[str, bytes]) -> bytes:
-    """Return the header fields as bytes, sorted by name like those of the C++ recorder."""
-    parts = [name.encode() + b"=" + value for name, value in sorted(named.items())]
+def fields_bytes(named: Mapping[str, bytes], order: Sequence[str] = ()) -> bytes:
+    """Return the header fields as bytes, sorted by name like those of the C++ recorder; *order*: other order."""
+    parts = [name.encode() + b"=" + named[name] for name in order or sorted(named)]
     return b"".join(U32.pack(len(part)) + part for part in parts)
 
 
-def record_head(op: int, named: Mapping[str, bytes], size: int) -> bytes:
+def record_head(op: int, named: Mapping[str, bytes], size: int, order: Sequence[str] = ()) -> bytes:
     """Return the bytes of a record up to its data, of *size* bytes."""
-    head = fields_bytes({"op": bytes((op,)), **named})
+    head = fields_bytes({"op": bytes((op,)), **named}, order)
     return b"".join((U32.pack(len(head)), head, U32.pack(size)))
 
 
-def record_bytes(op: int, named: Mapping[str, bytes], data: bytes = b"") -> bytes:
-    """Return the bytes of a whole record."""
-    return record_head(op, named, len(data)) + data
+def record_bytes(op: int, named: Mapping[str, bytes], data: bytes = b"", order: Sequence[str] = ()) -> bytes:
+    """Return the bytes of a whole record; *order* of its fields: by name if empty."""
+    return record_head(op, named, len(data), order) + data
 
 
 def file_header_bytes(named: Mapping[str, bytes]) -> bytes:

@@ -65,6 +65,15 @@ def declare(
     return Declared(true_topic, schema.name, md5, text, headers, layout)
 
 
+def has_same_checksum(one: Schema, other: Schema) -> bool:
+    """Return whether two schemas of one type have the same checksum; False if a definition cannot be used."""
+    try:
+        first, second = (ros1msg.define(s.name, s.text, "*", ros1msg.standard()) for s in (one, other))
+    except DefinitionError:
+        return False
+    return first.md5 == second.md5
+
+
 def _define(schema: Schema, stated: str, tolerant: bool) -> tuple[Layout | None, str, str]:
     """Return Layout (None: raw bytes), text and checksum of a type, by its own text or else the standard one."""
     try:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.formats.rosbag.channels import CONNECTION
 from logreel.formats.rosbag.schema_maker import BagSchemaMaker
-from logreel.formats.rosbag.write_channels import Declared, declare
+from logreel.formats.rosbag.write_channels import Declared, declare, has_same_checksum
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.schema import Schema
@@ -24,6 +24,7 @@ class BagWriter(RecordWriter):
     title = "a bag"
     earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
     side_column_names = (CONNECTION,)
+    joins_publishers = True
 
     def __init__(self, out: Appender) -> None:
         self.schemas: BagSchemaMaker = BagSchemaMaker(self.title)
@@ -45,10 +46,28 @@ class BagWriter(RecordWriter):
         self._declare(declare(topic, schema, metadata, self.notes))
 
     def _declare(self, declared: Declared) -> None:
-        lines = self.add(declared)
+        self._add_lines(declared, self.add(declared), fresh=True)
+
+    def add_old_channel(
+        self, topic: str, schema: Schema, declared: Declared, lines: int, fresh: bool = True
+    ) -> None:
+        """Add a channel of the bag that is continued, whose record headers were added.
+
+        fresh  declare it before its first new message, too: then the new part can be read without the old one
+        """
+        self._add_lines(declared, lines, fresh)
+        self.old_channels[topic] = schema
+
+    def _add_lines(self, declared: Declared, lines: int, fresh: bool) -> None:
         self.schemas.channels.append(declared)
         self._lines = np.append(self._lines, [[len(self._fresh), lines]], axis=0)
-        self._fresh = np.append(self._fresh, np.ones(lines, bool))
+        self._fresh = np.append(self._fresh, np.full(lines, fresh))
+
+    def is_same_schema(self, old: Schema, new: Schema) -> bool:
+        """Return whether type and definition are the same, compared by their checksum, as in ROS."""
+        if super().is_same_schema(old, new):
+            return True
+        return (new.name, new.encoding) == (old.name, old.encoding) and has_same_checksum(old, new)
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages; the last side column is the connection in the channel, limited to the last one."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.rosbag import records
+from logreel.formats.rosbag.old_bag import OldHeader
 from logreel.formats.rosbag.records import (
     U32,
     U64,
@@ -22,6 +25,7 @@ from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
+from logreel.log.schema import Schema
 
 #: Most bytes of records in a batch.
 BATCH_BYTES = 1 << 20
@@ -33,7 +37,26 @@ SEC_AFTER_NSEC = 20
 _TOPIC = re.compile(r"[!-~]([ -~]{0,254}[!-~])?")
 
 
+@dataclass(frozen=True, slots=True)
+class OldIndex:
+    """Header and index of a bag of version 1.2 that is continued.
+
+    definitions  offset of the first definition record of each topic
+    records      index record of each topic
+    entries      the entries in it
+    """
+
+    header: OldHeader
+    definitions: Mapping[str, int]
+    records: Mapping[str, bytes]
+    entries: Mapping[str, NDArray[np.void]]
+
+
 class _BagV1Writer(BagWriter):
+    def continue_channel(self, topic: str, schema: Schema, declared: Declared, fresh: bool) -> None:
+        """Add a channel of the old bag; *fresh*: write its definition again before its first new message."""
+        self.add_old_channel(topic, schema, declared, self.add(declared), fresh)
+
     def batch_limit(self) -> int:
         """Return the most bytes of a batch."""
         return BATCH_BYTES
@@ -47,15 +70,16 @@ class _BagV1Writer(BagWriter):
 
 
 class BagV11Writer(_BagV1Writer):
-    """Writes version 1.1."""
+    """Writes version 1.1; *continues*: the old bag is in *out* already."""
 
     # Larger seconds are read as negative ones, which the first recorders wrote.
     latest = (0xF0000000 + 1) * 10**9 - 1
 
-    def __init__(self, out: Appender) -> None:
+    def __init__(self, out: Appender, continues: bool = False) -> None:
         super().__init__(out)
-        self.out.write(_MAGIC_1_1)
-        self.out.commit()
+        if not continues:
+            self.out.write(_MAGIC_1_1)
+            self.out.commit()
 
     def add(self, declared: Declared) -> int:
         """Add a channel, without its definition and its connections, which version 1.1 does not have."""
@@ -68,16 +92,33 @@ class BagV11Writer(_BagV1Writer):
 
 
 class BagV12Writer(_BagV1Writer):
-    """Writes version 1.2; *indexed*: with a file header and an index, which is kept in memory until the end."""
+    """Writes version 1.2.
 
-    def __init__(self, out: Appender, indexed: bool) -> None:
+    indexed    with a file header and an index, which is kept in memory until the end
+    continues  the old bag is in *out* already, without its index
+    old        its header and index; None if it has none
+    """
+
+    def __init__(
+        self, out: Appender, indexed: bool, continues: bool = False, old: OldIndex | None = None
+    ) -> None:
         super().__init__(out)
-        self._indexed = indexed
+        self._indexed, self._old = indexed, old
         self._definition: dict[int, int] = {}
         self._entries: list[tuple[NDArray[np.int32], NDArray[np.void]]] = []
         self._nsec_at = np.zeros(0, np.int64)
-        self.out.write(_MAGIC_1_2 + (_header(0) if indexed else b""))
-        self.out.commit()
+        if old is not None:
+            # Until the new index is written, readers must not look for one.
+            self.out.patch(len(_MAGIC_1_2), self._header(0))
+        elif not continues:
+            self.out.write(_MAGIC_1_2 + (self._header(0) if indexed else b""))
+            self.out.commit()
+
+    def continue_channel(self, topic: str, schema: Schema, declared: Declared, fresh: bool) -> None:
+        """Add a channel of the old bag; *fresh*: write its definition again before its first new message."""
+        if self._old is not None and not fresh:
+            self._definition[len(self.schemas.channels)] = self._old.definitions[declared.topic]
+        super().continue_channel(topic, schema, declared, fresh)
 
     def add(self, declared: Declared) -> int:
         """Add a channel; its messages have the caller and latching of the first connection if that is latched."""
@@ -121,9 +162,15 @@ class BagV12Writer(_BagV1Writer):
         # The empty array keeps concatenate from failing for a bag without messages.
         channel = np.concatenate([np.zeros(0, np.int32), *(part for part, _ in self._entries)])
         entries = np.concatenate([np.zeros(0, ENTRY), *(part for _, part in self._entries)])
-        for topic in sorted({self.schemas.channels[number].topic for number in self._definition}):
+        old = self._old.records if self._old is not None else {}
+        for topic in sorted({self.schemas.channels[number].topic for number in self._definition} | set(old)):
             numbers = [n for n in self._definition if self.schemas.channels[n].topic == topic]
             mine = entries[np.isin(channel, numbers)]
+            if topic in old and not len(mine):
+                self.out.write(old[topic])
+                continue
+            if self._old is not None and topic in old:
+                mine = np.concatenate([self._old.entries[topic], mine])
             # ROS uses the index only if the first entry is the offset of the definition.
             mine["pos"][0] = self._definition[numbers[0]]
             named = {
@@ -133,12 +180,13 @@ class BagV12Writer(_BagV1Writer):
             }
             self.out.write(record_bytes(records.OP_INDEX, named, mine.tobytes()))
         self.out.commit()
-        self.out.patch(len(_MAGIC_1_2), _header(at))
+        self.out.patch(len(_MAGIC_1_2), self._header(at))
+
+    def _header(self, index_pos: int) -> bytes:
+        if self._old is not None:
+            return self._old.header.with_values({b"index_pos": index_pos})
+        return file_header_bytes({"index_pos": U64.pack(index_pos)})
 
 
 def _names(declared: Declared) -> dict[str, bytes]:
     return {"topic": declared.topic.encode(), "type": declared.type.encode()}
-
-
-def _header(index_pos: int) -> bytes:
-    return file_header_bytes({"index_pos": U64.pack(index_pos)})

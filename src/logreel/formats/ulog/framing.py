@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.ulog import records
@@ -31,15 +32,15 @@ _UNDECLARED, _TOLERATED = -1, -2
 class Framing:
     """Tables of the compiled walker, evidence for record boundaries, and the problems found so far.
 
-    kinds     int64[256, 5], keys  int64[k, 4]: see kernels/framed.py
-    evidence  int64[256, 5]: as *kinds*, plus the kinds that may lie between records that prove each other
+    kinds     framed.TAG[256], keys  framed.KEY[k]: see kernels/framed.py
+    evidence  framed.TAG[256]: as *kinds*, plus the kinds that may lie between records that prove each other
     """
 
     def __init__(self, source: Source) -> None:
         self.source, self.data, self.view = source, source.data, source.view
         self.problems: list[Problem] = []
         self.kinds, self.evidence = records.kinds_table(), records.kinds_table()
-        self.keys = np.full((1, 4), _UNDECLARED, np.int64)
+        self.keys = _undeclared(1)
         self._tolerates_ids = False
         #: Records accepted by their size alone, by kind and first byte: position of the first one, and their number.
         self._odd: dict[tuple[int, int], list[int]] = {}
@@ -70,11 +71,11 @@ class Framing:
 
     def forget_ids(self) -> None:
         """Withdraw the declarations of all ids."""
-        self.keys[:] = _UNDECLARED
+        self.keys["channel"] = _UNDECLARED
 
     def _room(self, number: int) -> None:
         if number >= len(self.keys):
-            grown = np.full((max(number + 1, 2 * len(self.keys)), 4), _UNDECLARED, np.int64)
+            grown = _undeclared(max(number + 1, 2 * len(self.keys)))
             grown[: len(self.keys)] = self.keys
             self.keys = grown
 
@@ -89,7 +90,7 @@ class Framing:
         while True:
             pos = self._resync(pos, last, end)
             # A record that only its neighbours prove cannot be the first one: any byte is a possible kind.
-            if pos < 0 or self.evidence[self.header(pos)[1], 0] != TOLERATED:
+            if pos < 0 or self.evidence["action"][self.header(pos)[1]] != TOLERATED:
                 return pos
             pos += 1
 
@@ -117,8 +118,8 @@ class Framing:
         size, first = self.header(pos)
         behind = pos + HEAD + size
         # Keep only the changed rows: copies of the tables would cost more than the records.
-        before: list[tuple[int, I64]] = []
-        kinds: dict[int, I64] = {}
+        before: list[tuple[int, np.void]] = []
+        kinds: dict[int, np.void] = {}
         at = pos
         for _ in range(MAX_DOUBTFUL):
             size, kind = self.header(at)
@@ -133,7 +134,7 @@ class Framing:
             if at + HEAD + size == end or self.chain(behind, end):
                 self._tolerates_ids |= bool(before)
                 self._allow_letters(pos, kinds)
-                if first == ord("D") or self.kinds[first, 0] == TOLERATED:
+                if first == ord("D") or self.kinds["action"][first] == TOLERATED:
                     return pos
                 found = self._odd.setdefault((first, self._level(pos, first)), [pos, 0])
                 found[1] += 1
@@ -194,9 +195,10 @@ class Framing:
     def _fits(self, pos: int, size: int) -> bool:
         """Return whether id and size of a whole record at *pos* are those of a declared message."""
         number = self.message_id(pos) if size >= 2 else len(self.keys)
-        return number < len(self.keys) and bool(
-            self.keys[number, 0] >= 0 and self.keys[number, 1] <= size <= self.keys[number, 2]
-        )
+        if number >= len(self.keys):
+            return False
+        channel, least, greatest, _ = self.keys[number].item()
+        return bool(channel >= 0 and least <= size <= greatest)
 
     def _holds_messages(self, pos: int, end: int) -> bool:
         """Return whether the bytes from *pos* to *end* contain a chain of records with at least ``MESSAGES`` messages.
@@ -223,10 +225,10 @@ class Framing:
                 return -1
             size, kind = self.header(pos)
             number = self.message_id(pos)
-            undeclared = number >= len(self.keys) or self.keys[number, 0] == _UNDECLARED
-            _, least, greatest, low, high = self.evidence[kind].tolist()
+            undeclared = number >= len(self.keys) or self.keys["channel"][number] == _UNDECLARED
+            action, least, greatest, low, high = self.evidence[kind].item()
             if (
-                self.evidence[kind, 0] == 0
+                action == 0
                 or (kind == ord("D") and undeclared)
                 or not least <= size <= greatest
                 or (kind != ord("D") and size and not low <= int(self.view[pos + HEAD]) <= high)
@@ -286,3 +288,10 @@ class Framing:
         else:
             why = f" ({reason})" if reason else ""
             self.problem("garbage", pos, size, True, f"{size} bytes that are no sound record{why}")
+
+
+def _undeclared(count: int) -> NDArray[np.void]:
+    """Return framed.KEY[count] of keys that are not declared."""
+    keys = np.zeros(count, framed.KEY)
+    keys["channel"] = _UNDECLARED
+    return keys

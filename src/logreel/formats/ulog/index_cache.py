@@ -109,7 +109,8 @@ def _are_records(source: Source, positions: I64, letters: bytes) -> bool:
     kind = data[positions + 2]
     if (positions + HEAD + size > source.size).any():
         return False
-    _, least, _, low, high = table[kind].T
+    row = table[kind]
+    least, low, high = row["least"], row["first_least"], row["first_most"]
     # Unknown kinds are noted too, and may be empty; their row of the table is zero.
     known = table[kind, 0] != 0
     first = data[np.minimum(positions + HEAD, source.size - 1)]

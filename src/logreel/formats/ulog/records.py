@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from logreel.io.source import Source
+from logreel.kernels import framed
 from logreel.layout.nodes import SCALARS
 
 MAGIC = b"ULog\x01\x12\x35"
@@ -44,7 +45,7 @@ BASIC = {
 }
 
 # uint16 size at 0, uint8 kind at 2, and for data uint16 id at 3; the size does not include the header.
-SPEC = np.array([HEAD, 0, 0xFFFF, HEAD, 2, HEAD, 0xFFFF, DATA_HEAD], np.int64)
+SPEC = np.array([(HEAD, 0, 0xFFFF, HEAD, 2, HEAD, 0xFFFF, DATA_HEAD, 0, 0)], framed.SPEC)
 
 #: Kinds that change the meaning of later bytes, or carry a key: each record is parsed before the walker goes on.
 PARSED = b"BFIMPQA"
@@ -73,8 +74,8 @@ _KINDS = {
 
 
 def kinds_table() -> np.ndarray:
-    """Return a new int64[256, 5] table of record kinds for the walker."""
-    table = np.zeros((256, 5), np.int64)
+    """Return a new framed.TAG[256] table of record kinds for the walker."""
+    table = np.zeros(256, framed.TAG)
     for letter, row in _KINDS.items():
         table[ord(letter)] = row
     return table
@@ -119,7 +120,7 @@ _ODD = {
 
 
 def noted_table() -> np.ndarray:
-    """Return a new int64[256, 5] table of the records that a walk may note."""
+    """Return a new framed.TAG[256] table of the records that a walk may note."""
     table = kinds_table()
     for letter in _ODD:
         allow(table, ord(letter))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.copy_metadata import renamed, utc_record, with_defaults_flag, with_start
-from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.information import pack_value
 from logreel.formats.ulog.keyed_records import DEFAULT_KINDS
 from logreel.formats.ulog.records import (
@@ -33,6 +31,7 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.schema_maker import UlogSchemaMaker, base_name
 from logreel.formats.ulog.synthetic import STRUCTS
+from logreel.formats.ulog.topic_names import UNFIT, free_name
 from logreel.formats.ulog.write_records import MAX_SIZE, pack_key, pack_key_value, pack_number, pack_record
 from logreel.index.block_table import TIME_MAX
 from logreel.index.rules import FieldAt
@@ -47,10 +46,9 @@ from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, RecordHea
 NS_PER_US = 1000
 #: Bytes of an attachment in one record.
 PART = 60_000
+MAX_ID = 65535
 #: The field ``kind`` of an initial value in a message of ``~parameter``, with its length.
 _INITIAL = b"\x07initial"
-_TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
-_UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
 
 
 class UlogWriter(FormatWriter):
@@ -60,6 +58,7 @@ class UlogWriter(FormatWriter):
     """
 
     title = "ULog"
+    defines_first = True
     earliest, latest, largest = 0, TIME_MAX, MAX_SIZE - 2
 
     def __init__(self, out: Appender, *, started: int | None = None) -> None:
@@ -83,19 +82,37 @@ class UlogWriter(FormatWriter):
         self._stamped: dict[FieldAt, list[int]] = {}
         self._synthetic: dict[int, Callable[[int, bytes], bytes]] = {}
         self._subscribed: set[int] = set()
+        #: Message ids of the channels (-1 for synthetic ones), and those of the log that is continued, by topic.
+        self._ids: list[int] = []
+        self._old_ids: dict[tuple[str, int], int] = {}
+        self._continues = False
 
     # ------------------------------------------------------------------------------------------ definitions
 
     def free_name(self, topic: str, taken: Collection[str]) -> str:
         """Return a name with letters, digits, ``_ - /`` only; instances of a topic share its definition."""
-        if topic.startswith("~"):
-            return super().free_name(topic, taken)
-        found = _TOPIC.fullmatch(topic)
-        base, instance, log = found.groups("") if found else (topic, "", "")
-        # The suffix of a later segment becomes part of the name.
-        base = _UNFIT.sub("-", base + log)
-        names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
-        return next(name + instance for name in names if name + instance not in taken)
+        return free_name(topic, taken)
+
+    def go_on(self, definitions: Definitions, ids: Mapping[tuple[str, int], int], flags: int) -> None:
+        """Continue a log whose header, definitions and messages are in the file.
+
+        definitions  all of its formats, which are no longer extended
+        ids          message id of each name and instance that it subscribes; the subscriptions are repeated before the
+                     next message, since pyulog forgets them at each appended part
+        flags        first byte of its compatible flags
+        """
+        self.definitions, self._old_ids, self._continues = definitions, dict(ids), True
+        self.begun, self._flags, self.has_defaults = True, flags, bool(flags & DEFAULTS_FLAG)
+
+    def is_same_schema(self, old: Schema, new: Schema) -> bool:
+        """Return whether both define the same fields, whatever the name of *new*, which becomes that of the topic."""
+        if new.encoding != old.encoding or not new.text:
+            return super().is_same_schema(old, new)
+        try:
+            mine, other = (_fields(one, old.name) for one in (old, new))
+        except DefinitionError:
+            return False
+        return mine == other
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel: its topic is the name of its format; further instances end in ``[1]``, ``[2]`` …
@@ -108,10 +125,10 @@ class UlogWriter(FormatWriter):
         if topic.startswith("~"):
             self._add_synthetic(number, topic)
             return
-        if self.begun:
+        if self.begun and not self._continues:
             raise UsageError("a ULog defines all channels before the first message")
         base, multi = base_name(topic)
-        if multi > 255 or _UNFIT.search(base) or base in BASIC:
+        if multi > 255 or UNFIT.search(base) or base in BASIC:
             text = "names have letters, digits, _ - and /, and at most 256 instances"
             raise UsageError(f"channel {topic!r} of a ULog: {text}")
         for line in renamed(schema, base, self.definitions):
@@ -129,7 +146,11 @@ class UlogWriter(FormatWriter):
                     self._stamped.setdefault(stamp, []).append(number)
         self.schemas.add_channel(base, layout, stamp)
         self._channels.append((base, multi))
-        head = struct.pack("<HBH", 0, ord("D"), number)
+        used = max((-1, *self._ids, *self._old_ids.values()))
+        self._ids.append(self._old_ids.get((base, multi), used + 1))
+        if self._ids[-1] > MAX_ID:
+            raise DefinitionError(f"channel {topic!r}: a ULog has message ids up to {MAX_ID}")
+        head = struct.pack("<HBH", 0, ord("D"), self._ids[-1])
         self._headers.add(head, 0, 2, 2, time_at, MICROSECONDS_INSIDE)
 
     def _add_synthetic(self, number: int, topic: str) -> None:
@@ -146,6 +167,7 @@ class UlogWriter(FormatWriter):
         self.largest = -1
         self.schemas.add_channel(name, Layout(STRUCTS[name], name), None)
         self._channels.append((name, 0))
+        self._ids.append(-1)
         self._headers.add(b"")
 
     def _define(self, line: str) -> None:
@@ -156,6 +178,15 @@ class UlogWriter(FormatWriter):
         known = text.name in self.definitions
         if not self.definitions.add(text):
             raise DefinitionError(f"format {text.name} is defined in two ways")
+        if not known and self._continues:
+            reason = (
+                f"format {text.name} is not in the log, and a ULog has all formats before its first message"
+            )
+            raise DefinitionError(
+                reason,
+                hint="write a new log, and join both by logreel.merge",
+                cli="write a new log, and join both by 'logreel merge'",
+            )
         if not known:
             self.head += pack_record("F", line.encode())
 
@@ -215,7 +246,7 @@ class UlogWriter(FormatWriter):
     def _subscribe(self, number: int) -> None:
         self._subscribed.add(number)
         name, multi = self._channels[number]
-        self._put("A", struct.pack("<BH", multi, number) + name.encode())
+        self._put("A", struct.pack("<BH", multi, self._ids[number]) + name.encode())
 
     # ------------------------------------------------------------------------------- records of other kinds
 
@@ -316,8 +347,8 @@ class UlogWriter(FormatWriter):
     def finish(self) -> None:
         """Write the subscriptions of channels without messages."""
         self._begin(0)
-        for number in range(len(self._channels)):
-            if number not in self._subscribed and number not in self._synthetic:
+        for number, known in enumerate(self._channels):
+            if number not in self._subscribed | self._synthetic.keys() and known not in self._old_ids:
                 self._subscribe(number)
 
     def _begin(self, time: int) -> None:
@@ -360,6 +391,12 @@ class UlogWriter(FormatWriter):
             self.out.commit()
         else:
             self.head += written
+
+
+def _fields(schema: Schema, name: str) -> dict[str, tuple[FieldText, ...]]:
+    """Return the fields of each format that *schema* defines, whose first one is called *name*."""
+    lines = [parse_format(line.encode()) for line in renamed(schema, name, Definitions())]
+    return {line.name: line.fields for line in lines}
 
 
 def _is_in_parts(value: Any) -> bool:

@@ -19,7 +19,8 @@ from logreel.ops.inspect.contract import Contract, read_contract
 from logreel.ops.open_logs import as_open_log
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 #: More findings of one code, severity and channel than this are joined into one.
 ALIKE = 10
@@ -44,7 +45,7 @@ class Checked(Brief):
 
 
 def check(
-    what: Readable | Log,
+    what: Openable | Log,
     *,
     contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None,
     definitions: Definitions = (),

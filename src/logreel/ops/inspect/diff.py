@@ -21,7 +21,8 @@ from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import open_many
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 #: Lines of context in diffs of definitions.
 CONTEXT = 3
@@ -160,8 +161,8 @@ class Difference(Brief):
 
 
 def diff(
-    a: Readable | Log,
-    b: Readable | Log,
+    a: Openable | Log,
+    b: Openable | Log,
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),

@@ -14,7 +14,8 @@ from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,7 +105,7 @@ class Info(Brief):
         }
 
 
-def info(what: Readable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Info:
+def info(what: Openable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Info:
     """Return a summary of a log without decoding its messages.
 
     what         an open Log, or anything that ``logreel.open`` takes

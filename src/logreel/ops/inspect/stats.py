@@ -20,7 +20,7 @@ from logreel.ops.open_logs import as_open_log
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.io.source import Readable
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
 #: A gap is longer than GAP_FACTOR median periods, and than twice the 90th percentile of the periods, so that channels
@@ -97,7 +97,7 @@ class ChannelStats(Brief):
 
 
 def stats(
-    log: Readable | Log,
+    log: Openable | Log,
     topics: str | Iterable[str] | Mapping[str, list[str] | None] | None = None,
     *,
     start: Time | None = None,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from threading import Event
 from typing import Any
 
 from logreel.errors import UsageError
+from logreel.log.growing_log import POLL
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
-from logreel.log.times import Time, interval
+from logreel.log.times import Time, interval, time_ns
 
 #: Syslog names of levels 0 … 7.
 LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
@@ -50,6 +53,38 @@ def _lines(log: Log, level: int | None, start: int | None, end: int | None) -> I
             continue
         if (start is None or line.time >= start) and (end is None or line.time < end):
             yield line
+
+
+def follow_text(
+    log: Log,
+    level: int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    poll: float = POLL,
+    stop: Event | None = None,
+) -> Iterator[TextLine]:
+    """Yield the lines that are there by time, then new ones as the file grows; arguments as for ``Log.follow``."""
+    seen = Counter[TextLine]()
+    first = last = None
+    is_open = (start, end) != (None, None)
+    generation = None
+    for _ in log.changes(poll=poll, stop=stop):
+        if is_open and log.start is not None:
+            first, last = (None if t is None else time_ns(t, log) for t in (start, end))
+            is_open = False
+        if is_open:
+            continue
+        if log.replacements != generation:
+            generation = log.replacements
+            seen.clear()
+        again = Counter[TextLine]()
+        for line in _lines(log, level, first, last):
+            again[line] += 1
+            # The same line may be logged more than once.
+            if again[line] > seen[line]:
+                yield line
+        seen |= again
 
 
 def as_dict(line: TextLine) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from logreel.ops.query.record_batches import BYTES, ROWS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
 METHODS = ("previous", "nearest")
@@ -74,7 +75,7 @@ class Alignment:
 
 
 def align(
-    src: Readable | Log,
+    src: Openable | Log,
     topics: str | Iterable[str] | Mapping[str, Iterable[str]] | None = None,
     *,
     rate: str | float | None = None,

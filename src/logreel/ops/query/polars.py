@@ -16,11 +16,12 @@ from logreel.ops.query.record_batches import BYTES, MOST
 from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
 
-def scan_polars(log: Readable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:
+def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:
     """Return a ``polars.LazyFrame`` of a channel, which decodes only what a query needs.
 
     log    an open Log, or anything that ``logreel.open`` takes

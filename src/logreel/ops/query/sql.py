@@ -24,7 +24,8 @@ from logreel.ops.open_logs import open_many
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
     from logreel.ops.query.topic_table import TopicTable
 
 #: Schema of the tables about the logs, so that topics cannot have the same names.
@@ -44,7 +45,7 @@ _MONTH, _DAY = 30 * 86_400 * 10**9, 86_400 * 10**9
 
 def sql(
     query: str,
-    *logs: Readable | Log,
+    *logs: Openable | Log,
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,
@@ -77,7 +78,7 @@ def sql(
 @contextmanager
 def answer(
     query: str,
-    logs: Sequence[Readable | Log],
+    logs: Sequence[Openable | Log],
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,

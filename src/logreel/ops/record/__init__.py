@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from logreel.ops.record.lines import Recorded, record
+from logreel.ops.record.record import record
+from logreel.ops.record.result import Loss, Progress, Recorded
 from logreel.ops.record.source import Feed, LiveChannel, LiveSource
+from logreel.ops.record.sources.registry import live_source
 
-__all__ = ["Feed", "LiveChannel", "LiveSource", "Recorded", "record"]
+__all__ = ["Feed", "LiveChannel", "LiveSource", "Loss", "Progress", "Recorded", "live_source", "record"]

@@ -9,6 +9,8 @@ from typing import Protocol
 
 #: Bytes read at once.
 PIECE = 1 << 16
+#: Shortest wait for a line in seconds.
+LEAST_PATIENCE = 0.01
 #: Longer lines are cut.
 LONGEST = 1 << 28
 

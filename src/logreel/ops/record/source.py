@@ -86,7 +86,7 @@ class Lost:
     last: int
 
 
-#: A message: its channel (None: a line of JSON, with its number in place of the time), its time in ns, its payload.
+#: A message: its channel, its time in ns, its payload. Without a channel: a line of JSON, with its place for people.
 Message = tuple[LiveChannel | None, int, Any]
 Entry = Message | Declared | Lost
 
@@ -168,6 +168,11 @@ class LiveQueue:
         with self._changed:
             return [_taken_loss(ch) for ch in channels if ch.unnoted]
 
+    def wake(self) -> None:
+        """End a wait in ``take``."""
+        with self._changed:
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """Ask the sources to end."""
         self.stopping.set()
@@ -194,20 +199,21 @@ class Feed:
     """What a source passes its channels and messages to; for any thread.
 
     wants  function that returns whether the recording wants a topic
-    say    function that shows a sentence to the user at once
 
     channels  declared channels, in order
+    settled   set it to True when no further channels will come: formats that define all channels first then begin,
+              and a recording of so many messages per topic knows when it is over
     skipped   sentences about what was left out, the first ones; *broken* counts all
     """
 
     name: str
     queue: LiveQueue
     wants: Callable[[str], bool] = lambda topic: True
-    say: Callable[[str], None] = lambda text: None
     channels: list[LiveChannel] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     broken: int = 0
+    settled: bool = False
 
     @property
     def stopping(self) -> bool:
@@ -258,6 +264,13 @@ class Feed:
             time = clock.time_ns()
         size = len(payload) if type(payload) is bytes else 1024
         return self.queue.put(channel, time, payload, size, wait)
+
+    def line(self, place: str, text: bytes | str) -> bool:
+        """Pass on a line of JSON, in the form of ``cat --format ndjson``; waits while the queue is full.
+
+        place  where it comes from, for people, such as ``line 7``
+        """
+        return self.queue.put(None, 0, (place, text), len(text), True)
 
     def lose(self, channel: LiveChannel, messages: int = 1, time: int | None = None) -> None:
         """Count messages that were lost before they came to logreel, e.g. by gaps in their sequence numbers."""

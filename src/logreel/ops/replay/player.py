@@ -19,7 +19,8 @@ from logreel.ops.replay.timeline import Timeline
 from logreel.ops.replay.transport import Requests, Transport, Turn, Turns
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
 
@@ -50,7 +51,7 @@ class Player:
 
     def __init__(
         self,
-        logs: Readable | Log | Sequence[Readable | Log],
+        logs: Openable | Log | Sequence[Openable | Log],
         *,
         rate: float = 1.0,
         start: Time | None = None,
@@ -78,7 +79,7 @@ class Player:
         if silence is not None and silence < 0:
             raise UsageError(f"a silence is not shortened to {skip_silence}")
         self._stack = contextlib.ExitStack()
-        several: Sequence[Readable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
+        several: Sequence[Openable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
         with contextlib.ExitStack() as stack:
             self.logs = open_many(several, stack, definitions)
             self._timeline = Timeline(
@@ -319,6 +320,6 @@ def _checked(rate: float) -> float:
     return float(rate)
 
 
-def play(*logs: Readable | Log, **options: Any) -> Player:
+def play(*logs: Openable | Log, **options: Any) -> Player:
     """Return a Player of *logs* with its options; iterate over it, or call ``run``."""
     return Player(logs, **options)

@@ -14,11 +14,12 @@ from logreel.index.order import part_of
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
+from logreel.log.clock_shifts import Together, clock_shift
 from logreel.log.log import Channel, Log
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.ops.replay.run import Run
 from logreel.ops.rewrite.latched import in_force
-from logreel.ops.rewrite.merge import Together, clock_shift, kept_topics
+from logreel.ops.rewrite.merge import kept_topics
 
 #: Most messages of a run, and bytes of their decompressed chunks.
 RUN, RUN_BYTES = 2048, 8 << 20

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
-from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.output_stream import Destination, name_and_stream
+from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
-from logreel.log.times import Time, duration_ns, interval, utc_shift
+from logreel.log.times import Time, interval
 from logreel.log.topic_match import fitting, match_topics
 from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.parts import Part
@@ -18,11 +18,12 @@ from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 
 def merge(
-    sources: Iterable[Readable | Log],
+    sources: Iterable[Openable | Log],
     dst: Destination,
     *,
     topics: str | Iterable[str] | None = None,
@@ -95,32 +96,6 @@ def kept_topics(
     return kept
 
 
-class Together:
-    """Clock and bounds of several logs together; the clock is that of the first log with its shift.
-
-    shifts  ns to add to the times of each log
-    """
-
-    def __init__(self, logs: Sequence[Log], shifts: Sequence[int]) -> None:
-        self._moved = list(zip(logs, shifts, strict=True))
-        first = logs[0]
-        self.name, self.epoch = first.name, first.epoch
-        offset = utc_shift(first)
-        self.utc_offset = None if offset is None else offset - shifts[0]
-        self.start = min((log.start + by for log, by in self._moved if log.start is not None), default=None)
-        self.end = max((log.end + by for log, by in self._moved if log.end is not None), default=None)
-
-    def holds_between(self, start: int | None, end: int | None) -> bool:
-        """Return whether any message has start <= time < end (ns), also outside of ``start`` and ``end``."""
-        return any(log.holds_between(*_earlier((start, end), by)) for log, by in self._moved)
-
-
-def _earlier(span: tuple[int | None, int | None], shift: int) -> tuple[int | None, int | None]:
-    """Return *span* minus *shift*, limited to int64."""
-    start, end = (None if t is None else min(max(t - shift, TIME_MIN), TIME_MAX) for t in span)
-    return start, end
-
-
 def _part(
     log: Log,
     kept: set[str],
@@ -129,7 +104,7 @@ def _part(
     prefix: str,
     changes: Mapping[str, str],
 ) -> Part:
-    start, end = _earlier(span, shift)
+    start, end = earlier(span, shift)
     rows = {
         ch.number: log.index.rows_between(ch.number, start, end)
         for ch in log.channels.values()
@@ -141,25 +116,3 @@ def _part(
         if not ch.reserved and (prefix or ch.topic in changes)
     }
     return Part(log, rows, start, end, names=names, shift=shift)
-
-
-def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:
-    """Return ns to add to the times of each log: 0 for the first, unless *align* is ``utc`` and epochs differ."""
-    first = logs[0]
-    if align == "utc" and any(log.epoch != first.epoch for log in logs):
-        return [clock_shift(log, None, align) for log in logs]
-    return [0, *(clock_shift(log, first, align) for log in logs[1:])]
-
-
-def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
-    """Return ns to add to the times of *log* to get times of the clock of *first*, or UTC if *first* is None."""
-    if align is None:
-        return 0
-    if align == "start" and first is not None:
-        return (first.start or 0) - (log.start if log.start is not None else first.start or 0)
-    if align == "utc":
-        for one in (log, first):
-            if one is not None and utc_shift(one) is None:
-                raise UsageError("does not tell how its clock relates to UTC", path=one.name)
-        return (utc_shift(log) or 0) - ((utc_shift(first) or 0) if first is not None else 0)
-    return duration_ns(align)

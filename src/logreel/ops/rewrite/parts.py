@@ -9,8 +9,9 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.gather import gather_times
-from logreel.index.order import in_file_order
 from logreel.index.ranges import Rows
+from logreel.log.clock_shifts import earlier
+from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched, is_parameters
 
@@ -77,6 +78,30 @@ class Part:
         if not self._begins_whole:
             first = _first_time(self.log, self.rows, self.start)
         return None if first is None else first + self.shift
+
+
+def by_file(part: Part) -> list[Part]:
+    """Return a part of a log of several files as parts of the logs of these files; any other part as it is."""
+    log = part.log
+    if not isinstance(log, JoinedLog):
+        return [part]
+    found = []
+    for n, (one, shift) in enumerate(zip(log.parts, log.shifts, strict=True)):
+        rows, names = dict[int, Rows](), dict[int, str]()
+        for ch in part.channels:
+            for member in ch.members:
+                if member.log is one:
+                    rows[member.number] = slice(0, 0)
+                    if ch.number in part.names:
+                        names[member.number] = part.names[ch.number]
+            for m in log.index.members(ch.number, part.rows[ch.number]) or ():
+                if m.part == n:
+                    rows[m.channel] = m.rows
+        start, end = earlier((part.start, part.end), shift)
+        floor = None if part.floor is None else part.floor - shift
+        notes = part.notes if n == 0 else ()
+        found.append(Part(one, rows, start, end, names, part.shift + shift, part.in_force, floor, notes))
+    return found
 
 
 def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | None:
@@ -182,7 +207,7 @@ def _first(
     reserved = made | {ch.number for ch in log.channels.values() if ch.reserved}
     plain = {n: r for n, r in rows.items() if n not in reserved}
     seen, last = dict.fromkeys(plain, 0), None
-    for piece in in_file_order(log.index, plain):
+    for piece in log.index.select_rows(plain):
         some = min(len(piece), count)
         for number, n in zip(*np.unique(piece.channel[:some], return_counts=True), strict=True):
             seen[int(number)] += int(n)

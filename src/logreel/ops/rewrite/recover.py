@@ -20,7 +20,8 @@ from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, log_output_of
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 #: Number of losses with times.
 TIMED = 1000
@@ -62,7 +63,7 @@ class Recovered(Rewritten):
 
 
 def recover(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: Destination | None = None,
     *,
     format: str | None = None,

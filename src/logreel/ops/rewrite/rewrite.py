@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -26,12 +26,13 @@ from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
+from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
-from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.parts import Part, by_file
 from logreel.ops.rewrite.shifted_log import shift_clock
 from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import (
@@ -75,6 +76,8 @@ def rewrite(
     Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError if
     the output exists or cannot be written.
     """
+    by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
+    parts = [one for part in parts for one in by_file(part)]
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
     if out is None:
@@ -142,8 +145,26 @@ def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:
     return lambda done, total: progress(done if first else done + total, 2 * total)
 
 
+class TakesChannels(Protocol):
+    """A Writer, as far as channels are added to it."""
+
+    @property
+    def format_writer(self) -> FormatWriter:
+        """The FormatWriter of the log."""
+
+    def add_channel(
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
+    ) -> int:
+        """Add a channel; return its number."""
+
+
 def add_channel(
-    writer: Writer,
+    writer: TakesChannels,
     topic: str,
     schema: Schema | Layout,
     metadata: Mapping[str, Any],

@@ -23,7 +23,8 @@ from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions, Readable
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 PathLike = str | os.PathLike[str]
 #: start <= time < end, ns; None: unbounded.
@@ -38,7 +39,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
 
 def slice_log(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: Destination,
     *,
     topics: str | Iterable[str] | None = None,
@@ -86,7 +87,7 @@ def slice_log(
 
 
 def sort_log(
-    src: Readable | Log,
+    src: Openable | Log,
     dst: Destination,
     *,
     compression: str | None = None,
@@ -103,7 +104,7 @@ def sort_log(
 
 
 def split(
-    src: Readable | Log,
+    src: Openable | Log,
     folder: PathLike,
     *,
     topics: str | Iterable[str] | None = None,

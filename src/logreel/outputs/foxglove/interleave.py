@@ -99,7 +99,8 @@ class _StraightWriter:
         return _in_order([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
 
     def _encoded(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
-        data, start = self._straights.encode(kind, batch.payloads.places)
+        payloads = batch.payloads
+        data, start = self._straights.encode(kind, payloads.buffers, payloads.which, payloads.start)
         return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
 
 

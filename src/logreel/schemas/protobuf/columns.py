@@ -60,8 +60,7 @@ def encode(message: Message, values: Values, n: int) -> tuple[NDArray[np.uint8],
     out = np.empty(plan.room, np.uint8)
     start = np.zeros(n + 1, np.int64)
     ops = np.array(plan.ops, np.int64).reshape(-1, 6)
-    places = np.array([column.ctypes.data for column in plan.columns], np.uint64)
-    kernel.write_columns(ops, places, start, out)
+    kernel.write_columns(ops, plan.columns, start, out)
     return out[int(start[0]) :], start - start[0]
 
 
@@ -94,8 +93,7 @@ class _Plan:
                 (self.many if f.repeated else self.one)(f, value, n)
 
     def column(self, array: NDArray[Any]) -> int:
-        # An empty array may have no address.
-        self.columns.append(np.ascontiguousarray(array) if array.size else np.zeros(1, np.int64))
+        self.columns.append(np.ascontiguousarray(array))
         return len(self.columns) - 1
 
     def offsets(self, many: Many, n: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
+from logreel.io.chunks import Buffer
 from logreel.kernels import protobuf as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
@@ -60,10 +62,12 @@ class FixedEncoder:
     """Encoder of messages of a fixed-size Layout as the type of ``descriptor_from_layout``.
 
     ops   int32[m, 8], see kernels/protobuf.py
+    size  bytes of a message
     most  most bytes of an encoded message
     """
 
     ops: NDArray[np.int32]
+    size: int
     most: int
 
 
@@ -76,7 +80,7 @@ def fixed_encoder(layout: Layout, message: Message) -> FixedEncoder | None:
         return None
     plan = _Plan()
     most = plan.fields(layout.record, message, 0)
-    return FixedEncoder(np.array(plan.ops, np.int32).reshape(-1, 8), most)
+    return FixedEncoder(np.array(plan.ops, np.int32).reshape(-1, 8), layout.size, most)
 
 
 def _takes_table(node: Node) -> bool:
@@ -98,18 +102,27 @@ class FixedEncoders:
 
     def __init__(self, every: Sequence[FixedEncoder]) -> None:
         self._ops = np.concatenate([np.zeros((0, 8), np.int32), *(one.ops for one in every)])
-        self._first = np.cumsum([0, *(len(one.ops) for one in every)], dtype=np.int64)
-        self._most = np.array([one.most for one in every], np.int64)
+        first = itertools.accumulate((len(one.ops) for one in every), initial=0)
+        rows = [(at, len(one.ops), one.size, one.most) for at, one in zip(first, every, strict=False)]
+        self._kinds = np.array(rows, kernel.KIND)
 
-    def encode(self, kind: NDArray[np.int32], place: NDArray[np.uint64]) -> tuple[NDArray[np.uint8], I64]:
+    def encode(
+        self, kind: NDArray[np.int32], buffers: list[Buffer], which: NDArray[np.int32] | None, place: I64
+    ) -> tuple[NDArray[np.uint8], I64]:
         """Return encoded messages one after another, and int64[n + 1] offsets of the messages and the end.
 
-        kind   int32[n]   index of the encoder of each message
-        place  uint64[n]  address of each message, at which the bytes of its Layout must be readable
+        kind     int32[n]  index of the encoder of each message
+        buffers  contiguous; message i begins at byte place[i] of its buffer
+        which    int32[n]  number of the buffer of each message; None: all are in the first
+        place    int64[n]
+
+        Raises IndexError for a message that does not have the bytes of its Layout in its buffer.
         """
-        out = np.empty(int(self._most[kind].sum()) + kernel.ROOM, np.uint8)
+        out = np.empty(int(self._kinds["writes"][kind].sum()) + kernel.ROOM, np.uint8)
         start = np.empty(len(kind) + 1, np.int64)
-        kernel.write_fixed(self._ops, self._first, kind, place, start, out)
+        which = np.zeros(0, np.int32) if which is None else np.ascontiguousarray(which, np.int32)
+        place = np.ascontiguousarray(place, np.int64)
+        kernel.write_fixed(self._ops, self._kinds, kind, buffers, which, place, start, out)
         return out[int(start[0]) :], start - start[0]
 
 

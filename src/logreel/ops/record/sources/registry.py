@@ -16,8 +16,18 @@ from logreel.ops.record.source import LiveSource
 GROUP = "logreel.sources"
 #: A new source is a module and a line here. Each is called with the address, which is what follows the colon after
 #: its name, slashes included, and with options as keywords.
-OWN: dict[str, tuple[str, str]] = {}
-_SPELLING = re.compile(r"([a-z][a-z0-9+_-]+):(.*)", re.DOTALL)
+OWN: dict[str, tuple[str, str]] = {
+    "lines": ("logreel.ops.record.sources.lines", "LinesSource"),
+    "udp": ("logreel.ops.record.sources.sockets", "UdpSource"),
+    "tcp": ("logreel.ops.record.sources.sockets", "TcpSource"),
+    "serial": ("logreel.ops.record.sources.serial", "SerialSource"),
+    "ros": ("logreel.ops.record.sources.ros", "RosSource"),
+    "foxglove": ("logreel.ops.record.sources.foxglove", "FoxgloveSource"),
+    "ws": ("logreel.ops.record.sources.foxglove", "at_ws"),
+    "wss": ("logreel.ops.record.sources.foxglove", "at_wss"),
+}
+#: A name alone has an empty address; the file of that name is ``./NAME``.
+_SPELLING = re.compile(r"([a-z][a-z0-9+_-]+)(?::(.*))?", re.DOTALL)
 
 
 def source_names() -> list[str]:
@@ -26,14 +36,14 @@ def source_names() -> list[str]:
 
 
 def live_source(spelling: str, **options: Any) -> LiveSource:
-    """Return the LiveSource that *spelling* names: ``NAME:ADDRESS``.
+    """Return the LiveSource that *spelling* names: ``NAME:ADDRESS``, or ``NAME``.
 
     options  of the source, see its page; an option that is None is left out
 
     Raises UsageError for an unknown source or option, or an invalid address.
     """
     found = _SPELLING.fullmatch(spelling)
-    name, address = found.groups() if found else ("", "")
+    name, address = found.groups("") if found else ("", "")
     make = _maker(name)
     if make is None:
         raise UsageError(f"{spelling!r} names no source; sources begin with {_beginnings()}")

@@ -1,0 +1,153 @@
+"""The option -f of verbs that follow growing files: opening, waiting, and a clean end on Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Event
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import draw
+from logreel.cli.exits import INTERRUPTED
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.log import Log
+
+#: Seconds between two looks at a file.
+POLL = 0.01
+#: Seconds after which Ctrl-C ends waiting at the latest.
+AT_ONCE = 0.05
+
+follow = click.option(
+    "-f",
+    "--follow",
+    is_flag=True,
+    help="Wait for more while the file grows, also if it is renamed or replaced; FILE.active is found by FILE.",
+)
+
+
+class Ending(Event):
+    """Event that Ctrl-C sets, so that the last line is complete; waiting for it flushes the output.
+
+    Event.set may not be called by a signal handler while the same thread waits: this one needs no lock.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_set = False
+        self._pipe: select.poll | None = None
+        try:
+            if os.name == "posix":
+                self._pipe = select.poll()
+                self._pipe.register(sys.stdout.fileno(), 0)
+        except (OSError, ValueError):
+            self._pipe = None
+
+    def is_set(self) -> bool:
+        """Return whether following ends."""
+        return self._is_set
+
+    def set(self) -> None:
+        """End following."""
+        self._is_set = True
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Print what is in the buffer, and wait; raises BrokenPipeError if nobody reads the output any more."""
+        sys.stdout.flush()
+        if not self._is_set:
+            if self._pipe is not None and any(state & select.POLLERR for _, state in self._pipe.poll(0)):
+                raise BrokenPipeError
+            end = time.monotonic() + (POLL if timeout is None else timeout)
+            while not self._is_set and (rest := end - time.monotonic()) > 0:
+                time.sleep(min(rest, AT_ONCE))
+        return self._is_set
+
+
+@contextmanager
+def ending() -> Iterator[Ending]:
+    """Yield an Ending that the first Ctrl-C sets; a second one interrupts at once."""
+    event = Ending()
+
+    def end(number: int, frame: object) -> None:
+        if event.is_set():
+            raise KeyboardInterrupt
+        event.set()
+
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def opened(
+    file: str | list[str],
+    event: Ending,
+    definitions: Definitions = (),
+    ros_axes: bool = False,
+    segment: int | None = None,
+) -> Iterator[Log]:
+    """Open the growing log *file*; wait until it has begun, which is said on stderr.
+
+    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input and for several files.
+    """
+    from logreel.errors import UsageError
+    from logreel.registry.open_growing import open_growing
+
+    if isinstance(file, list):
+        if len(file) > 1:
+            raise UsageError(f"-f follows one file, not {len(file)}")
+        (file,) = file
+    if file == "-":
+        raise UsageError("standard input is read to its end without -f")
+    options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}
+    log = open_growing(file, **options, poll=POLL, stop=event, waiting=draw.say)  # type: ignore[arg-type]
+    if log is None:
+        raise KeyboardInterrupt
+    with log:
+        yield log
+
+
+def refuse_output() -> None:
+    """Raise UsageError if the verb on the command line got -o: that file would appear only at the end."""
+    from logreel.errors import UsageError
+
+    context = click.get_current_context(silent=True)
+    if context is not None and context.params.get("out") is not None:
+        raise UsageError("-f prints as messages come: redirect the output with > instead of -o")
+
+
+def chosen_fields(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> dict[str, list[str] | None]:
+    """Return the channels chosen by -t and -x so far, with the fields that -t names; None: all fields.
+
+    Names that no channel has may come later.
+    """
+    from logreel.errors import TopicError
+    from logreel.ops.query.topic_fields import fields_by_topic
+
+    kept: dict[str, list[str] | None] = {} if topics else dict.fromkeys(ch.topic for ch in log.match(None))
+    for topic in topics:
+        with suppress(TopicError):
+            kept |= fields_by_topic(log, topic)
+    for topic in exclude:
+        with suppress(TopicError):
+            kept = {name: kept[name] for name in kept if log[name] not in log.match(topic)}
+    return kept
+
+
+def finish(log: Log, event: Ending, skipped: list[str] | None = None) -> int:
+    """Return the exit code: 130 after Ctrl-C, else as ``draw.finish``; the end of a growing file is not lost."""
+    sys.stdout.flush()
+    if event.is_set():
+        return INTERRUPTED
+    lost = [p for p in log.problems if p.lost and (log.is_complete or p.offset + p.size < log.size)]
+    return draw.finish(log, skipped or []) if lost or skipped else 0

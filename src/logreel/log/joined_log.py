@@ -1,0 +1,299 @@
+"""A log of several files: ``JoinedLog`` and its channels, which read each message where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import Finding, Problem, UsageError
+from logreel.index.joined import JoinedIndex
+from logreel.io.arrays import I64
+from logreel.io.source import Readable
+from logreel.layout.layout import Layout
+from logreel.log.log import Channel, Log, reopened
+from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Scan, Segment, TextLine
+
+if TYPE_CHECKING:
+    from logreel.index.message_index import MessageIndex
+    from logreel.index.ranges import PayloadRange
+    from logreel.layout.arrow import Decoded
+
+
+#: What names one log: one file, or several as a list, pattern or folder.
+Openable = Readable | Sequence[Readable | Log]
+
+
+class JoinedChannel(Channel):
+    """The messages of one topic in several files; see ``Channel``.
+
+    members  the channels in the files
+    """
+
+    def __init__(
+        self, log: JoinedLog, number: int, info: ChannelInfo, members: Sequence[tuple[Channel, int]]
+    ) -> None:
+        super().__init__(log, number, info)
+        self.members = tuple(channel for channel, _ in members)
+        self.shifts = tuple(shift for _, shift in members)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The Layout of the messages; raises DefinitionError if the definition cannot be used."""
+        return self.members[0].layout
+
+    @cached_property
+    def decoder(self) -> PayloadDecoder | None:
+        """A PayloadDecoder that uses those of the files, or None where the Layout alone describes the payloads."""
+        return None if self.members[0].decoder is None else _Decoder(self)
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether all messages are uncompressed in their files and have the fixed size of the Layout."""
+        size = self.layout.size
+        return all(one.is_uniform and one.layout.size == size for one in self.members)
+
+    def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
+        """Return the fields of one payload; see ``Channel.decode``."""
+        if offset is None or self.decoder is None:
+            return self.members[0].decode(data)
+        return self._member_with(data).decode(data, offset)
+
+    def _member_with(self, data: memoryview) -> Channel:
+        """Return the channel of the file that *data* is a view of; the first one for other bytes."""
+        at = np.frombuffer(data, np.uint8).ctypes.data if len(data) else 0
+        for member in self.members:
+            whole = member.log._source.data
+            if whole.ctypes.data <= at < whole.ctypes.data + len(whole):
+                return member
+        return self.members[0]
+
+
+class _Decoder:
+    """Decodes messages of a joined channel with the PayloadDecoder of the file that they are in."""
+
+    def __init__(self, channel: JoinedChannel) -> None:
+        self._channel = channel
+        names = (getattr(member.decoder, "logged", ()) for member in channel.members)
+        #: Side columns that nothing else in the log contains, see ``SideColumnsDecoder``.
+        self.logged = tuple(dict.fromkeys(name for some in names for name in some))
+
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See ``PayloadDecoder``; a range of messages is in one file."""
+        if not len(rows):
+            member, here = self._channel.members[0], rows
+        else:
+            (found,) = index.members(self._channel.number, rows) or ()
+            member, here = self._channel.members[found.number], np.asarray(found.rows)
+        if member.decoder is None:
+            raise TypeError("the members of a joined channel are decoded in different ways")
+        return member.decoder.decode_batch(member.log.index, layout, piece, here)
+
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See ``PayloadDecoder``."""
+        if row is None:
+            return self._channel.members[0].decode(data)
+        (found,) = index.members(self._channel.number, np.array([row], np.int64)) or ()
+        member = self._channel.members[found.number]
+        if member.decoder is None:
+            raise TypeError("the members of a joined channel are decoded in different ways")
+        return member.decoder.decode_message(member.log.index, data, int(np.asarray(found.rows)[0]))
+
+
+class JoinedLog(Log):
+    """A log of several files; see ``Log``.
+
+    parts   the logs of the files, in their order
+    shifts  ns to add to the times of each
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Log],
+        shifts: Sequence[int],
+        scan: Scan,
+        members: Sequence[Sequence[tuple[int, str]]],
+        read_text: Callable[[Log], Any] | None = None,
+    ) -> None:
+        self.parts, self.shifts, self._members = tuple(parts), tuple(shifts), members
+        first = self.parts[0]
+        super().__init__(first._source, first.format, scan, read_text)
+        self.name, self.size = name_of(parts), sum(log.size for log in parts)
+        self.given_types = {
+            topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()
+        }
+
+    @cached_property
+    def channels(self) -> Mapping[str, Channel]:
+        """All channels by topic: those of the first file in its order, then further ones."""
+        return MappingProxyType(
+            {
+                info.topic: JoinedChannel(
+                    self, n, info, [(self.parts[part][topic], self.shifts[part]) for part, topic in members]
+                )
+                for n, (info, members) in enumerate(zip(self._scan.channels, self._members, strict=True))
+            }
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Problems of the files together, then those in each; ``Problem.file`` and the text name it."""
+        found = list(self._scan.problems)
+        for log in self.parts:
+            found += [in_part(problem, log.name) for problem in log.problems]
+        return tuple(found)
+
+    def segment(self, number: int) -> Log:
+        """Return the log itself: files that are opened as one log have one segment."""
+        if number != 1 or isinstance(number, bool):
+            raise UsageError(
+                f"there is no segment {number!r}: this log is joined from {len(self.parts)} files",
+                path=self.name,
+            )
+        return self
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """One segment, which is the log."""
+        return (Segment(1, 0, self.start, self.end, self.message_count),)
+
+    @property
+    def has_other_axes(self) -> bool:
+        """Whether ``ros_axes`` can convert the log."""
+        return any(log.has_other_axes for log in self.parts)
+
+    def ros_axes(self) -> Log:
+        """Return the same log in metres and right-handed axes, see ``Log.ros_axes``."""
+        parts = [log.ros_axes() for log in self.parts]
+        infos = [parts[members[0][0]]._scan.channels for members in self._members]
+        numbers = [parts[members[0][0]][members[0][1]].number for members in self._members]
+        channels = [
+            replace(some[number], topic=info.topic, metadata=info.metadata)
+            for some, number, info in zip(infos, numbers, self._scan.channels, strict=True)
+        ]
+        log = JoinedLog(
+            parts, self.shifts, replace(self._scan, channels=channels), self._members, self._read_text
+        )
+        log._options = {**self._options, "ros_axes": True}
+        return log
+
+    def reread(self) -> Log:
+        """Raise UsageError: recovery works on one file."""
+        raise UsageError(
+            "several files are recovered one by one",
+            path=self.name,
+            hint="recover each file that is damaged, then open the recovered files together",
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """True: a log of several files does not grow."""
+        return True
+
+    def refresh(self) -> int:
+        """Raise UsageError: only a log of one file grows."""
+        raise UsageError(
+            "a log of several files does not grow",
+            path=self.name,
+            hint="open the file that is written alone",
+            cli="give only the file that is written",
+        )
+
+    def verify(self) -> tuple[Finding, ...]:
+        """Read all files and return what opening them does not check; each text names its file."""
+        return tuple(
+            replace(one, text=f"{log.name}: {one.text}", offset=None)
+            for log in self.parts
+            for one in log.verify()
+        )
+
+    def close(self) -> None:
+        """Close the log and its files. Messages, tables and arrays read before stay valid."""
+        super().close()
+        for log in self.parts:
+            log.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        for log in self.parts:
+            log.__reduce__()
+        return reopened, ([str(log._source.path) for log in self.parts], self.name, self._options)
+
+
+def name_of(parts: Sequence[Log]) -> str:
+    """Return a name for several files: those of the first and of the last one."""
+    return parts[0].name if len(parts) == 1 else f"{parts[0].name} … {parts[-1].name} ({len(parts)} files)"
+
+
+def names_of(log: Log) -> list[str]:
+    """Return the names of the files of a log."""
+    return [one.name for one in log.parts] if isinstance(log, JoinedLog) else [log.name]
+
+
+def in_part(problem: Problem, name: str) -> Problem:
+    """Return a Problem of one of several files, with its name."""
+    return problem if problem.file else replace(problem, text=f"{name}: {problem.text}", file=name)
+
+
+def scan_of(
+    parts: Sequence[Log],
+    shifts: Sequence[int],
+    index: JoinedIndex,
+    channels: list[ChannelInfo],
+    problems: list[Problem],
+    epoch: str,
+    utc_offset: int | None,
+) -> Scan:
+    """Return the Scan of several files; what they hold besides messages is from the first one that has it."""
+    moved = list(zip(parts, shifts, strict=True))
+
+    def bounds() -> tuple[int | None, int | None]:
+        starts = [log.start + by for log, by in moved if log.start is not None]
+        ends = [log.end + by for log, by in moved if log.end is not None]
+        return min(starts, default=None), max(ends, default=None)
+
+    def attachments() -> list[Attachment]:
+        found: dict[str, Attachment] = {}
+        for log, by in moved:
+            for name, one in log.attachments.items():
+                found.setdefault(name, one if one.time is None else replace(one, time=one.time + by))
+        return list(found.values())
+
+    def parameters() -> list[Parameter]:
+        found: dict[str, Parameter] = {}
+        for log, by in moved:
+            for name, one in log.parameters.items():
+                changes = tuple(Change(change.time + by, change.value) for change in one.changes)
+                before = found.get(name)
+                found[name] = (
+                    replace(one, changes=changes)
+                    if before is None
+                    else replace(before, changes=(*before.changes, *changes))
+                )
+        return list(found.values())
+
+    def text() -> list[TextLine]:
+        lines = [replace(line, time=line.time + by) for log, by in moved for line in log.text]
+        return sorted(lines, key=lambda line: line.time)
+
+    return Scan(
+        lambda: parts[0].version,
+        epoch,
+        None,
+        None,
+        channels,
+        index,
+        problems,
+        metadata=lambda: {name: value for log in reversed(parts) for name, value in log.metadata.items()},
+        attachments=attachments,
+        parameters=parameters,
+        text=text,
+        utc_offset=lambda: utc_offset,
+        bounds=bounds,
+        actors=parts[0]._scan.actors,
+        converted_from=parts[0].converted_from if len({log.converted_from for log in parts}) == 1 else "",
+    )

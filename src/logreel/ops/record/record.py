@@ -1,0 +1,234 @@
+"""Recording of messages, from live sources or from lines of JSON, as a log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from logreel.errors import LogError, UsageError
+from logreel.io.append_file import ACTIVE
+from logreel.io.atomic_file import keep_sources
+from logreel.io.output_stream import Destination, name_and_stream
+from logreel.io.source import Definitions
+from logreel.log.joined_log import Openable
+from logreel.log.log import Log
+from logreel.log.times import duration_ns
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.record.lines import AHEAD, LineRecorder
+from logreel.ops.record.parts import PartWriter, Split
+from logreel.ops.record.pipe_lines import LEAST_PATIENCE, Pipe, read_lines
+from logreel.ops.record.result import Progress, Recorded
+from logreel.ops.record.selection import Selection
+from logreel.ops.record.session import Session
+from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, LiveQueue, LiveSource
+from logreel.ops.record.sources.registry import live_source
+from logreel.ops.rewrite.target import Copied
+from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
+
+#: Seconds between two calls of *progress* while lines arrive.
+PROGRESS_EVERY = 0.25
+
+
+def record(
+    source: Pipe | Iterable[bytes | str] | str | LiveSource | Sequence[LiveSource],
+    path: Destination,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    limit: int | None = None,
+    duration: Any = None,
+    split_size: int | None = None,
+    split_duration: Any = None,
+    max_splits: int | None = None,
+    repeat_latched: bool = False,
+    buffer_size: int = BUFFER_BYTES,
+    like: Openable | Log | None = None,
+    schemas: Mapping[str, str | os.PathLike[str]] | None = None,
+    format: str | None = None,
+    ahead: int = AHEAD,
+    flush_every: float | None = FLUSH_EVERY,
+    sync: bool = False,
+    strict: bool = False,
+    force: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[Progress], None] | None = None,
+    definitions: Definitions = (),
+    metadata: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Recorded:
+    """Write messages as a log while they happen: from live sources, or from lines of JSON.
+
+    source   live sources: one or a list of them, see ``logreel.live_source``, or the spelling of one, such as
+             ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
+             ``cat --format ndjson``
+    path     of the new log, or a binary file object, see ``create``
+    topics, exclude  names, patterns or ``re:`` and a regular expression; None: all topics
+    limit    most messages of each topic; the recording ends when all topics have so many, if they are known
+    duration  length of the recording, by the clock on the wall: ``"60s"``, a timedelta or ns
+    split_size, split_duration  begin a new file when one has so many bytes, about, or when the times of its messages
+             span so much. Files are called ``drive_0.bag``, ``drive_1.bag`` … for *path* ``drive.bag``
+    max_splits  most files that are kept; the oldest ones are removed
+    repeat_latched  write the last message of latched channels again at the start of each file
+    buffer_size  most bytes of messages that wait to be written; what does not fit is lost, and counted
+    like     a log whose channels, with their schemas, become channels of the new log; its metadata, parameters and
+             attachments are copied, and, unless a line is of ``~text``, its text lines of the recorded interval
+    metadata  further or replaced metadata of the new log; as for ``Writer.metadata``
+    schemas  files with definitions in the language of the format, by topic; they have precedence over *like*
+    format, flush_every, sync, force, options  as for ``create``
+    ahead    most lines that are read before unknown types are inferred; waits at most ten seconds, or two without a
+             line; the type of a channel that appears later is inferred from its first message
+    strict   raise LogError at the first line that cannot be written; earlier messages are in the ``.active`` file
+    definitions  as for ``logreel.open``, of *like*
+    stop     function called again and again; returns True to complete the log
+    progress  function called a few times per second with the state of the recording
+
+    A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
+    what the format cannot hold of *like* and *metadata*, and sources that failed: the others go on. Lost messages are
+    counted in ``losses``, and in the log. Raises as ``create`` does, DefinitionError or UsageError for a schema that
+    cannot be used, and LogError if all sources failed before the first message.
+    """
+    name, stream = name_and_stream(path)
+    fmt = format_of(name, format)
+    split = Split(
+        split_size,
+        None if split_duration is None else duration_ns(split_duration),
+        max_splits,
+        repeat_latched,
+    )
+    if split and stream is not None:
+        raise UsageError("a split log is several files, which do not fit into a stream")
+    selection = Selection(topics, exclude, limit)
+    seconds = None if duration is None else duration_ns(duration) / 1e9
+    live = _live_sources(source)
+    queue = LiveQueue(_checked_buffer(buffer_size))
+    read = [like.name if isinstance(like, Log) else like, *(schemas or {}).values()]
+    read += [getattr(one, "path", None) for one in live] or [getattr(source, "name", None)]
+    for one in (name, name + ACTIVE):
+        keep_sources(one, [file for file in read if isinstance(file, str | os.PathLike)])
+    with contextlib.ExitStack() as stack:
+        # The new log may read from it until it is complete.
+        log = None if like is None else stack.enter_context(as_open_log(like, definitions))
+        if log is not None and fmt.name in (log.format, log.converted_from):
+            options = fmt.like(log.metadata) | options
+
+        def make(part: str) -> Writer:
+            target = part if stream is None else stream
+            return create(target, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+
+        writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
+        lines = LineRecorder(writer, fmt, ahead, strict, selection)
+        session = Session(writer, lines, selection, queue, flush_every, seconds, progress)
+        try:
+            lines.add_known(log, schemas or {}, metadata or {})
+        except BaseException:
+            writer.discard()
+            raise
+        with writer:
+            if live:
+                stopped = session.run(live, stop)
+            else:
+                ends = None if seconds is None else monotonic() + seconds
+                stopped = _record_lines(source, lines, writer, flush_every, stop, ends, selection, progress)  # type: ignore[arg-type] # no live source
+            if live and len(session.errors) == len(live) and not session.messages and not lines.lines:
+                writer.discard()
+                raise LogError("; ".join(session.errors), path=name)
+            if log is not None:
+                lines.copy_text(log)
+    size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
+    return _result(name, writer, lines, session, selection, stopped, bool(split), size)
+
+
+def _live_sources(source: Any) -> list[LiveSource]:
+    """Return the live sources that *source* contains; none if it is lines."""
+    if isinstance(source, str):
+        return [live_source(source)]
+    if isinstance(source, LiveSource):
+        return [source]
+    if isinstance(source, list | tuple) and source and isinstance(source[0], LiveSource):
+        for one in source:
+            if not isinstance(one, LiveSource):
+                raise UsageError(f"{one!r:.60} is no live source; make one with logreel.live_source")
+        return list(source)
+    return []
+
+
+def _checked_buffer(size: int) -> int:
+    if size <= 0:
+        raise UsageError(f"a buffer of {size} bytes holds nothing")
+    return size
+
+
+def _record_lines(
+    source: Pipe | Iterable[bytes | str],
+    lines: LineRecorder,
+    writer: PartWriter,
+    every: float | None,
+    stop: Callable[[], bool],
+    ends: float | None,
+    selection: Selection,
+    progress: Callable[[Progress], None] | None,
+) -> bool:
+    """Write all lines in this thread, and flush while none arrive; return whether *stop* ended the recording."""
+    begun = flushed = shown = monotonic()
+    number, stopped = 0, False
+    patience = PATIENCE if every is None else max(LEAST_PATIENCE, min(PATIENCE, every))
+    for line in read_lines(source, patience):
+        stopped = stop()
+        if stopped or (ends is not None and monotonic() >= ends) or selection.is_complete:
+            break
+        if line is not None:
+            number += 1
+            lines.take(f"line {number}", line)
+        lines.infer_if_due(silent=line is None)
+        # Some formats take no definitions after a flush, so do not flush before types are known.
+        idle = line is None and lines.lines and not lines.is_waiting
+        if idle and every is not None and monotonic() - flushed >= every:
+            writer.flush()
+            flushed = monotonic()
+        if progress is not None and monotonic() - shown >= PROGRESS_EVERY:
+            shown = monotonic()
+            progress(Progress(shown - begun, lines.messages, writer.size, 0, 0.0, writer.path))
+    lines.infer()
+    return stopped
+
+
+def _result(
+    path: str,
+    writer: PartWriter,
+    lines: LineRecorder,
+    session: Session,
+    selection: Selection,
+    stopped: bool,
+    split: bool,
+    size: int,
+) -> Recorded:
+    counts = Counter[int]()
+    for number, messages in [
+        *((ch.number, ch.messages) for ch in lines.channels.values()),
+        *session.channels,
+    ]:
+        counts[number] += messages
+    names = writer.names
+    used = sorted(counts)
+    channels = tuple(Copied(names[n], counts[n]) for n in used if names[n][:1] != "~")
+    notes = [*lines.notes, *writer.notes, *session.notes]
+    notes += [f"{name!r} fitted no topic" for name in selection.unused()]
+    if split:
+        notes += [f"{old} was there before and is no part of this log" for old in writer.left_from_before()]
+    skipped = [*lines.skipped, *session.skipped()]
+    return Recorded(
+        path,
+        size,
+        channels,
+        tuple(notes),
+        tuple(skipped),
+        lines.lines,
+        lines.broken + session.broken,
+        stopped,
+        writer.files,
+        session.losses,
+    )

@@ -1,0 +1,381 @@
+"""A recording session: messages of several live sources, and of lines of JSON, in one log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Thread
+from time import monotonic
+from typing import Any
+
+from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, String, Struct
+from logreel.log.schema import Schema
+from logreel.ops.record.lines import LineRecorder
+from logreel.ops.record.parts import PartWriter
+from logreel.ops.record.result import Loss, Progress
+from logreel.ops.record.selection import Selection
+from logreel.ops.record.source import (
+    PATIENCE,
+    Declared,
+    Entry,
+    Feed,
+    LiveChannel,
+    LiveQueue,
+    LiveSource,
+    Lost,
+)
+from logreel.ops.record.transcode import checker, decoder, is_raw, layout_of_schema
+from logreel.ops.rewrite.rewrite import add_channel
+
+#: Seconds in which messages gather in the queue, so that they are written many at once.
+GATHER = 0.01
+#: Seconds for which formats that define all channels first wait for further channels.
+SETTLE = 2.0
+#: Seconds between two calls of *progress*, and seconds that sources have to end.
+PROGRESS_EVERY, END_WITHIN = 0.25, 5.0
+#: Channel for the losses of a recording: topic and number of lost messages, and ms from the first to the last.
+DROPOUT = "~dropout"
+_DROPOUT_LAYOUT = Layout(
+    Struct(
+        (
+            Field("topic", String()),
+            Field("messages", Scalar("uint64")),
+            Field("duration", Scalar("uint32")),
+        )
+    )
+)
+_MOST_MS = 0xFFFF
+#: Syslog level of a warning.
+_WARNING = 4
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A source with its thread; *error*: why it ended, if not by itself."""
+
+    source: LiveSource
+    feed: Feed
+    thread: Thread | None = None
+    error: str = ""
+    ended: bool = False
+
+
+class Session:
+    """Runs sources and writes what they deliver.
+
+    writer     of the log
+    lines      for lines of JSON, and the definitions that the user gave
+    selection  topics, and messages of each
+    duration   seconds after which the recording ends; None: when all sources end
+    every      seconds after which messages are flushed; None: when there are many
+    """
+
+    def __init__(
+        self,
+        writer: PartWriter,
+        lines: LineRecorder,
+        selection: Selection,
+        queue: LiveQueue,
+        every: float | None,
+        duration: float | None,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.notes: list[str] = []
+        self._writer, self._lines, self._selection, self._queue = writer, lines, selection, queue
+        self._every, self._duration, self._progress = every, duration, progress
+        self._streams: list[_Stream] = []
+        #: Number of the channel in the log, by topic, definition, and publisher where the log keeps these apart.
+        self._numbers: dict[tuple[str, Schema | Layout, str], int] = {}
+        self._write: dict[int, Callable[[int, Any], None]] = {}
+        #: First sentence about messages of a channel that could not be written.
+        self._why: dict[LiveChannel, str] = {}
+        #: Entries that wait until all channels are known; None: nothing waits.
+        self._held: deque[Entry] | None = deque() if writer.format_writer.defines_first else None
+        self._held_since: float | None = None
+        self._begun = self._flushed = self._shown = monotonic()
+        self._dropout: Callable[[Lost], None] | None = None
+        self.messages = 0
+
+    # ------------------------------------------------------------------------------------------- the session
+
+    def run(self, sources: Sequence[LiveSource], stop: Callable[[], bool]) -> bool:
+        """Record until all sources have ended, *stop* returns True, or a limit is reached; return whether stopped."""
+        for source in sources:
+            feed = Feed(source.name, self._queue, self._selection.wants)
+            stream = _Stream(source, feed)
+            stream.thread = Thread(target=self._run_source, args=(stream,), name=source.name, daemon=True)
+            self._streams.append(stream)
+        for stream in self._streams:
+            if stream.thread is not None:
+                stream.thread.start()
+        stopped = False
+        try:
+            while True:
+                # In this order: what a source passed on before it ended is in the queue.
+                over = all(stream.ended for stream in self._streams)
+                entries = self._queue.take(0.0 if over else self._patience)
+                self._take(entries)
+                stopped = stop()
+                if stopped or self._is_over() or (over and not entries):
+                    break
+                if entries and not over:
+                    self._queue.gather(GATHER)
+                self._do_regularly()
+        finally:
+            self._queue.stop()
+        self._finish()
+        return stopped
+
+    def _run_source(self, stream: _Stream) -> None:
+        try:
+            stream.source.run(stream.feed)
+        except LogError as error:
+            stream.error = error.text
+        except OSError as error:
+            stream.error = error.strerror or str(error)
+        except Exception as error:
+            stream.error = f"{type(error).__name__}: {error}"
+        finally:
+            stream.ended = True
+            self._queue.wake()
+
+    @property
+    def _patience(self) -> float:
+        return PATIENCE if self._every is None else max(0.01, min(PATIENCE, self._every))
+
+    def _is_over(self) -> bool:
+        """Return whether the duration or the numbers of messages are reached."""
+        if self._duration is not None and monotonic() - self._begun >= self._duration:
+            return True
+        if self._selection.limit is None:
+            return False
+        feeds = [stream.feed for stream in self._streams if not stream.ended]
+        complete = bool(feeds) and all(
+            feed.settled and all(self._selection.has_all(ch.topic) for ch in feed.channels) for feed in feeds
+        )
+        return complete or self._selection.is_complete
+
+    def _do_regularly(self) -> None:
+        """Flush and show the progress if it is time to."""
+        now = monotonic()
+        self._lines.infer_if_due(silent=True)
+        holds = self._held is not None or self._lines.is_waiting
+        if self._every is not None and now - self._flushed >= self._every and not holds:
+            self._writer.flush()
+            self._flushed = now
+        if self._progress is not None and now - self._shown >= PROGRESS_EVERY:
+            self._shown = now
+            lost = sum(ch.lost for stream in self._streams for ch in stream.feed.channels)
+            self._progress(
+                Progress(
+                    now - self._begun,
+                    self.messages + self._lines.messages,
+                    self._writer.size,
+                    lost,
+                    self._queue.filling,
+                    self._writer.path,
+                )
+            )
+
+    def _finish(self) -> None:
+        """Write what is left after the sources were asked to end."""
+        self._release()
+        end = monotonic() + END_WITHIN
+        for stream in self._streams:
+            while stream.thread is not None and stream.thread.is_alive() and monotonic() < end:
+                # Their last messages may need room.
+                self._take(self._queue.take(0.05))
+            if not stream.ended:
+                self.notes.append(
+                    f"{stream.source.name} did not end within {END_WITHIN:g} s and was left alone"
+                )
+        while entries := self._queue.take(0.0):
+            self._take(entries)
+        self._lines.infer()
+        for loss in self._queue.losses([ch for stream in self._streams for ch in stream.feed.channels]):
+            self._write_loss(loss)
+
+    # ---------------------------------------------------------------------------------------------- messages
+
+    def _take(self, entries: deque[Entry]) -> None:
+        if self._held is not None:
+            self._held.extend(entries)
+            if self._held and self._held_since is None:
+                self._held_since = monotonic()
+            settled = all(stream.ended or stream.feed.settled for stream in self._streams)
+            waited = self._held_since is not None and monotonic() - self._held_since >= SETTLE
+            if settled or waited or self._queue.stopping.is_set():
+                self._release()
+            return
+        for entry in entries:
+            if type(entry) is tuple:
+                channel, time, payload = entry
+                if channel is None:
+                    self._lines.take(*payload)
+                elif channel.number < 0:
+                    channel.left_out += 1
+                elif self._selection.takes(channel.topic):
+                    self._write_message(channel, time, payload)
+            elif isinstance(entry, Declared):
+                self._add(entry.channel)
+            elif isinstance(entry, Lost):
+                self._write_loss(entry)
+
+    def _release(self) -> None:
+        """Define the channels known so far, then write the messages that waited for this."""
+        if self._held is None:
+            return
+        held, self._held = self._held, None
+        self._take(deque(entry for entry in held if isinstance(entry, Declared)))
+        self._take(deque(entry for entry in held if not isinstance(entry, Declared)))
+
+    def _write_message(self, channel: LiveChannel, time: int, payload: Any) -> None:
+        try:
+            self._write[channel.number](time, payload)
+        except (UsageError, DamagedError, DefinitionError, UnsupportedError) as error:
+            channel.left_out += 1
+            self._why.setdefault(channel, error.text)
+            return
+        channel.messages += 1
+        self.messages += 1
+
+    def _add(self, channel: LiveChannel) -> None:
+        """Add a channel to the log, or find the one of another source with the same topic and definition."""
+        joins = self._writer.format_writer.joins_publishers
+        key = channel.topic, channel.schema, repr(channel.metadata.get("headers")) if joins else ""
+        try:
+            if key not in self._numbers:
+                known = any(other[:2] == key[:2] for other in self._numbers)
+                self._numbers[key] = self._added(channel, known)
+            channel.number = self._numbers[key]
+            if channel.latched:
+                self._writer.latch(channel.number)
+        except (DefinitionError, UsageError, UnsupportedError) as error:
+            channel.refused = error.text
+
+    def _added(self, channel: LiveChannel, joins: bool) -> int:
+        """Add a channel and choose how its messages are written; return its number.
+
+        joins  readers will join it with an earlier one, so that its name does not matter
+        """
+        schemas, write = self._writer.format_writer.schemas, self._writer.write
+        topic, schema = channel.topic, channel.schema
+        if is_raw(schema) and (given := self._lines.number_of(topic)) is not None:
+            # Payloads are what the user says they are.
+            self._write[given] = _checked(write, given, checker(schemas.layout(given)))
+            return given
+        if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
+            # A second channel of a topic is called ``topic[1]``, but keeps its topic.
+            more = {"topic": topic} if topic in self._writer.taken else {}
+            metadata = {**channel.metadata, **more}
+            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
+            decode = None
+        else:
+            encoding = channel.metadata.get("message_encoding")
+            layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
+            number, name = add_channel(self._writer, topic, layout, {}, self._writer.taken)
+            same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
+            decode = None if same else decoder(layout)
+        if name != topic and not joins:
+            self.notes.append(f"{topic!r} became {name!r}")
+        if decode is None:
+            self._write[number] = lambda time, payload: write(number, time, payload)
+        else:
+            decode_one = decode
+            self._write[number] = lambda time, payload: write(
+                number, time, payload if isinstance(payload, dict) else decode_one(payload)
+            )
+        return number
+
+    # ------------------------------------------------------------------------------------------------ losses
+
+    def _write_loss(self, loss: Lost) -> None:
+        """Write into the log that messages were lost, where its format has a place for this."""
+        if self._dropout is None:
+            self._dropout = self._dropout_writer()
+        try:
+            self._dropout(loss)
+        except (UsageError, DefinitionError, UnsupportedError) as error:
+            self.notes.append(f"the log does not mention the loss of {loss.channel.topic!r}: {error.text}")
+
+    def _dropout_writer(self) -> Callable[[Lost], None]:
+        """Return a function that writes a loss: to the channel of dropouts, with a line of text if it has no topic."""
+        for topic in (DROPOUT, DROPOUT[1:]):
+            try:
+                number, _ = add_channel(self._writer, topic, _DROPOUT_LAYOUT, {}, self._writer.taken)
+                fields = set(self._writer.format_writer.schemas.layout(number).paths())
+            except (UsageError, DefinitionError, UnsupportedError):
+                continue
+
+            def write(loss: Lost, number: int = number, fields: set[str] = fields) -> None:
+                ms = min(max((loss.last - loss.first) // 10**6, 1), _MOST_MS)
+                row: Mapping[str, Any] = {
+                    "topic": loss.channel.topic,
+                    "messages": loss.messages,
+                    "duration": ms,
+                }
+                if "topic" not in fields:
+                    self._writer.text(loss.last, _sentence(loss), _WARNING)
+                self._writer.write(number, loss.last, {name: row[name] for name in row if name in fields})
+
+            return write
+        return lambda loss: self._writer.text(loss.last, _sentence(loss), _WARNING)
+
+    # ------------------------------------------------------------------------------------------------ result
+
+    @property
+    def channels(self) -> list[tuple[int, int]]:
+        """Numbers of the channels with the messages that live sources delivered to each."""
+        return [(ch.number, ch.messages) for feed in self._feeds for ch in feed.channels if ch.number >= 0]
+
+    @property
+    def _feeds(self) -> list[Feed]:
+        return [stream.feed for stream in self._streams]
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """Messages lost, by topic and source."""
+        return tuple(
+            Loss(ch.topic, ch.lost, feed.name) for feed in self._feeds for ch in feed.channels if ch.lost
+        )
+
+    @property
+    def broken(self) -> int:
+        """Number of frames and messages that were left out."""
+        return sum(feed.broken + sum(ch.left_out for ch in feed.channels) for feed in self._feeds)
+
+    @property
+    def errors(self) -> list[str]:
+        """Sentences about sources that ended with an error."""
+        return [f"{one.source.name}: {one.error}" for one in self._streams if one.error]
+
+    def skipped(self) -> list[str]:
+        """Return sentences about what was left out, and about sources that failed."""
+        found = self.errors
+        for feed in self._feeds:
+            found += feed.skipped
+            for ch in feed.channels:
+                if ch.left_out:
+                    why = ch.refused or self._why.get(ch, "")
+                    found.append(f"{ch.left_out} messages of {ch.topic!r} were left out: {why}")
+                elif ch.refused:
+                    found.append(f"channel {ch.topic!r} was left out: {ch.refused}")
+        return found
+
+
+def _checked(
+    write: Callable[[int, int, Any], None], number: int, check: Callable[[bytes], None]
+) -> Callable[[int, Any], None]:
+    def write_one(time: int, payload: bytes) -> None:
+        check(payload)
+        write(number, time, payload)
+
+    return write_one
+
+
+def _sentence(loss: Lost) -> str:
+    many = f"{loss.messages} message{'s' * (loss.messages != 1)}"
+    return f"recording lost {many} of {loss.channel.topic}"

@@ -1,0 +1,68 @@
+"""Messages of one definition language for logs of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import FixedArray, Rest, Scalar, Struct
+from logreel.log.schema import Schema
+from logreel.registry.registry import formats
+from logreel.schemas.common import message_encoding
+
+#: Function from the payload of a message to its fields.
+Decode = Callable[[bytes], dict[str, Any]]
+
+
+def layout_of_schema(schema: Schema, topic: str, encoding: str | None = None) -> Layout:
+    """Return the Layout of payloads with this schema; raises DefinitionError if its language has none.
+
+    encoding  encoding of the messages; None: the usual one of the schema
+    """
+    encoding = encoding or message_encoding(schema)
+    if (schema.encoding, encoding) == ("ros1msg", "ros1"):
+        from logreel.schemas import ros1msg
+
+        return ros1msg.layout(ros1msg.define(schema.name, schema.text, "*", ros1msg.standard()))
+    if (schema.encoding, encoding) == ("ros2msg", "cdr"):
+        from logreel.schemas import ros2msg
+
+        return ros2msg.layout(schema.name, schema.text)
+    own = formats().get(schema.encoding)
+    found = own.layout(schema, topic) if own is not None and own.layout is not None else None
+    if found is None:
+        exchange = next((fmt for fmt in formats().values() if fmt.exchange), None)
+        advice = f"; {exchange.title} (*{exchange.suffixes[0]}) holds it" if exchange is not None else ""
+        raise DefinitionError(
+            f"messages of encoding {encoding!r} cannot be converted while recording{advice}"
+        )
+    return found
+
+
+def decoder(layout: Layout) -> Decode:
+    """Return a function that decodes payloads of *layout*; it raises DamagedError for invalid ones."""
+    decode = layout.decoder()
+    return lambda payload: decode(memoryview(payload))
+
+
+def is_raw(schema: Schema | Layout) -> bool:
+    """Return whether a source knows nothing about its payloads: a definition that the user gives applies to them."""
+    if not isinstance(schema, Layout) or not isinstance(schema.root, Struct) or len(schema.root.fields) != 1:
+        return False
+    node = schema.root.fields[0].node
+    return isinstance(node, Rest) or (isinstance(node, FixedArray) and node.item == Scalar("uint8"))
+
+
+def checker(layout: Layout) -> Callable[[bytes], None]:
+    """Return a function that raises UsageError or DamagedError for a payload that is none of *layout*."""
+    size, decode = layout.size, layout.decoder()
+
+    def check(payload: bytes) -> None:
+        if size is None:
+            decode(memoryview(payload))
+        elif len(payload) != size:
+            raise UsageError(f"a message of {len(payload)} bytes instead of {size}")
+
+    return check

@@ -1,0 +1,197 @@
+"""Open several files as one log: a list, a pattern such as ``flight_*.bag``, or a folder."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from logreel.errors import Problem, UnknownFormatError, UsageError
+from logreel.index.joined import JoinedIndex, Member
+from logreel.io.source import Readable
+from logreel.log.clock_shifts import clock_shifts
+from logreel.log.joined_channels import CONNECTION, header_map, joined_metadata
+from logreel.log.joined_log import JoinedLog, Openable, scan_of
+from logreel.log.log import Channel, Log
+from logreel.log.part_checks import duplicates, natural_key, overlaps, problems_between, shape_of
+from logreel.log.scan import ChannelInfo
+from logreel.log.times import utc_shift
+from logreel.registry.format import Format
+from logreel.registry.registry import formats
+
+
+def parts_of(what: Openable) -> list[Readable | Log] | None:
+    """Return the files that *what* names, or None for one that is not a list, a pattern or a folder.
+
+    Raises UsageError for an empty list and for a pattern that matches no file, UnknownFormatError for a folder without
+    logs, UsageError for one with different logs.
+    """
+    if isinstance(what, (list, tuple)):
+        if not what:
+            raise UsageError("there is no file to open")
+        return [part for one in what for part in (parts_of(one) or [one])]
+    if not isinstance(what, (str, os.PathLike)):
+        return None
+    text = os.fspath(what)
+    if isinstance(text, str) and glob.has_magic(text) and not os.path.lexists(text):
+        found = sorted((name for name in glob.glob(text) if os.path.isfile(name)), key=natural_key)
+        if not found:
+            raise UsageError("no file matches this pattern", path=text)
+        return list(found)
+    return list(_in_folder(text)) if os.path.isdir(text) else None
+
+
+def _in_folder(folder: str) -> list[str]:
+    """Return the logs in a folder, whose names have to be alike except for their numbers."""
+    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    names = [
+        os.path.join(folder, name)
+        for name in sorted(os.listdir(folder), key=natural_key)
+        if name[:1] != "." and name.lower().endswith(suffixes)
+    ]
+    names = [name for name in names if os.path.isfile(name)]
+    if not names:
+        raise UnknownFormatError("a folder with no log of a known format in it", path=folder)
+    shapes = {shape_of(name): name for name in reversed(names)}
+    if len(shapes) > 1:
+        one, other = (os.path.basename(name) for name in list(shapes.values())[:2])
+        raise UsageError(
+            f"a folder is one log if the names in it differ only in numbers, unlike {other!r} and {one!r}",
+            path=folder,
+            hint="give the files of one log as a list",
+            cli="give the files of one log by their names",
+        )
+    return names
+
+
+def open_parts(
+    what: Sequence[Readable | Log],
+    open_one: Callable[[Any], Log],
+    align: str | None,
+) -> Log:
+    """Return one Log of several files; a single file is the Log of that file.
+
+    open_one  opens one file
+    align     as for ``open_log``
+
+    Raises UsageError for files of different formats or clocks.
+    """
+    names = [one for n, one in enumerate(what) if not _is_repeated(one, what[:n])]
+    if len(names) == 1 and not isinstance(names[0], Log) and len(what) == 1:
+        return open_one(names[0])
+    # Plug-ins are loaded once, not by each thread.
+    known = formats()
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        logs = list(pool.map(lambda one: one if isinstance(one, Log) else open_one(one), names))
+    found = join(logs, align, known)
+    if isinstance(found, JoinedLog):
+        found._scan.problems[:0] = [
+            _counted_once(os.fspath(one), os.fspath(one))  # type: ignore[arg-type]
+            for n, one in enumerate(what)
+            if _is_repeated(one, what[:n])
+        ]
+    return found
+
+
+def _is_repeated(one: Readable | Log, before: Sequence[Readable | Log]) -> bool:
+    """Return whether a path names the same file as one *before*."""
+    if not isinstance(one, (str, os.PathLike)):
+        return any(one is other for other in before)
+    real = os.path.realpath(one)
+    return any(isinstance(other, (str, os.PathLike)) and os.path.realpath(other) == real for other in before)
+
+
+def _counted_once(name: str, other: str) -> Problem:
+    text = f"{name} was given more than once" if name == other else f"{name} has the same content as {other}"
+    return Problem("duplicate-part", 0, 0, False, f"{text}: its messages count once")
+
+
+def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) -> Log:
+    """Return one Log of open logs, ordered by their start; see ``open_parts``."""
+    logs = sorted(
+        (part for log in logs for part in (log.parts if isinstance(log, JoinedLog) else (log,))),
+        key=lambda log: natural_key(log.name),
+    )
+    _check_formats(logs, known)
+    same = dict(duplicates(logs))
+    problems = [_counted_once(logs[n].name, logs[other].name) for n, other in same.items()]
+    logs = [log for n, log in enumerate(logs) if n not in same]
+    _check_clocks(logs, align)
+    shifts = clock_shifts(logs, align)
+    order = sorted(range(len(logs)), key=lambda n: (logs[n].start is None, (logs[n].start or 0) + shifts[n]))
+    parts, shifts = [logs[n] for n in order], [shifts[n] for n in order]
+    if align == "utc" or (align is None and not any(shifts)):
+        shifts = clock_shifts(parts, align)
+    problems += problems_between(parts, shifts)
+    if (share := known[parts[0].format].share) is not None:
+        share([log.format_state for log in parts], shifts)
+    infos, members, values = _joined_channels(parts, known[parts[0].format])
+    index = JoinedIndex(
+        [log.index for log in parts],
+        [
+            [
+                Member(part, parts[part][topic].number, one)
+                for (part, topic), one in zip(some, own, strict=True)
+            ]
+            for some, own in zip(members, values, strict=True)
+        ],
+        shifts,
+        overlaps(parts, shifts),
+    )
+    first, offset = parts[0], utc_shift(parts[0])
+    offset = None if offset is None else offset - shifts[0]
+    epoch = "unix" if shifts[0] and offset == 0 else first.epoch
+    scan = scan_of(parts, shifts, index, infos, problems, epoch, offset)
+    return JoinedLog(parts, shifts, scan, members)
+
+
+def _check_formats(logs: Sequence[Log], known: Mapping[str, Format]) -> None:
+    other = next((log for log in logs if log.format != logs[0].format), None)
+    if other is not None:
+        one, two = known[logs[0].format].title, known[other.format].title
+        raise UsageError(
+            f"{logs[0].name} is a {one}, {other.name} a {two}: the files of one log have one format",
+            hint="merge them into an MCAP first: logreel.merge([…], 'all.mcap')",
+            cli="merge them into an MCAP first: logreel merge … -o all.mcap",
+        )
+
+
+def _check_clocks(logs: Sequence[Log], align: str | None) -> None:
+    kinds = {"boot": "since boot", "start": "since its start", "unix": "since 1970"}
+    other = next((log for log in logs if log.epoch != logs[0].epoch), None)
+    if align is None and other is not None:
+        text = f"{logs[0].name} counts {kinds[logs[0].epoch]}, {other.name} {kinds[other.epoch]}"
+        raise UsageError(
+            f"{text}: their clocks have to be aligned",
+            hint='pass align="utc", "start" or a length of time',
+            cli="give --align utc, start or a length of time",
+        )
+
+
+def _joined_channels(
+    parts: Sequence[Log], fmt: Format
+) -> tuple[list[ChannelInfo], list[list[tuple[int, str]]], list[list[dict[str, Any]]]]:
+    """Return the channels of one log of *parts*, their channels in these, and new values of side columns there.
+
+    Channels are one if a merge would write them as one; see ``Format.channel_key``.
+    """
+    alike: dict[Any, list[tuple[int, Channel]]] = {}
+    for n, log in enumerate(parts):
+        for ch in log.channels.values():
+            alike.setdefault(fmt.channel_key(ch.topic, ch.schema, ch.metadata), []).append((n, ch))
+    infos, members, values = list[ChannelInfo](), list[list[tuple[int, str]]](), list[list[dict[str, Any]]]()
+    taken: set[str] = set()
+    for some in alike.values():
+        first = some[0][1]
+        name = first.topic if first.topic not in taken else fmt.free_name(first.topic, taken)
+        taken.add(name)
+        connected = all(CONNECTION in ch.log.index.rules[ch.number].side_columns for _, ch in some)
+        metadata = joined_metadata([ch.metadata for _, ch in some]) if connected else first.metadata
+        maps = [header_map(ch.metadata, metadata) if connected else None for _, ch in some]
+        infos.append(replace(first._info, topic=name, metadata=metadata))
+        members.append([(n, ch.topic) for n, ch in some])
+        values.append([{} if one is None else {CONNECTION: one} for one in maps])
+    return infos, members, values
