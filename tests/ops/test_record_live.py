@@ -307,6 +307,24 @@ def test_channels_that_the_format_cannot_hold_are_reported(tmp_path: Path) -> No
     assert kept[1].refused
 
 
+def test_one_message_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
+    """The format looks at payloads when it writes many of them at once."""
+    schema = logreel.Schema("OBDDataM", "koblenz")
+
+    def run(feed: Feed) -> None:
+        channel = feed.channel("OBDDataM", schema)
+        assert channel is not None
+        for n in range(1000):
+            size = 27 if n in (0, 500, 501, 999) else 28
+            feed.put(channel, n * 1_000_000, n.to_bytes(4, "little") + bytes(size - 4), wait=True)
+        feed.put(channel, 1 << 70, bytes(28))
+
+    done = record(Scripted("car", run), tmp_path / "a.vel")
+    assert (done.messages, done.broken) == (996, 5)
+    assert len(logreel.open(tmp_path / "a.vel")["OBDDataM"]) == 996
+    assert done.skipped[0].startswith("5 messages of 'OBDDataM' were left out")
+
+
 def test_a_waiting_source_loses_nothing() -> None:
     queue = LiveQueue(most_bytes=1000)
     channel = LiveChannel("x", "a", NUMBERED, {})

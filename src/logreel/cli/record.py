@@ -139,7 +139,7 @@ def record(
     completes the log; a second Ctrl-C ends at once.
     """
     from logreel.cli.exits import INTERRUPTED, LOST
-    from logreel.cli.recording import status_line, stop_requested
+    from logreel.cli.recording import say_above_status, status_line, stop_requested
     from logreel.errors import UsageError
     from logreel.log.times import duration_ns
     from logreel.ops.record import record as write
@@ -160,8 +160,7 @@ def record(
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
-        plain = [topic for topic in topics if not topic.startswith("re:") and not set("*?[") & set(topic)]
-        given = {"node": node, "topics": plain or None, "buffer": common.bytes_of(buffer_size)}
+        given = {"node": node, "topics": topics, "buffer": common.bytes_of(buffer_size)}
         source, live = _opened(sources or ("-",), given, stack)
         path = paths.destination(out, paths.suffix_of(format or ""), as_json)
         done = write(
@@ -188,6 +187,7 @@ def record(
             metadata=metadata,
             stop=stack.enter_context(stop_requested()),
             progress=stack.enter_context(status_line()),
+            say=say_above_status,
             **options,
         )
     if as_json:
@@ -234,11 +234,13 @@ def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.E
         return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
-    made = [
-        live_source(one, **{option: value for option, value in options.items() if has_option(one, option)})
-        for one in found
-    ]
-    return made, True
+    # Middleware can wait for topics that nobody publishes yet.
+    topics = options["topics"]
+    plain = [topic for topic in topics if not set("*?[") & set(topic) and not topic.startswith("re:")]
+    options = {**options, "topics": plain or None}
+    return [
+        live_source(one, **{k: v for k, v in options.items() if has_option(one, k)}) for one in found
+    ], True
 
 
 def _metadata_value(text: str) -> int | float | str:

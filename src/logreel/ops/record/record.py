@@ -56,6 +56,7 @@ def record(
     force: bool = False,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[Progress], None] | None = None,
+    say: Callable[[str], None] = lambda text: None,
     definitions: Definitions = (),
     metadata: Mapping[str, Any] | None = None,
     **options: Any,
@@ -85,6 +86,7 @@ def record(
     definitions  as for ``logreel.open``, of *like*
     stop     function called again and again; returns True to complete the log
     progress  function called a few times per second with the state of the recording
+    say      function called with what a source tells its user, such as a lost connection, from any thread
 
     A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
     what the format cannot hold of *like* and *metadata*, and sources that failed: the others go on. Lost messages are
@@ -121,7 +123,7 @@ def record(
 
         writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
         lines = LineRecorder(writer, fmt, ahead, strict, selection)
-        session = Session(writer, lines, selection, queue, flush_every, seconds, progress)
+        session = Session(writer, lines, selection, queue, flush_every, seconds, progress, say)
         try:
             lines.add_known(log, schemas or {}, metadata or {})
         except BaseException:
