@@ -111,6 +111,8 @@ class FoxgloveSource:
         """Try to connect again; return None if the server stays away."""
         feed.note(f"the connection ended: {lost}")
         begun, pause = time.monotonic(), FIRST_PAUSE
+        if self._reconnect > 0:
+            feed.say(f"{self.name}: the connection ended: {lost}; connecting again")
         while time.monotonic() - begun < self._reconnect and not feed.wait(pause):
             pause = min(2 * pause, LAST_PAUSE)
             try:
@@ -119,6 +121,7 @@ class FoxgloveSource:
                 continue
             seconds = time.monotonic() - begun
             feed.note(f"connected again after {seconds:.1f} s, whose messages are missing")
+            feed.say(f"{self.name}: connected again")
             return connection
         return None
 
