@@ -14,6 +14,7 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
+from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals
 from logreel.ops.open_logs import as_open_log
@@ -166,7 +167,7 @@ def split(
 
 def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
     """Return the name of a log without suffix, and its suffix or the usual one of the format."""
-    name = os.path.basename(log.name)
+    name = os.path.basename(names_of(log)[0])
     suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
     stem = _UNSAFE.sub("_", name[: len(name) - len(suffix)]).strip("._")
     return stem or "log", suffix or suffixes[0]
