@@ -31,6 +31,8 @@ PATIENCE = 0.2
 #: A server may advertise a channel just before it accepts subscriptions: its answer then, attempts, pause before each.
 UNKNOWN = re.compile(r"unknown channel\D*(\d+)", re.IGNORECASE)
 ATTEMPTS, ATTEMPT_SECONDS = 20, 0.01
+#: Most channels of a server.
+MOST_CHANNELS = 1 << 16
 #: Most texts of a server that are repeated in notes.
 MOST_TEXTS = 20
 #: Binary messages with the payload of a message: opcode, number of the subscription, time in ns.
@@ -163,6 +165,9 @@ class FoxgloveSource:
         for described in channels:
             number, topic = int(described["id"]), str(described["topic"])
             if number in self._advertised or not feed.wants(topic):
+                continue
+            if max(len(self._advertised), len(self._known)) >= MOST_CHANNELS:
+                feed.skip(f"channel {topic!r:.200} was left out: more than {MOST_CHANNELS} channels")
                 continue
             try:
                 encoding, schema = schema_of(described)
