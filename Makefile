@@ -42,7 +42,7 @@ oracles: $(VENV)/.test ## every reader and writer beside its peers, over the sam
 fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
 
-soak: $(VENV)/.test ## kill recorders at random moments; LOGREEL_SOAK=N times for each format
+soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_SOAK=N times for each format
 	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage/test_killing.py tests/damage/test_following.py
 
 # The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
@@ -50,15 +50,16 @@ soak: $(VENV)/.test ## kill recorders at random moments; LOGREEL_SOAK=N times fo
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ASAN_LIBS = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
 
-asan: $(VENV)/.test ## kernel and damage tests under AddressSanitizer and UBSan (needs gcc's libasan)
+asan: $(VENV)/.test ## kernel and damage tests with bounds checked, AddressSanitizer and UBSan (needs gcc's libasan)
 	rm -rf build/asan && mkdir -p build/asan && cp -r src setup.py pyproject.toml README.md LICENSE build/asan/
 	rm -f build/asan/src/logreel/kernels/*.so
 	LOGREEL_DEBUG=1 CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet \
 	    --disable-pip-version-check --no-deps --no-cache-dir --target build/asan/site build/asan
-	LD_PRELOAD="$(ASAN_LIBS)" PYTHONMALLOC=malloc PYTHONPATH=build/asan/site LOGREEL_CACHE=off \
+	LD_PRELOAD="$(ASAN_LIBS)" PYTHONMALLOC=malloc PYTHONPATH=build/asan/site LOGREEL_CACHE=off LOGREEL_DEBUG=1 \
 	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LOGREEL_FUZZ=$(ASAN_FUZZ) \
-	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/damage tests/registry/test_index_cache.py
+	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/layout tests/index tests/damage \
+	    tests/registry/test_index_cache.py
 
 docs: $(VENV)/.test ## run every example of README.md and docs/
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py

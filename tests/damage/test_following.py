@@ -11,7 +11,7 @@ from logreel.registry.registry import formats
 from support.harness.cli_runner import Spawn
 
 #: `make soak` sets more.
-RUNS = int(os.environ.get("LOGREEL_SOAK", "6"))
+RUNS = int(os.environ.get("LOGREEL_SOAK", "2"))
 PARTS = max(1, RUNS // 100)
 
 

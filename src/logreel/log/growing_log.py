@@ -51,7 +51,7 @@ class Growth:
 
     def __init__(self, log: Any, rescan: Rescan, file: GrowingFile) -> None:
         self._log, self._rescan, self._file = log, rescan, file
-        self._is_other = False
+        self._is_other = self._was_empty = False
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
@@ -81,19 +81,21 @@ class Growth:
         old, old_index = log._source, log.index
         source = self._file.source(log.name)
         source.definitions, source.types = old.definitions, old.types
+        # Kept now: after a truncation it can no longer be read.
+        self._was_empty |= not source.head and source.inode == old.inode
         try:
             name, scan = self._rescan(source, self._is_other, self.complete)
         except LogError:
             # The beginning of a file may be too short to be recognised.
             return 0
         if self._is_other:
-            resumes = _resumed((old, old_index), (source, scan.index))
+            resumes = BEGIN if self._was_empty else _resumed((old, old_index), (source, scan.index))
             if resumes is None and not self.complete:
                 return 0
             self.resumes = last_place(scan.index) if resumes is None else resumes
             self.switches += 1
             self.restarts += self.resumes == BEGIN
-            self.end, self._is_other = self.resumes, False
+            self.end, self._is_other, self._was_empty = self.resumes, False, False
         log._adopt(source, name, scan)
         new = rows_after(scan.index, self.end, range(len(scan.channels)))
         self.end = max(self.end, last_place(scan.index))
