@@ -48,8 +48,8 @@ def check(
 ) -> int:
     """Check logs for defects: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
-    A folder means all logs in and below it. --as-one takes all files as one log. --json prints one object per file, each on one line. If a file cannot be
-    opened, the others are still checked.
+    A folder means all logs in and below it. --as-one takes all files as one log. --json prints one object per file,
+    each on one line. If a file cannot be opened, the others are still checked.
     """
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look

@@ -90,7 +90,7 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def opened(
-    file: str,
+    file: str | list[str],
     event: Ending,
     definitions: Definitions = (),
     ros_axes: bool = False,
@@ -98,11 +98,15 @@ def opened(
 ) -> Iterator[Log]:
     """Open the growing log *file*; wait until it has begun, which is said on stderr.
 
-    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input.
+    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input and for several files.
     """
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
 
+    if isinstance(file, list):
+        if len(file) > 1:
+            raise UsageError(f"-f follows one file, not {len(file)}")
+        (file,) = file
     if file == "-":
         raise UsageError("standard input is read to its end without -f")
     options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}
@@ -144,6 +148,7 @@ def finish(log: Log, event: Ending, skipped: list[str] | None = None) -> int:
     """Return the exit code: 130 after Ctrl-C, else as ``draw.finish``; the end of a growing file is not lost."""
     sys.stdout.flush()
     if event.is_set():
+        draw.say("interrupted")
         return INTERRUPTED
     lost = [p for p in log.problems if p.lost and (log.is_complete or p.offset + p.size < log.size)]
     return draw.finish(log, skipped or []) if lost or skipped else 0

@@ -14,6 +14,8 @@ from logreel.errors import Problem
 from logreel.log.log import Log
 from logreel.log.times import duration_text, utc_shift
 
+#: Codes of the Problems between the files of one log.
+BETWEEN_FILES = ("duplicate-part", "missing-part", "part-order", "part-gap", "part-overlap", "part-clock")
 #: A longer silence between two numbered files of a recording is noted, ns. Recorders that split lose less.
 SILENCE = 10**9
 #: Clocks of one recording drift less against UTC, ns.
@@ -138,7 +140,7 @@ def _overlapping(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem
             if common > 0 and topics:
                 others = f" and {len(topics) - 1} more channels" if len(topics) > 1 else ""
                 yield _problem(
-                    "overlap",
+                    "part-overlap",
                     f"{log.name} and {other.name} overlap by {duration_text(common)}, both with {topics[0]!r}{others}",
                 )
 
@@ -151,7 +153,7 @@ def _other_clocks(logs: Sequence[Log]) -> Iterator[Problem]:
             continue
         apart = duration_text(abs(one - two))
         yield _problem(
-            "clock",
+            "part-clock",
             f"the clocks of {log.name} and {other.name} differ by {apart}: these are different recordings, "
             "whose times agree only with align='utc'",
         )

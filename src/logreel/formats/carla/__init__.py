@@ -51,6 +51,7 @@ FORMAT = Format(
     like=_like,
     sample=_sample,
     share=lazy("logreel.formats.carla.scan_builder:share"),
+    follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
     frames="logreel.formats.carla.simulator.frame_text:frames",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from logreel.formats.carla.found import Found
 from logreel.formats.carla.records import FRAME_START
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, StoredValues
+from logreel.index.rules import ChannelRules, FieldAt, Rule, Storage, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import Chunks
+from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.layout.nodes import Field, Scalar
 
@@ -40,15 +40,10 @@ class Frames:
         self._rows: dict[int, I64] = {}
         size = StoredValues(found.sizes)
         rules = [
-            ChannelRules(
-                partial(self._channel_times, number), FRAMES.measure.least if kind == FRAME_START else size
-            )
+            ChannelRules(FrameTimes(self, number), FRAMES.measure.least if kind == FRAME_START else size)
             for number, kind in enumerate(self.kinds)
         ]
         self.index = MessageIndex(Chunks(source), found.blocks.reshaped(self.kinds, 0), rules)
-
-    def _channel_times(self, channel: int, index: MessageIndex) -> I64:
-        return self.times(channel)
 
     @cached_property
     def _columns(self) -> list[NDArray[np.uint8]]:
@@ -80,8 +75,7 @@ class Frames:
     @cached_property
     def time(self) -> I64:
         """int64[f]: ns since the recording began; 0 for NaN."""
-        seconds = np.nan_to_num(self.elapsed, nan=0.0, posinf=_MOST, neginf=-_MOST)
-        return np.rint(np.clip(seconds, -_MOST, _MOST) * 1e9).astype(np.int64)
+        return _to_ns(self.elapsed)
 
     def span(self) -> tuple[int | None, int | None]:
         """Return the least and the greatest of the times of the first and the last frame, ns; None without frames.
@@ -106,16 +100,50 @@ class Frames:
             self._rows[channel] = found.astype(np.int64)
         return self._rows[channel]
 
+    def rows_at(self, channel: int, rows: I64 | slice) -> I64:
+        """Return the frames of some messages of a channel like ``rows``, at the cost of these and of the frames."""
+        if isinstance(rows, slice) or channel in self._rows or 4 * len(rows) > self.index.count(channel):
+            return self.rows(channel)[rows]
+        at = self.index.locate(channel, rows)[1]
+        return self.start.searchsorted(at, side="right").astype(np.int64) - 1
+
+    def _of_frames(self, name: str, frame: I64) -> NDArray[Any]:
+        """Return ``number`` or ``elapsed`` of some frames, at the cost of these."""
+        if "_columns" in self.__dict__ or 4 * len(frame) > len(self.start):
+            found: NDArray[Any] = getattr(self, name)[frame]
+            return found
+        skip = {"number": 0, "elapsed": 16}[name]
+        raw = FieldAt(skip, 8).read(self.index.chunks[FILE], self.start[frame])
+        return raw.view(np.uint64 if name == "number" else np.float64)
+
     def times(self, channel: int, rows: I64 | slice = slice(None)) -> I64:
         """Return the times of some messages of a channel, ns: int64[n]; before the first frame its time counts."""
-        frame = self.rows(channel)[rows]
-        return self.time[np.maximum(frame, 0)] if len(self.time) else np.zeros(len(frame), np.int64)
+        frame = self.rows_at(channel, rows)
+        if not len(self.start):
+            return np.zeros(len(frame), np.int64)
+        return _to_ns(self._of_frames("elapsed", np.maximum(frame, 0)))
 
     def numbers(self, channel: int, rows: I64) -> list[NDArray[Any]]:
         """Return one array, the frame numbers of some messages of a channel: uint64[n]; 0 before the first frame."""
-        frame = self.rows(channel)[rows]
-        if (frame >= 0).all():
-            return [self.number[frame]]
+        frame = self.rows_at(channel, rows)
         number = np.zeros(len(rows), np.uint64)
-        number[frame >= 0] = self.number[frame[frame >= 0]]
+        number[frame >= 0] = self._of_frames("number", frame[frame >= 0])
         return [number]
+
+
+class FrameTimes(Rule):
+    """The times of the packets of one channel: those of their frames."""
+
+    reads_messages = True
+
+    def __init__(self, frames: Frames, channel: int) -> None:
+        self._frames, self._channel = frames, channel
+
+    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+        """Return the times of all messages, or of those at *rows*."""
+        return self._frames.times(self._channel, slice(None) if rows is None else rows)
+
+
+def _to_ns(elapsed: NDArray[np.float64]) -> I64:
+    seconds = np.nan_to_num(elapsed, nan=0.0, posinf=_MOST, neginf=-_MOST)
+    return np.rint(np.clip(seconds, -_MOST, _MOST) * 1e9).astype(np.int64)

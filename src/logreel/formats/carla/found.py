@@ -21,6 +21,7 @@ class Found:
     topics   topic of each kind that has packets; the kind is the channel in *blocks*
     ends     int64[e]: offsets of the FrameEnds
     sizes    uint32[n]: true bytes of each packet, in the order of *blocks*
+    is_growing  True: a file that is still written
     resized  true bytes of the packets that state a wrong size, by the offset of their payload
     """
 
@@ -32,3 +33,4 @@ class Found:
     sizes: NDArray[np.uint32]
     resized: dict[int, int]
     problems: list[Problem] = field(default_factory=list)
+    is_growing: bool = False

@@ -76,6 +76,10 @@ class Framing:
             # Only empty packets are accepted until the content of one shows its meaning.
             self.keys[kind] = kind, 2, 2, 0
 
+    def extend(self, source: Source) -> None:
+        """Go on with *source*, which begins with the bytes so far."""
+        self._source = source
+
     def declare(self, kind: int, topic: str) -> None:
         """Accept packets of *kind* as those of *topic*."""
         least = definitions.layout(topic, self._wide).measure

@@ -17,7 +17,7 @@ from logreel.formats.carla.definitions import RAW, layout
 from logreel.formats.carla.found import Found
 from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
 from logreel.formats.carla.reader import Reader
-from logreel.formats.carla.records import FRAME_START, HEAD
+from logreel.formats.carla.records import FRAME_START, HEAD, read_frame
 from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
 from logreel.formats.carla.ros_axes import RosAxesDecoder, with_ros_units
 from logreel.formats.carla.text import lines
@@ -26,6 +26,8 @@ from logreel.formats.carla.verify import verify
 from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
+from logreel.log.limited_log import with_scan
+from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
@@ -55,12 +57,16 @@ def _lost(found: Found) -> int:
     return sum(problem.size for problem in found.problems if problem.lost)
 
 
-def share(files: Sequence[ScanBuilder], shifts: Sequence[int]) -> None:
-    """Make the text of several files of one log that of the first one: an actor may be named in an earlier file."""
-    first, *others = files
-    first.following = [(one, by - shifts[0]) for one, by in zip(others, shifts[1:], strict=True)]
-    for one in others:
-        one.is_first = False
+def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
+    """Return files of one log, with the text of all in the first one: an actor may be named in an earlier file."""
+
+    def events(topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        for log, shift in zip(logs, shifts, strict=True):
+            for time, frame, record in log.format_state._events(topic):
+                yield time + shift - shifts[0], frame, record
+
+    first, *others = logs
+    return [with_scan(first, text=lambda: lines(events)), *(with_scan(one, text=list) for one in others)]
 
 
 class ScanBuilder:
@@ -85,17 +91,19 @@ class ScanBuilder:
         """Return the Scan."""
         found = self.found
         self._add_missing_ends()
-        start, end = self.frames.span()
+        # Whoever follows a recording does not ask for it whenever it has grown.
+        start, end = (None, None) if found.is_growing else self.frames.span()
         return Scan(
             version=lambda: self._evidence.release(),
             epoch="start",
             start=start,
             end=end,
+            bounds=self.frames.span if found.is_growing else None,
             channels=self._infos(),
             index=self.index,
             problems=found.problems,
             metadata=self._metadata,
-            text=lambda: lines(self._events) if self.is_first else [],
+            text=lambda: lines(self._events),
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
@@ -110,15 +118,18 @@ class ScanBuilder:
             return
         begun = np.searchsorted(start, self.found.ends, side="right") - 1
         open_ = np.flatnonzero(np.bincount(np.maximum(begun, 0), minlength=len(start)) == 0)
-        number = self.frames.number
+
+        def number(row: int) -> int:
+            return read_frame(self.source, int(start[row]))[0]
+
         if len(open_) and open_[-1] == len(start) - 1:
             if not any(p.code in ("truncated", "zeros") for p in self.found.problems):
-                text = f"frame {number[-1]} has no end: the recording was cut off"
+                text = f"frame {number(-1)} has no end: the recording was cut off"
                 self.found.problems.append(Problem("truncated", self.source.size, 0, False, text))
             open_ = open_[:-1]
         if len(open_):
             first = int(open_[0])
-            text = f"frames without an end: {len(open_)}; the first is frame {number[first]}"
+            text = f"frames without an end: {len(open_)}; the first is frame {number(first)}"
             self.found.problems.append(Problem("frame_end", int(start[first]) - HEAD, 0, False, text))
 
     @cached_property
@@ -166,8 +177,6 @@ class ScanBuilder:
         for kind in self._kinds:
             if self.found.topics[kind] == topic:
                 yield from self._records(kind, topic)
-        for file, shift in self.following:
-            yield from ((time + shift, frame, record) for time, frame, record in file._events(topic))
 
     def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         channel, decode = self._channels[kind], self._layout(topic).decoder()

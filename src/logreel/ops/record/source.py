@@ -200,6 +200,8 @@ class Feed:
 
     wants  function that returns whether the recording wants a topic
 
+    say    function that shows a sentence to the user at once
+
     channels  declared channels, in order
     settled   set it to True when no further channels will come: formats that define all channels first then begin,
               and a recording of so many messages per topic knows when it is over
@@ -209,6 +211,7 @@ class Feed:
     name: str
     queue: LiveQueue
     wants: Callable[[str], bool] = lambda topic: True
+    say: Callable[[str], None] = lambda text: None
     channels: list[LiveChannel] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
