@@ -340,6 +340,7 @@ class PartWriter:
     def _complete(self, writer: Writer, path: str) -> None:
         """Complete a part, and remove the oldest if there are too many. Runs in the background, except for the last."""
         writer.close()
+        self.notes += writer.format_writer.notes
         found = os.stat(path)
         self._files.append((path, (found.st_dev, found.st_ino)))
         # One more is being written, except at the end.
