@@ -108,7 +108,7 @@ class Growth:
 
 
 def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
-    """Return the place in a new file of the last message of the old one if it begins with the same messages, else BEGIN.
+    """Return the place of the last message of the old file in a new one with the same messages, else BEGIN.
 
     None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
     """
