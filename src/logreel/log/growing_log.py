@@ -108,16 +108,18 @@ class Growth:
 
 
 def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
-    """Return the place in a new file of the last message of the old one if it begins with the same messages, else BEGIN.
+    """Return the place in a new file of the last message of the old one, if it begins with the same messages.
 
-    None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
+    Else BEGIN. None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
     """
     (old_source, before), (new_source, after) = old, new
     if old_source.inode == new_source.inode:
         # It was truncated, so the old messages cannot be read any more.
         same = new_source.size > 0 and old_source.head.startswith(new_source.head)
         return last_place(after) if same else BEGIN
-    channels = [[n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)]
+    channels = [
+        [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
+    ]
     counts = [
         sum(index.count(n) for n in some) for index, some in zip((before, after), channels, strict=True)
     ]
