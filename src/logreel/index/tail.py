@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import MISSING_SIZE, Selection
+from logreel.index.block_table import MISSING_SIZE, Blocks, Selection
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.rules import Pick
 from logreel.io.arrays import I64
@@ -50,9 +50,11 @@ def rows_after(index: ChannelIndex, place: Place, channels: Iterable[int]) -> di
     first_block = max(0, int(blocks.searchsorted(place.file, side="left")) - 1) if ascends else 0
     index.resolve(np.arange(first_block, len(blocks), dtype=np.int64))
     found = {}
-    for channel in channels:
-        if index.rules[channel].is_synthetic:
-            continue
+    wanted = [channel for channel in channels if not index.rules[channel].is_synthetic]
+    if isinstance(table, Blocks) and (table.chunk == FILE).all():
+        new = _channels_after(table, place, first_block)
+        wanted = [channel for channel in wanted if channel in new]
+    for channel in wanted:
         first, last = table.run(channel)
         counts = last - first
         count = int(counts.sum())
@@ -64,6 +66,18 @@ def rows_after(index: ChannelIndex, place: Place, channels: Iterable[int]) -> di
         rows = rows[_is_after(index, place, chunk, start)]
         if len(rows):
             found[channel] = rows
+    return found
+
+
+def _channels_after(table: Blocks, place: Place, first_block: int) -> set[int]:
+    """Return the channels that have messages after *place* in the file itself, looking at blocks from *first_block*."""
+    found = set[int]()
+    for block in range(first_block, len(table.base)):
+        runs = table.start[block]
+        begin, end = int(runs[0]), int(runs[-1])
+        entry = table.entry[begin:end].astype(np.int64) + int(table.base[block])
+        new = np.flatnonzero(entry > place.file) + begin
+        found.update((runs.searchsorted(new, side="right") - 1).tolist())
     return found
 
 
@@ -86,8 +100,15 @@ def _places(index: ChannelIndex, chunk: NDArray[np.int32], start: I64) -> tuple[
 def last_place(index: ChannelIndex) -> Place:
     """Return the place of the last message in the file; BEGIN if it has none."""
     table = index.table
-    blocks = _block_places(index)
     found = BEGIN
+    if isinstance(table, Blocks) and (table.chunk == FILE).all():
+        # Blocks are in file order.
+        filled = np.flatnonzero(table.start[:, -1] > table.start[:, 0])
+        for block in filled[-1:].tolist():
+            entry = table.entry[int(table.start[block, 0]) : int(table.start[block, -1])]
+            found = Place(int(table.base[block]) + int(entry.max()), FILE, 0)
+        return found
+    blocks = _block_places(index)
     for channel in range(len(index.rules)):
         if index.rules[channel].is_synthetic:
             continue
