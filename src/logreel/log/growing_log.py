@@ -117,7 +117,9 @@ def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex])
         # It was truncated, so the old messages cannot be read any more.
         same = new_source.size > 0 and old_source.head.startswith(new_source.head)
         return last_place(after) if same else BEGIN
-    channels = [[n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)]
+    channels = [
+        [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
+    ]
     counts = [
         sum(index.count(n) for n in some) for index, some in zip((before, after), channels, strict=True)
     ]
