@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -9,6 +10,7 @@ from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
 from logreel.io.chunks import FILE
 from logreel.io.growing_file import Change, GrowingFile
+from logreel.io.growing_stream import GrowingStream
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, time_ns
@@ -34,6 +37,8 @@ Choice = list[str] | Callable[[Any], list[Any]] | None
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
+#: Sources of one file, from before it has grown, that may be waiting for the garbage collector.
+MAX_SOURCES = 32
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
 
@@ -49,9 +54,10 @@ class Growth:
     complete  whether the writer has given the file its final name
     """
 
-    def __init__(self, log: Any, rescan: Rescan, file: GrowingFile) -> None:
+    def __init__(self, log: Any, rescan: Rescan, file: GrowingFile | GrowingStream) -> None:
         self._log, self._rescan, self._file = log, rescan, file
         self._is_other = self._was_empty = False
+        self._sources: list[ref[Source]] = []
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
@@ -81,6 +87,7 @@ class Growth:
         old, old_index = log._source, log.index
         source = self._file.source(log.name)
         source.definitions, source.types = old.definitions, old.types
+        self._release_old(source)
         # Kept now: after a truncation it can no longer be read.
         self._was_empty |= not source.head and source.inode == old.inode
         try:
@@ -101,6 +108,13 @@ class Growth:
         self.end = max(self.end, last_place(scan.index))
         return sum(map(len, new.values()))
 
+    def _release_old(self, source: Source) -> None:
+        """Collect Sources that nothing but cycles keep: each has an open file handle."""
+        self._sources = [one for one in self._sources if one() is not None]
+        if len(self._sources) >= MAX_SOURCES:
+            gc.collect()
+        self._sources.append(ref(source))
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -108,9 +122,9 @@ class Growth:
 
 
 def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
-    """Return the place in a new file of the last message of the old one if it begins with the same messages, else BEGIN.
+    """Return the place in a new file of the last message of the old one, if it begins with the same messages.
 
-    None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
+    Else BEGIN. None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
     """
     (old_source, before), (new_source, after) = old, new
     if old_source.inode == new_source.inode:
@@ -227,7 +241,7 @@ class GrowingLog:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the log cannot grow: its writer gave the file its final name meanwhile, or it is no file."""
+        """Whether the log cannot grow: its writer gave the file its final name, its stream ended, or it is no file."""
         growth = self._watched()
         return growth is None or growth.complete
 
@@ -244,8 +258,8 @@ class GrowingLog:
         A record that is not complete yet is no message, but a Problem.
 
         Another file under the same name, such as a new recording, replaces the content of the log after all messages
-        of the old file have been read. While ``x.active`` is written, ``x`` means that file. Logs of bytes and streams
-        do not grow.
+        of the old file have been read. While ``x.active`` is written, ``x`` means that file. Logs of bytes do not
+        grow, and those of streams only if ``logreel.open_growing`` opened them.
 
         Raises LogError if the log is closed, OSError if the file cannot be read any more.
         """
@@ -261,7 +275,7 @@ class GrowingLog:
             self._watch(file, self._rescan)
         return self._growth
 
-    def _watch(self, file: GrowingFile, rescan: Rescan) -> None:
+    def _watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
         """Let ``refresh`` read from an open file; called by the function that opens the log."""
         self._growth = Growth(self, rescan, file)
 
@@ -278,9 +292,10 @@ class GrowingLog:
         """Yield the messages in the order of the file, and wait for more while the file is written.
 
         Each message is yielded once, when it is complete; its data is a copy, which stays valid if the file is
-        truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``), or when *stop*
-        is set; a file that just stops growing, as that of a killed recorder, is waited for. Another file under the same
-        name is followed from its start, or, if it begins with the same messages, from the next one.
+        truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``, or the stream
+        ended), or when *stop* is set; a file that just stops growing, as that of a killed recorder, is waited for.
+        Another file under the same name is followed from its start, or, if it begins with the same messages, from the
+        next one.
 
         topics      names or patterns, see ``match``; the channels may come later; or a function that returns
                     channels of the log so far; None: all except reserved ones
