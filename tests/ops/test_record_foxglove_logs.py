@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import ipaddress
 import json
 import signal
 import struct
@@ -155,6 +157,45 @@ def test_the_command_records_selected_topics_until_it_is_interrupted(tmp_path: P
     with logreel.open(path) as log:
         assert [message.decode() for message in log.messages()] == [{}]
         assert list(log.channels) == ["/json"]
+
+
+def certificate() -> tuple[bytes, bytes]:
+    """Return a certificate for 127.0.0.1 that signs itself, and its key, as PEM."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "logreel test")])
+    begin = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=1)
+    made = x509.CertificateBuilder(
+        name, name, key.public_key(), x509.random_serial_number(), begin, begin + datetime.timedelta(days=30)
+    )
+    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    made = made.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), private
+
+
+def test_certificates_of_servers_are_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cert, key = certificate()
+    (tmp_path / "cert.pem").write_bytes(cert)
+    path = tmp_path / "out.mcap"
+    with Server(tls_cert=cert, tls_key=key) as server:
+        url = server.url.replace("ws:", "wss:")
+        with pytest.raises(logreel.LogError, match="certificate verify failed"):
+            logreel.record(url, path)
+        # Certificates that the user trusts.
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+        with recording(url, path, flush_every=0.1):
+            channel = server.channel("/json")
+            subscribed(channel)
+            for n in range(100):
+                channel.log(payload("json", n), log_time=T0 + n)
+            wait_for(lambda: count(path) == 100)
 
 
 def test_a_missing_server_leaves_no_file(tmp_path: Path) -> None:

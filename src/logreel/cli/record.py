@@ -161,7 +161,7 @@ def record(
     with contextlib.ExitStack() as stack:
         given = {"node": node, "topics": topics, "buffer": common.bytes_of(buffer_size)}
         source, live = _opened(sources or ("-",), given, stack)
-        path = stack.enter_context(paths.destination(out, paths.suffix_of(format or ""), as_json))
+        path = paths.destination(out, paths.suffix_of(format or ""), as_json)
         done = write(
             source,
             path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -9,6 +10,7 @@ from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -34,6 +36,8 @@ Choice = list[str] | Callable[[Any], list[Any]] | None
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
+#: Sources of one file, from before it has grown, that may be waiting for the garbage collector.
+MAX_SOURCES = 32
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
 
@@ -51,7 +55,8 @@ class Growth:
 
     def __init__(self, log: Any, rescan: Rescan, file: GrowingFile) -> None:
         self._log, self._rescan, self._file = log, rescan, file
-        self._is_other = False
+        self._is_other = self._was_empty = False
+        self._sources: list[ref[Source]] = []
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
@@ -66,7 +71,7 @@ class Growth:
         if change is Change.COMPLETE:
             self.complete = True
             # The end of a sound file is read already. Of a damaged one all is known now.
-            return self._read_again() if self._log.problems else 0
+            return self._read_again() if self._log.problems or self._is_other else 0
         if change is Change.REPLACED and not self._file.open():
             return 0
         self._is_other |= change is not Change.GROWN
@@ -81,20 +86,33 @@ class Growth:
         old, old_index = log._source, log.index
         source = self._file.source(log.name)
         source.definitions, source.types = old.definitions, old.types
+        self._release_old(source)
+        # Kept now: after a truncation it can no longer be read.
+        self._was_empty |= not source.head and source.inode == old.inode
         try:
             name, scan = self._rescan(source, self._is_other, self.complete)
         except LogError:
             # The beginning of a file may be too short to be recognised.
             return 0
         if self._is_other:
-            self.resumes = _resumed((old, old_index), (source, scan.index))
+            resumes = BEGIN if self._was_empty else _resumed((old, old_index), (source, scan.index))
+            if resumes is None and not self.complete:
+                return 0
+            self.resumes = last_place(scan.index) if resumes is None else resumes
             self.switches += 1
             self.restarts += self.resumes == BEGIN
-            self.end, self._is_other = self.resumes, False
+            self.end, self._is_other, self._was_empty = self.resumes, False, False
         log._adopt(source, name, scan)
         new = rows_after(scan.index, self.end, range(len(scan.channels)))
         self.end = max(self.end, last_place(scan.index))
         return sum(map(len, new.values()))
+
+    def _release_old(self, source: Source) -> None:
+        """Collect Sources that nothing but cycles keep: each has an open file handle."""
+        self._sources = [one for one in self._sources if one() is not None]
+        if len(self._sources) >= MAX_SOURCES:
+            gc.collect()
+        self._sources.append(ref(source))
 
     def close(self) -> None:
         """Close the file."""
@@ -102,25 +120,31 @@ class Growth:
         self.complete = True
 
 
-def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place:
-    """Return the place in a new file of the last message of the old one, if it begins with the same messages."""
+def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
+    """Return the place in a new file of the last message of the old one, if it begins with the same messages.
+
+    Else BEGIN. None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
+    """
     (old_source, before), (new_source, after) = old, new
-    is_same_file = old_source.inode == new_source.inode
-    if is_same_file:
+    if old_source.inode == new_source.inode:
         # It was truncated, so the old messages cannot be read any more.
         same = new_source.size > 0 and old_source.head.startswith(new_source.head)
         return last_place(after) if same else BEGIN
     channels = [
         [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
     ]
-    count = sum(before.count(n) for n in channels[0])
-    if not count:
+    counts = [
+        sum(index.count(n) for n in some) for index, some in zip((before, after), channels, strict=True)
+    ]
+    if not counts[0]:
         return BEGIN
-    for row in (0, count - 1):
+    place = BEGIN
+    for row in {0, min(counts) - 1} if counts[1] else ():
         one, other = (_nth(index, some, row) for index, some in zip((before, after), channels, strict=True))
         if one is None or other is None or one[:2] != other[:2]:
             return BEGIN
-    return other[2] if other is not None else BEGIN
+        place = max(place, other[2])
+    return place if counts[1] >= counts[0] else None
 
 
 def _nth(index: MessageIndex, channels: list[int], row: int) -> tuple[int, bytes, Place] | None:
@@ -217,7 +241,8 @@ class GrowingLog:
     @property
     def is_complete(self) -> bool:
         """Whether the log cannot grow: its writer gave the file its final name meanwhile, or it is no file."""
-        return self._source.path is None or (self._growth is not None and self._growth.complete)
+        growth = self._watched()
+        return growth is None or growth.complete
 
     @property
     def replacements(self) -> int:

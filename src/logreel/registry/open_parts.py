@@ -167,7 +167,7 @@ def _check_clocks(logs: Sequence[Log], align: str | None) -> None:
         raise UsageError(
             f"{text}: their clocks have to be aligned",
             hint='pass align="utc", "start" or a length of time',
-            cli="give --align utc, start or a length of time",
+            cli="merge them first: logreel merge … --align utc, start or a length of time",
         )
 
 

@@ -14,10 +14,10 @@ foxglove = pytest.importorskip("foxglove")
 class Server:
     """A server of foxglove-sdk."""
 
-    def __init__(self, port: int = 0, backlog: int = 1 << 16) -> None:
+    def __init__(self, port: int = 0, backlog: int = 1 << 16, **options: Any) -> None:
         self.context = foxglove.Context()
         self._server = foxglove.start_server(
-            host="127.0.0.1", port=port, context=self.context, message_backlog_size=backlog
+            host="127.0.0.1", port=port, context=self.context, message_backlog_size=backlog, **options
         )
         self.port, self.url = self._server.port, f"ws://127.0.0.1:{self._server.port}"
 

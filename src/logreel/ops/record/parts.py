@@ -94,6 +94,7 @@ class PartWriter:
     path    of the log; parts are called ``part_name(path, 0)``, 1, 2 …; without *split*, it is the only file
     fmt     its format
     make    function that creates the Writer of a file
+    is_file  False: the log goes to a stream, so there are no files
 
     taken   names of the channels that were added
 
@@ -102,8 +103,15 @@ class PartWriter:
     """
 
     def __init__(
-        self, path: str, fmt: Format, make: Callable[[str], Writer], split: Split, force: bool
+        self,
+        path: str,
+        fmt: Format,
+        make: Callable[[str], Writer],
+        split: Split,
+        force: bool,
+        is_file: bool = True,
     ) -> None:
+        self._is_file = is_file
         self._path, self.format, self._make, self._split = path, fmt, make, split
         self.notes: list[str] = []
         #: Channels by name, in order of their numbers.
@@ -341,6 +349,8 @@ class PartWriter:
         """Complete a part, and remove the oldest if there are too many. Runs in the background, except for the last."""
         writer.close()
         self.notes += writer.format_writer.notes
+        if not self._is_file:
+            return
         found = os.stat(path)
         self._files.append((path, (found.st_dev, found.st_ino)))
         # One more is being written, except at the end.

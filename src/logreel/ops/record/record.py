@@ -12,6 +12,7 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.io.source import Definitions
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
@@ -34,7 +35,7 @@ PROGRESS_EVERY = 0.25
 
 def record(
     source: Pipe | Iterable[bytes | str] | str | LiveSource | Sequence[LiveSource],
-    path: str | os.PathLike[str],
+    path: Destination,
     *,
     mode: str = "w",
     topics: str | Iterable[str] | None = None,
@@ -66,6 +67,7 @@ def record(
     source   live sources: one or a list of them, see ``logreel.live_source``, or the spelling of one, such as
              ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
              ``cat --format ndjson``
+    path     of the new log, or a binary file object, see ``create``
     mode     ``w``: a new log; ``a``: continue the log at *path*, whose channels keep their types, or create it
     topics, exclude  names, patterns or ``re:`` and a regular expression; None: all topics
     limit    most messages of each topic; the recording ends when all topics have so many, if they are known
@@ -93,8 +95,8 @@ def record(
     counted in ``losses``, and in the log. Raises as ``create`` does, DefinitionError or UsageError for a schema that
     cannot be used, and LogError if all sources failed before the first message.
     """
-    name = os.fspath(path)
-    appends = mode == "a" and os.path.lexists(path)
+    name, stream = name_and_stream(path)
+    appends = mode == "a" and stream is None and os.path.lexists(name)
     if mode == "a" and (split_size or split_duration or like is not None):
         raise UsageError(
             "a log that is continued has its own types, and is one file",
@@ -108,6 +110,8 @@ def record(
         max_splits,
         repeat_latched,
     )
+    if split and stream is not None:
+        raise UsageError("a split log is several files, which do not fit into a stream")
     selection = Selection(topics, exclude, limit)
     seconds = None if duration is None else duration_ns(duration) / 1e9
     live = _live_sources(source)
@@ -123,11 +127,12 @@ def record(
             options = fmt.like(log.metadata) | options
 
         def make(part: str) -> Writer:
+            target = part if stream is None else stream
             return create(
-                part, mode=mode, format=format, force=force, flush_every=flush_every, sync=sync, **options
+                target, mode=mode, format=format, force=force, flush_every=flush_every, sync=sync, **options
             )
 
-        writer = PartWriter(name, fmt, make, split, force)
+        writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
         lines = LineRecorder(writer, fmt, ahead, strict, selection)
         session = Session(writer, lines, selection, queue, flush_every, seconds, progress, say)
         try:
@@ -146,7 +151,8 @@ def record(
                 raise LogError("; ".join(session.errors), path=name)
             if log is not None:
                 lines.copy_text(log)
-    return _result(name, writer, lines, session, selection, stopped, bool(split))
+    size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
+    return _result(name, writer, lines, session, selection, stopped, bool(split), size)
 
 
 def _live_sources(source: Any) -> list[LiveSource]:
@@ -211,6 +217,7 @@ def _result(
     selection: Selection,
     stopped: bool,
     split: bool,
+    size: int,
 ) -> Recorded:
     counts = Counter[int]()
     for number, messages in [
@@ -221,7 +228,6 @@ def _result(
     names = writer.names
     used = sorted(counts)
     channels = tuple(Copied(names[n], counts[n]) for n in used if names[n][:1] != "~")
-    size = sum(os.stat(file).st_size for file in writer.files)
     notes = [*lines.notes, *writer.notes, *session.notes]
     notes += [f"{name!r} fitted no topic" for name in selection.unused()]
     if split:
