@@ -166,7 +166,12 @@ def test_types_that_conflict_keep_their_topic_also_when_a_bag_is_continued(
     first, second = ros.talker("first"), ros.talker("second")
     first.advertise("/a", "std_msgs/UInt8")
     second.advertise("/a", "std_msgs/String")
-    for turn, more in enumerate(([], ["--append"])):
+    for turn, more in enumerate(([], ["--append"], ["--append"])):
+        if turn == 2:
+            # Another publisher of a type that the bag has.
+            first.quit()
+            first = ros.talker("third")
+            first.advertise("/a", "std_msgs/UInt8")
         recorder = start_recording(ros, "out.bag", "-t", "/a", "--flush", "0.1s", *more)
         for talker in (first, second):
             talker.await_subscribers("/a")
@@ -175,12 +180,14 @@ def test_types_that_conflict_keep_their_topic_also_when_a_bag_is_continued(
         recorder.send_signal(signal.SIGINT)
         recorder.wait(PATIENCE)
         assert recorder.returncode == 0, recorder.stderr.read()
-    found = {one.header["type"]: one for one in connections(tmp_path / "out.bag")}
+    found = {one.header["callerid"]: one for one in connections(tmp_path / "out.bag")}
     assert {one.topic for one in found.values()} == {"/a"}
-    assert found["std_msgs/UInt8"].payloads == [b"\x00", b"\x01"]
-    assert found["std_msgs/String"].payloads == [b"\x01\x00\x00\x000", b"\x01\x00\x00\x001"]
-    callers = {kind: one.header["callerid"] for kind, one in found.items()}
-    assert callers == {"std_msgs/UInt8": "/first", "std_msgs/String": "/second"}
+    assert found["/first"].payloads == [b"\x00", b"\x01"]
+    assert found["/second"].payloads == [b"\x01\x00\x00\x000", b"\x01\x00\x00\x001", b"\x01\x00\x00\x002"]
+    assert found["/third"].payloads == [b"\x02"]
+    types = {caller: one.header["type"] for caller, one in found.items()}
+    assert types == {"/first": "std_msgs/UInt8", "/second": "std_msgs/String", "/third": "std_msgs/UInt8"}
+    assert len(logreel.open(tmp_path / "out.bag")) == 2
 
 
 def test_another_format_has_the_decoded_messages(ros: RosSystem, tmp_path: Path) -> None:
