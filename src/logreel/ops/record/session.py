@@ -38,6 +38,8 @@ BATCH_BYTES, BATCH_MESSAGES = 4 << 20, 1 << 14
 SETTLE = 2.0
 #: Seconds between two calls of *progress*, and seconds that sources have to end.
 PROGRESS_EVERY, END_WITHIN = 0.25, 5.0
+#: Seconds that each source has to end after an error of the recording.
+LEAVE_WITHIN = 1.0
 #: Channel for the losses of a recording: topic and number of lost messages, and ms from the first to the last.
 DROPOUT = "~dropout"
 _DROPOUT_LAYOUT = Layout(
@@ -135,9 +137,16 @@ class Session:
                 if entries and not over:
                     self._queue.gather(GATHER)
                 self._do_regularly()
-        finally:
             self._queue.stop()
-        self._finish()
+            self._finish()
+        except BaseException:
+            self._queue.stop()
+            self._queue.close()
+            for stream in self._streams:
+                if stream.thread is not None:
+                    stream.thread.join(LEAVE_WITHIN)
+            raise
+        self._queue.close()
         return stopped
 
     def _run_source(self, stream: _Stream) -> None:
