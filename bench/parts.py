@@ -9,9 +9,8 @@ from pathlib import Path
 
 import bigbag
 import biglog
-from harness import Job, compare
-
 import logreel
+from harness import Job, compare
 
 IMPORTS = """
 import logreel, pathlib, tempfile, pyarrow, concurrent.futures
