@@ -18,6 +18,7 @@ from logreel.ops.record.parts import PartWriter
 from logreel.ops.record.result import Loss, Progress
 from logreel.ops.record.selection import Selection
 from logreel.ops.record.source import (
+    OVERHEAD,
     PATIENCE,
     Declared,
     Entry,
@@ -36,6 +37,8 @@ GATHER = 0.01
 BATCH_BYTES, BATCH_MESSAGES = 4 << 20, 1 << 14
 #: Seconds for which formats that define all channels first wait for further channels.
 SETTLE = 2.0
+#: Most bytes of messages that wait for this.
+HELD_BYTES = 64 << 20
 #: Seconds between two calls of *progress*, and seconds that sources have to end.
 PROGRESS_EVERY, END_WITHIN = 0.25, 5.0
 #: Seconds that each source has to end after an error of the recording.
@@ -108,6 +111,7 @@ class Session:
         #: Entries that wait until all channels are known; None: nothing waits.
         self._held: deque[Entry] | None = deque() if writer.format_writer.defines_first else None
         self._held_since: float | None = None
+        self._held_bytes = 0
         self._begun = self._flushed = self._shown = monotonic()
         self._dropout: Callable[[Lost], None] | None = None
         self.messages = 0
@@ -227,7 +231,8 @@ class Session:
                 self._held_since = monotonic()
             settled = all(stream.ended or stream.feed.settled for stream in self._streams)
             waited = self._held_since is not None and monotonic() - self._held_since >= SETTLE
-            if settled or waited or self._queue.stopping.is_set():
+            self._held_bytes += sum(_size_of(entry) for entry in entries)
+            if settled or waited or self._held_bytes > HELD_BYTES or self._queue.stopping.is_set():
                 self._release()
             return
         for entry in entries:
@@ -414,6 +419,14 @@ class Session:
                 elif ch.refused:
                     found.append(f"channel {ch.topic!r} was left out: {ch.refused}")
         return found
+
+
+def _size_of(entry: Entry) -> int:
+    """Return about the bytes of a message; 0 for another entry."""
+    if not isinstance(entry, tuple):
+        return 0
+    payload = entry[2]
+    return OVERHEAD + (len(payload) if isinstance(payload, bytes) else OVERHEAD)
 
 
 def _sentence(loss: Lost) -> str:
