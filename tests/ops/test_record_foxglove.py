@@ -18,6 +18,7 @@ from logreel.errors import LogError, UsageError
 from logreel.log.schema import Schema
 from logreel.ops.record.sources.foxglove import SUBPROTOCOLS, FoxgloveSource, schema_of
 from logreel.ops.record.sources.registry import live_source, names_source
+from support.harness.foxglove_server import Server, subscribed
 from support.harness.live_sources import PATIENCE, RunningSource, wait_for
 
 foxglove = pytest.importorskip("foxglove")
@@ -27,34 +28,6 @@ T0 = 1_700_000_000 * 10**9
 
 
 # ------------------------------------------------------------------------------------------- genuine servers
-
-
-class Server:
-    """A server of foxglove-sdk."""
-
-    def __init__(self, port: int = 0, backlog: int = 1 << 16) -> None:
-        self.context = foxglove.Context()
-        self._server = foxglove.start_server(
-            host="127.0.0.1", port=port, context=self.context, message_backlog_size=backlog
-        )
-        self.port, self.url = self._server.port, f"ws://127.0.0.1:{self._server.port}"
-
-    def channel(self, topic: str, encoding: str = "json", schema: Any = None) -> Any:
-        return foxglove.Channel(topic, message_encoding=encoding, schema=schema, context=self.context)
-
-    def stop(self) -> None:
-        self._server.stop()
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-
-def subscribed(*channels: Any) -> None:
-    """Wait until channels have a subscriber."""
-    wait_for(lambda: all(one.has_sinks() for one in channels))
 
 
 def test_channels_of_all_encodings_are_recorded_with_their_schemas() -> None:
@@ -92,8 +65,8 @@ def test_every_message_arrives_once_while_channels_come_and_go() -> None:
             for _ in range(2000):
                 channel.log(json.dumps({"i": sent}).encode(), log_time=T0 + sent)
                 sent += 1
-            running.until(sent)
             channel.close()
+        running.until(sent)
         got = running.messages
         assert [one.time for one in got] == list(range(T0, T0 + sent))
         assert [json.loads(one.data)["i"] for one in got] == list(range(sent))
@@ -317,14 +290,14 @@ def test_messages_that_were_on_their_way_at_the_end_of_a_channel_are_recorded() 
         number = subscriptions(connection)[1]
         connection.send(data(number, T0, b"1"))
         connection.send('{"op": "unadvertise", "channelIds": [1]}')
-        connection.send(data(number, T0 + 1, b"of no channel"))
+        connection.send(data(number, T0 + 1, b"late"))
         advertise(connection, JSON | {"id": 2})
         connection.send(data(subscriptions(connection)[2], T0 + 2, b"2"))
         connection.close()
 
     with serve(talk) as url, RunningSource(FoxgloveSource(url, reconnect=0)) as running:
         running.wait()
-    assert [one.data for one in running.messages] == [b"1", b"2"]
+    assert [one.data for one in running.messages] == [b"1", b"late", b"2"]
     assert len(running.feed.channels) == 1
 
 

@@ -13,15 +13,17 @@ import pytest
 
 import logreel
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, Scalar, String, Struct
+from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
 from logreel.ops.record import Feed, LiveChannel, record
 from logreel.ops.record.source import LiveQueue
 from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES
+from support.harness.cli_runner import Spawn
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
 NUMBERED = Layout(Struct((Field("n", Scalar("int64")), Field("x", Scalar("float64")))))
+PACKED = Layout(Struct((Field("n", Scalar("int64")),)))
 TYPED = [".bag", ".bddf", ".mcap", ".ulg"]
 
 
@@ -199,6 +201,10 @@ def test_parts_are_complete_logs_and_together_the_whole(suffix: str, tmp_path: P
         assert [n for log in logs if topic in log for n in log[topic]["n"].tolist()] == list(range(3000))
         assert not any(log.problems for log in logs)
         assert len({log[topic].schema for log in logs if topic in log}) == 1
+    together = logreel.open(list(done.parts))
+    assert [together[topic]["n"].tolist() for topic in "ab"] == [list(range(3000))] * 2
+    # The sources of this test run one after the other, with the same times.
+    assert not any(problem.lost for problem in together.problems)
     sizes = [os.stat(part).st_size for part in done.parts[:-1]]
     # A part ends soon after its size: what is written when it ends (an index) comes on top.
     assert all(40_000 <= size < 90_000 for size in sizes) or suffix == ".mcap"
@@ -307,6 +313,56 @@ def test_channels_that_the_format_cannot_hold_are_reported(tmp_path: Path) -> No
     assert kept[1].refused
 
 
+def test_the_queue_is_taken_in_pieces_and_keeps_its_order() -> None:
+    queue = LiveQueue(most_bytes=64 << 20)
+    channel = LiveChannel("x", "a", NUMBERED, {})
+    for n in range(40):
+        assert queue.put(channel, n, bytes(1 << 20), 1 << 20, False)
+    assert queue.filling > 0.6
+    times: list[int] = []
+    pieces = 0
+    while entries := queue.take(0):
+        assert len(entries) <= 8
+        times += [entry[1] for entry in entries if isinstance(entry, tuple)]
+        pieces += 1
+    assert times == list(range(40))
+    assert pieces >= 5
+    assert queue.filling == 0
+
+
+def test_one_message_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
+    """The format looks at payloads when it writes many of them at once."""
+    schema = logreel.Schema("OBDDataM", "koblenz")
+
+    def run(feed: Feed) -> None:
+        channel = feed.channel("OBDDataM", schema)
+        assert channel is not None
+        for n in range(1000):
+            size = 27 if n in (0, 500, 501, 999) else 28
+            feed.put(channel, n * 1_000_000, n.to_bytes(4, "little") + bytes(size - 4), wait=True)
+        feed.put(channel, 1 << 70, bytes(28))
+
+    done = record(Scripted("car", run), tmp_path / "a.vel")
+    assert (done.messages, done.broken) == (996, 5)
+    assert len(logreel.open(tmp_path / "a.vel")["OBDDataM"]) == 996
+    assert done.skipped[0].startswith("5 messages of 'OBDDataM' were left out")
+
+
+def test_times_that_the_format_cannot_hold_cost_no_other_message(suffix: str, tmp_path: Path) -> None:
+    def run(feed: Feed) -> None:
+        channel = feed.channel("a", PACKED)
+        feed.settled = True
+        assert channel is not None
+        for n in range(600):
+            feed.put(channel, -5 if n % 100 == 50 else START + n, n.to_bytes(8, "little"), wait=True)
+
+    done = record(Scripted("x", run), tmp_path / f"a{suffix}")
+    assert done.messages + done.broken == 600
+    found = numbers(done.path, "a")
+    assert len(found) == done.messages >= 594
+    assert [n for n in found if n % 100 != 50] == [n for n in range(600) if n % 100 != 50]
+
+
 def test_a_waiting_source_loses_nothing() -> None:
     queue = LiveQueue(most_bytes=1000)
     channel = LiveChannel("x", "a", NUMBERED, {})
@@ -324,3 +380,36 @@ def test_a_waiting_source_loses_nothing() -> None:
     assert times == list(range(50))
     assert all(done)
     assert channel.lost == 0
+
+
+@pytest.mark.parametrize("suffix", [".vel", ".bag", ".mcap"])
+def test_the_example_program_records_its_sensors(suffix: str, tmp_path: Path, spawn: Spawn) -> None:
+    script = Path(__file__).resolve().parents[2] / "examples" / "record_sensors.py"
+    done = spawn(script, str(tmp_path / f"drive{suffix}"), "--seconds", "0.5")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"0 messages lost" in done.stdout
+    log = logreel.open(tmp_path / f"drive{suffix}")
+    assert set(log) == {"OBDDataM", "LaserRange2DDataM/front"}
+    assert not log.problems
+    assert log["OBDDataM"]["rpm"].tolist() == [900 + 10 * n for n in range(len(log["OBDDataM"]))]
+    assert log["LaserRange2DDataM/front"][0].decode()["sensor_name"] == "front"
+
+
+def test_a_definition_in_a_file_applies_to_frames_in_an_mcap(tmp_path: Path) -> None:
+    (tmp_path / "Wind.msg").write_text("uint32 number\nfloat32 speed\n")
+    raw = Layout(Struct((Field("data", Rest()),)))
+
+    def run(feed: Feed) -> None:
+        channel = feed.channel("/wind", raw)
+        other = feed.channel("/else", raw)
+        assert channel is not None
+        assert other is not None
+        feed.put(channel, START, b"\x07\0\0\0\0\0\0\x3f")
+        feed.put(other, START, b"anything")
+
+    for end in (".mcap", ".bag"):
+        done = record(Scripted("x", run), tmp_path / f"a{end}", schemas={"/wind": tmp_path / "Wind.msg"})
+        assert done.skipped == ()
+        log = logreel.open(done.path)
+        assert (log["/wind"]["number"].tolist(), log["/wind"]["speed"].tolist()) == ([7], [0.5])
+        assert bytes(log["/else"][0].decode()["data"]) == b"anything"

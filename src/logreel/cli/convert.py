@@ -111,14 +111,13 @@ def convert(
     file, out = paths.inputs_and_output(files, out)
     suffix = _suffix(form, out)
     output = find_output(suffix or out)
-    with (
-        open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log,
-        paths.destination(out, suffix, as_json, _is_text(output)) as path,
-    ):
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+        path = paths.destination(out, suffix, as_json, _is_text(output))
         with draw.progress(out) as progress:
             done = write(
                 log,
                 path,
+                format=form,
                 topics=_topics(log, topics, output) or None,
                 exclude=exclude,
                 start=start,

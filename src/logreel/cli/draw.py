@@ -218,8 +218,10 @@ def show_written(done: Rewritten, name: str = "") -> None:
 def finish(log: Log, skipped: Sequence[str] = ()) -> int:
     """Return the exit code of a verb that printed content of *log*: 3 if data was lost or skipped, else 0.
 
-    Losses are reported on stderr in one sentence.
+    Losses are reported on stderr in one sentence, and each problem between the files of one log in a further one.
     """
+    from logreel.log.part_checks import BETWEEN_FILES
+
     lost = [problem for problem in log.problems if problem.lost]
     losses = list(skipped[:1])
     if len(skipped) > 1:
@@ -237,4 +239,7 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
     losses += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
     if losses:
         say(f"{log.name}: {'; '.join(losses)}")
+    between = [problem.text for problem in log.problems if problem.code in BETWEEN_FILES]
+    for text in between[:NOTES]:
+        say(text)
     return 3 if lost or skipped else 0

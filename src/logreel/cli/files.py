@@ -6,17 +6,18 @@ import functools
 import glob
 import io
 import os
-import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
 from logreel.cli import arguments
+
+if TYPE_CHECKING:
+    from logreel.io.output_stream import OutputStream
 
 STDOUT = "-"
 #: One log: the name of a file, folder or pattern, or the names of several that are one log.
@@ -149,41 +150,35 @@ def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[N
     say(f"wrote {out}")
 
 
-@contextmanager
-def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Iterator[Out]:
-    """Yield the path to write: *out*, or for ``-`` a temporary file that is copied to stdout after the block.
+def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Out | OutputStream:
+    """Return what to write: the path *out*, or stdout as a stream for ``-``.
 
-    suffix   suffix of the temporary file
+    suffix   suffix of the output on stdout, which chooses its format
     as_json  True: the verb prints JSON on stdout
     text     True: a terminal can show the output
 
     Raises UsageError for binary output to a terminal, and if JSON goes to stdout, too.
     """
     if out != STDOUT:
-        yield out
-        return
+        return out
     from logreel.cli.draw import SafeLines
     from logreel.errors import UsageError
+    from logreel.io.output_stream import OutputStream
 
     if as_json:
         raise UsageError("--json and -o - would both write to stdout: leave out one of them")
     terminal = sys.stdout.isatty()
     if terminal and not text:
         raise UsageError(f"{suffix} is no text for a terminal: redirect the output, or give a file with -o")
-    with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
-        path = os.path.join(folder, f"stdout{suffix}")
-        yield path
-        sys.stdout.flush()
-        with open(path, "rb") as done:
-            shutil.copyfileobj(done, SafeLines() if terminal else sys.stdout.buffer, 1 << 20)
+    sys.stdout.flush()
+    return OutputStream(SafeLines() if terminal else sys.stdout.buffer, f"<stdout>{suffix}")
 
 
 def suffix_of(form: str) -> str:
     """Return the suffix for a format name or suffix: ``rosbag`` is ``.bag``, ``csv`` is ``.csv``."""
-    from logreel.registry.registry import formats
+    from logreel.registry.registry import suffix_of as find
 
-    fmt = formats().get(form.lower())
-    return fmt.suffixes[0] if fmt is not None else f".{form.lower().removeprefix('.')}"
+    return find(form)
 
 
 def check_form(form: str | None, out: str | None) -> None:

@@ -206,11 +206,14 @@ def _segments(one: Info) -> str:
 def _problems(one: Info) -> str:
     if not one.problems:
         return "none"
+    from logreel.log.part_checks import BETWEEN_FILES
+
     lost = sum(problem.size for problem in one.problems if problem.lost)
     first = one.problems[0]
     count = len(one.problems)
     head = f"{count} problem{'s' * (count != 1)}, {draw.size_text(lost)} lost"
-    return f"{head}; {'first: ' if count > 1 else ''}{first.text} (at byte {first.offset})"
+    place = "" if first.code in BETWEEN_FILES else f" (at byte {first.offset})"
+    return f"{head}; {'first: ' if count > 1 else ''}{first.text}{place}"
 
 
 def _channels(one: Info) -> None:

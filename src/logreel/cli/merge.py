@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("files", metavar="IN…", nargs=-1, required=True, type=arguments.FILE)
 @common.output
+@common.form
 @common.topics
 @common.exclude
 @common.start
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 def merge(
     files: tuple[str, ...],
     out: str,
+    form: str | None,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,
@@ -65,6 +67,7 @@ def merge(
     from logreel.ops.open_logs import open_many
     from logreel.outputs.merge_formats import merge as write
 
+    paths.check_form(form, out)
     for pair in rename:
         if "=" not in pair:
             raise UsageError(f"--rename {pair!r}: write OLD=NEW")
@@ -72,11 +75,12 @@ def merge(
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
         logs = open_many(names, stack, msgdef, segment=segment)
-        path = stack.enter_context(paths.destination(out, paths.suffix_of(logs[0].format), as_json))
+        path = paths.destination(out, paths.suffix_of(form or logs[0].format), as_json)
         with draw.progress(out) as progress:
             done = write(
                 logs,
                 path,
+                format=form,
                 topics=topics or None,
                 exclude=exclude,
                 start=start,

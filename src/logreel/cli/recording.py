@@ -89,3 +89,10 @@ def status_line() -> Iterator[Callable[[Progress], None] | None]:
         with contextlib.suppress(OSError):
             sys.stderr.write(CLEAR)
             sys.stderr.flush()
+
+
+def say_above_status(text: str) -> None:
+    """Print a sentence on stderr, in place of the status line, which is drawn again below it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(CLEAR)
+    draw.say(text)

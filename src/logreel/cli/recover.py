@@ -48,14 +48,13 @@ def recover(
     from logreel.registry.open import open_log
 
     paths.check_form(form, out)
-    with (
-        open_log(file, definitions=msgdef) as log,
-        paths.destination(out, paths.suffix_of(form or log.format), as_json) as path,
-    ):
+    with open_log(file, definitions=msgdef) as log:
+        path = paths.destination(out, paths.suffix_of(form or log.format), as_json)
         with draw.progress(log.name) as progress:
             done = save(
                 log,
                 path,
+                format=form,
                 segment=segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,

@@ -56,10 +56,8 @@ def slice(  # noqa: A001 - the verb's name
     from logreel.ops.rewrite.slice import slice_log
     from logreel.registry.open import open_log
 
-    with (
-        open_log(file, definitions=msgdef, segment=segment) as log,
-        paths.destination(out, paths.suffix_of(log.format), as_json) as path,
-    ):
+    with open_log(file, definitions=msgdef, segment=segment) as log:
+        path = paths.destination(out, paths.suffix_of(log.format), as_json)
         with draw.progress(out) as progress:
             done = slice_log(
                 log,

@@ -36,10 +36,8 @@ def sort(
     from logreel.ops.rewrite.slice import sort_log
     from logreel.registry.open import open_log
 
-    with (
-        open_log(file, definitions=msgdef, segment=segment) as log,
-        paths.destination(out, paths.suffix_of(log.format), as_json) as path,
-    ):
+    with open_log(file, definitions=msgdef, segment=segment) as log:
+        path = paths.destination(out, paths.suffix_of(log.format), as_json)
         with draw.progress(out) as progress:
             done = sort_log(
                 log, path, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress

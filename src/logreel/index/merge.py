@@ -17,7 +17,7 @@ from logreel.index.block_table import MISSING_SIZE
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows
-from logreel.index.rules import KernelRow, Pick, stored_row
+from logreel.index.rules import Pick, add_stored
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
@@ -127,11 +127,10 @@ class _Expanded:
 
 
 class _Merge:
-    """Tables of the kernel, and the arrays that they point to."""
+    """Queues of the kernel, and the sizes of their messages."""
 
     def __init__(self, queues: Sequence[Queue], by_time: bool, reverse: bool) -> None:
-        self._queues, self._by_time, self._reverse = queues, by_time, reverse
-        self._held: list[NDArray[Any]] = []
+        self._queues, self._by_time = queues, by_time
         #: uint8 per block of each index that resolves lazily: whether the block is resolved.
         self._ready = {
             id(queue.index): np.zeros(len(queue.index.table.base), np.uint8)
@@ -139,47 +138,39 @@ class _Merge:
             if queue.index.resolves_lazily
         }
         gather_times((queue.index, queue.channel) for queue in queues)
-        self._table = np.zeros(len(queues), kernel.QUEUE)
-        for i, queue in enumerate(queues):
-            self._enter(self._table[i], queue)
-        self._state = np.zeros(len(queues), kernel.STATE)
-        self._tree = np.zeros(len(queues), np.int64)
-        self._up = _tournament(self._table["count"].tolist())
+        self._merging = kernel.Queues(_tournament([_count(queue) for queue in queues]), by_time, reverse)
+        for queue in queues:
+            self._enter(queue)
         self._rules = _SizeRules(queues)
 
-    def _at(self, array: NDArray[Any], kind: type) -> int:
-        """Return the address of an array, which is kept alive."""
-        array = np.ascontiguousarray(array, kind)
-        self._held.append(array)
-        return int(array.ctypes.data)
-
-    def _enter(self, row: np.void, queue: Queue) -> None:
+    def _enter(self, queue: Queue) -> None:
+        """Add a queue to the kernel's."""
         index, channel, rows = queue.index, queue.channel, queue.rows
         times = index.times(channel)[rows]
-        order = None
+        first, numbers = 0, None
+        if isinstance(rows, slice):
+            first = rows.indices(index.count(channel))[0]
+        else:
+            numbers = np.ascontiguousarray(rows, np.int64)
         if self._by_time and len(times) > 1 and not bool((times[1:] >= times[:-1]).all()):
             order = np.argsort(times, kind="stable")
-            times = times[order]
-        row["times"], row["count"] = self._at(times, np.int64), len(times)
-        row["shift"], row["rank"] = queue.shift, queue.rank
-        if isinstance(rows, slice):
-            row["first_row"] = rows.indices(index.count(channel))[0]
-            if order is not None:
-                row["rows"] = self._at(order + row["first_row"], np.int64)
-        else:
-            row["rows"] = self._at(rows if order is None else rows[order], np.int64)
+            times, numbers = times[order], order + first if numbers is None else numbers[order]
+        times = np.ascontiguousarray(times, np.int64)
+        waiting = times, numbers, first, queue.shift, queue.rank
         if (synthetic := index.synthetic(channel)) is not None:
-            row["starts"] = self._at(synthetic.offset, np.int64)
+            self._merging.add_starts(*waiting, np.ascontiguousarray(synthetic.offset, np.int64))
             return
         table = index.table
         begin, end = table.run(channel)
-        row["entries"] = self._at(table.entries(channel), np.uint32)
-        row["begins"] = self._at(begin, np.int64)
-        row["ends"] = self._at(np.cumsum(end - begin), np.int64)
-        row["bases"], row["chunks"] = self._at(table.base, np.int64), self._at(table.chunk, np.int32)
-        row["blocks"] = len(table.base)
-        if id(index) in self._ready:
-            row["ready"] = int(self._ready[id(index)].ctypes.data)
+        self._merging.add(
+            *waiting,
+            np.ascontiguousarray(table.entries(channel), np.uint32),
+            np.ascontiguousarray(begin, np.int64),
+            np.cumsum(end - begin),
+            np.ascontiguousarray(table.base, np.int64),
+            np.ascontiguousarray(table.chunk, np.int32),
+            self._ready.get(id(index)),
+        )
 
     def take(self, wanted: int) -> Merged | None:
         """Return the next messages, about *wanted*; None at the end."""
@@ -187,9 +178,7 @@ class _Merge:
         queue, chunk = (np.empty(wanted, np.int32) for _ in range(2))
         n = 0
         while n < wanted:
-            flags = self._by_time, self._reverse
-            tables = self._table, self._state, self._tree, self._up
-            n = kernel.merge(*tables, *flags, time, queue, chunk, start, at, n)
+            n = self._merging.merge(time, queue, chunk, start, at, n)
             if n < wanted and not self._make_ready():
                 break
         if not n:
@@ -202,13 +191,19 @@ class _Merge:
 
     def _make_ready(self) -> bool:
         """Resolve the blocks that queues wait for; return whether any does."""
-        waiting = np.flatnonzero(self._state["known"] == 0).tolist()
-        for i in waiting:
-            index, block = self._queues[i].index, int(self._state[i]["block"])
+        waiting = self._merging.waiting()
+        for i, block in waiting:
+            index = self._queues[i].index
             if not self._ready[id(index)][block]:
                 index.resolve(np.array([block], np.int64))
                 self._ready[id(index)][block] = 1
         return bool(waiting)
+
+
+def _count(queue: Queue) -> int:
+    """Return the number of messages of a queue."""
+    rows = queue.rows
+    return len(range(*rows.indices(queue.index.count(queue.channel))) if isinstance(rows, slice) else rows)
 
 
 def _tournament(counts: Sequence[int]) -> I64:
@@ -232,19 +227,14 @@ class _SizeRules:
 
     def __init__(self, queues: Sequence[Queue]) -> None:
         numbers: dict[Any, int] = {}
-        self._table = np.zeros(len(queues), kernel.RULE)
-        #: Arrays that the table has addresses of.
-        self._held: list[NDArray[Any]] = []
+        self._rules = kernel.SizeRules(len(queues))
         #: One queue of each rule that the kernel cannot evaluate, and the number of the rule by queue.
         self._others = list[Queue]()
         self._number = np.full(len(queues), -1, np.int64)
         for i, queue in enumerate(queues):
-            if (row := _kernel_row(queue)) is not None:
-                self._table[i], array = row
-                if array is not None:
-                    self._held.append(array)
+            if _add_rule(self._rules, queue):
                 continue
-            self._table[i]["width"] = -1
+            self._rules.add_unknown()
             rules = queue.index.rules[queue.channel]
             key = id(queue.index), rules.size, id(rules.payload)
             if key not in numbers:
@@ -255,7 +245,7 @@ class _SizeRules:
     def measure(self, queue: NDArray[np.int32], start: I64, at: I64) -> tuple[I64, I64]:
         """Return payload starts and sizes (or MISSING_SIZE) of messages; *at*: as in Merged."""
         offset, size = start, np.empty(len(start), np.int64)
-        if not kernel.measure_sizes(self._table, queue, start, at, size):
+        if not self._rules.measure(queue, start, at, size):
             return offset, size
         number = self._number.take(queue)
         rows, offset = np.flatnonzero(number >= 0), start.copy()
@@ -268,13 +258,14 @@ class _SizeRules:
         return offset, size
 
 
-def _kernel_row(queue: Queue) -> KernelRow | None:
-    """Return the rule for the sizes of a queue as the kernel takes it; None if it cannot."""
+def _add_rule(rules: kernel.SizeRules, queue: Queue) -> bool:
+    """Add the rule for the sizes of a queue to those of the kernel; return False if it cannot evaluate it."""
     synthetic = queue.index.synthetic(queue.channel)
     if synthetic is not None:
-        return stored_row(synthetic.size)
-    rules = queue.index.rules[queue.channel]
-    return None if rules.payload is not None else rules.size.kernel_row(queue.index.chunks[FILE])
+        add_stored(rules, synthetic.size)
+        return True
+    mine = queue.index.rules[queue.channel]
+    return mine.payload is None and mine.size.add_to_kernel(rules, queue.index.chunks[FILE])
 
 
 def _pick_at(entries: I64) -> Pick:

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from logreel.index.block_table import MISSING_SIZE
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
-from logreel.kernels import block_table
+from logreel.kernels import block_table, merge
 
 #: Selects from numbers stored per entry of the block table those of the messages asked for.
 Pick = Callable[[NDArray[Any]], I64]
-#: A row of the table of ``kernels.merge.measure_sizes``, and the array that its address points to.
-KernelRow = tuple[tuple[int, int, int, int, int, int, int], NDArray[Any] | None]
 
 
 class Storage(Protocol):
@@ -64,9 +62,9 @@ class Rule:
         """Return whether all payloads are in the file and can be decoded by a Layout of *size* bytes unchecked."""
         return False
 
-    def kernel_row(self, data: Buffer) -> KernelRow | None:
-        """Return the rule as ``kernels.merge`` takes it, for messages in *data*; None if it cannot."""
-        return None
+    def add_to_kernel(self, rules: merge.SizeRules, data: Buffer) -> bool:
+        """Add the rule, for messages in *data*, to those of the kernel; return False if it cannot evaluate it."""
+        return False
 
     @property
     def kernel_field(self) -> FieldAt | None:
@@ -115,11 +113,12 @@ class FieldAt(Rule):
         """Return True: where sizes are fields, readers compare them with Layouts of fixed size."""
         return True
 
-    def kernel_row(self, data: Buffer) -> KernelRow | None:
-        """Return the row of a field of up to 4 bytes."""
+    def add_to_kernel(self, rules: merge.SizeRules, data: Buffer) -> bool:
+        """Add a field of up to 4 bytes."""
         if self.width > 4 or not 0 < self.mul < 1 << 31:
-            return None
-        return (int(data.ctypes.data), 1, 0, self.offset, self.width, self.mul, self.add), data
+            return False
+        rules.add_field(data, self.offset, self.width, self.mul, self.add)
+        return True
 
     @property
     def kernel_field(self) -> FieldAt | None:
@@ -168,11 +167,12 @@ class StoredValues(Rule):
         is_in_file = bool((index.chunk_of(channel) == FILE).all())
         return is_in_file and bool((self.sizes(index, channel) == size).all())
 
-    def kernel_row(self, data: Buffer) -> KernelRow | None:
-        """Return the row of unsigned numbers or int64."""
+    def add_to_kernel(self, rules: merge.SizeRules, data: Buffer) -> bool:
+        """Add unsigned numbers or int64."""
         if self.stored.dtype.kind != "u" and self.stored.dtype != np.int64:
-            return None
-        return stored_row(self.stored)
+            return False
+        add_stored(rules, self.stored)
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,9 +224,10 @@ class ConstantValues(Rule):
         """Return True: readers compare the size with Layouts of fixed size."""
         return True
 
-    def kernel_row(self, data: Buffer) -> KernelRow | None:
-        """Return the row of a constant."""
-        return (0, 0, 0, 0, 0, 0, self.value), None
+    def add_to_kernel(self, rules: merge.SizeRules, data: Buffer) -> bool:
+        """Add the number."""
+        rules.add_constant(self.value)
+        return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,10 +243,10 @@ class FunctionValues(Rule):
         return self.get(index) if rows is None else self.get(index)[rows]
 
 
-def stored_row(values: NDArray[Any]) -> KernelRow:
-    """Return the row of ``kernels.merge`` for numbers that are stored one after another."""
+def add_stored(rules: merge.SizeRules, values: NDArray[Any]) -> None:
+    """Add numbers that are stored one after another to the rules of the kernel."""
     values = np.ascontiguousarray(values)
-    return (int(values.ctypes.data), 0, values.itemsize, 0, values.itemsize, 1, 0), values
+    rules.add_stored(values.view(np.uint8), values.itemsize)
 
 
 def _read_located(read: Callable[[Buffer, I64], I64], index: Storage, channel: int, rows: I64) -> I64:

@@ -52,6 +52,10 @@ class Chunks:
             raise IndexError(f"this log has no chunk {chunk}")
         return self._unpack(chunk)
 
+    def locate(self, chunk: int) -> tuple[int, int]:
+        """Return the number of the file that a chunk is in, and the number of the chunk there."""
+        return 0, chunk
+
     def size_of(self, chunk: int) -> int:
         """Return the bytes of a chunk, without unpacking it if its size is known."""
         return self._sizes(chunk) if chunk >= 0 else len(self[chunk])

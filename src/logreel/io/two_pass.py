@@ -20,7 +20,7 @@ PIECE = 128 << 10
 #: Greatest size in bytes of a log that its DryRun keeps, so that it is not written twice.
 KEPT = 1 << 20
 
-Take = Callable[[bytes], None]
+Take = Callable[[bytes], object]
 Make = Callable[[Appender], object]
 
 
@@ -35,6 +35,27 @@ class Edit:
 
 def _do_nothing() -> None:
     """Do nothing: the default of ``go_on``."""
+
+
+def send(name: str, take: Take, make: Make, forward: bool) -> int:
+    """Write a log to *take*, piece by piece, and return its size.
+
+    make     writes the log to an Appender; called several times, always with the same result
+    forward  True: *make* never changes bytes that it has appended, so that they are sent while it runs; False: they
+             are sent by its second run
+    """
+    edits: list[Edit] = []
+    if not forward:
+        dry_run = DryRun(name, make=make)
+        make(dry_run)
+        content = dry_run.content
+        if content is not None:
+            take(content)
+            return len(content)
+        edits = dry_run.edits
+    out = StreamOut(name, take, edits, make=make)
+    make(out)
+    return out.tell()
 
 
 class _Forward(Appender):
@@ -252,6 +273,11 @@ class StreamOut(_Forward):
     def discard(self) -> None:
         """Stop sending."""
         self.leave()
+
+    def flush(self, sync: bool = False) -> None:
+        """Send the bytes written so far."""
+        self.check()
+        self._send()
 
     def _send(self) -> None:
         waiting, self._waiting = self._waiting, bytearray()

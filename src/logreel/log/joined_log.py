@@ -13,11 +13,13 @@ import numpy as np
 from logreel.errors import Finding, Problem, UsageError
 from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
+from logreel.io.chunks import FILE
 from logreel.io.source import Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log, reopened
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Scan, Segment, TextLine
+from logreel.log.times import utc_shift
 
 if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
@@ -68,7 +70,7 @@ class JoinedChannel(Channel):
         """Return the channel of the file that *data* is a view of; the first one for other bytes."""
         at = np.frombuffer(data, np.uint8).ctypes.data if len(data) else 0
         for member in self.members:
-            whole = member.log._source.data
+            whole = member.log.index.chunks[FILE]
             if whole.ctypes.data <= at < whole.ctypes.data + len(whole):
                 return member
         return self.members[0]
@@ -108,8 +110,9 @@ class _Decoder:
 class JoinedLog(Log):
     """A log of several files; see ``Log``.
 
-    parts   the logs of the files, in their order
-    shifts  ns to add to the times of each
+    parts    the logs of the files, in their order
+    shifts   ns to add to the times of each
+    members  for each channel the numbers of the files that it is in, and its topic there
     """
 
     def __init__(
@@ -118,11 +121,12 @@ class JoinedLog(Log):
         shifts: Sequence[int],
         scan: Scan,
         members: Sequence[Sequence[tuple[int, str]]],
-        read_text: Callable[[Log], Any] | None = None,
+        between: Callable[[], list[Problem]],
     ) -> None:
-        self.parts, self.shifts, self._members = tuple(parts), tuple(shifts), members
+        self.parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
+        self._find_between = between
         first = self.parts[0]
-        super().__init__(first._source, first.format, scan, read_text)
+        super().__init__(first._source, first.format, scan)
         self.name, self.size = name_of(parts), sum(log.size for log in parts)
         self.given_types = {
             topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()
@@ -136,17 +140,22 @@ class JoinedLog(Log):
                 info.topic: JoinedChannel(
                     self, n, info, [(self.parts[part][topic], self.shifts[part]) for part, topic in members]
                 )
-                for n, (info, members) in enumerate(zip(self._scan.channels, self._members, strict=True))
+                for n, (info, members) in enumerate(zip(self._scan.channels, self.members, strict=True))
             }
         )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the files together, then those in each; ``Problem.file`` and the text name it."""
-        found = list(self._scan.problems)
+        found = [*self._scan.problems, *self._between]
         for log in self.parts:
             found += [in_part(problem, log.name) for problem in log.problems]
         return tuple(found)
+
+    @cached_property
+    def _between(self) -> list[Problem]:
+        """Problems between the files, which are looked for when first needed."""
+        return self._find_between()
 
     def segment(self, number: int) -> Log:
         """Return the log itself: files that are opened as one log have one segment."""
@@ -170,14 +179,14 @@ class JoinedLog(Log):
     def ros_axes(self) -> Log:
         """Return the same log in metres and right-handed axes, see ``Log.ros_axes``."""
         parts = [log.ros_axes() for log in self.parts]
-        infos = [parts[members[0][0]]._scan.channels for members in self._members]
-        numbers = [parts[members[0][0]][members[0][1]].number for members in self._members]
+        infos = [parts[members[0][0]]._scan.channels for members in self.members]
+        numbers = [parts[members[0][0]][members[0][1]].number for members in self.members]
         channels = [
             replace(some[number], topic=info.topic, metadata=info.metadata)
             for some, number, info in zip(infos, numbers, self._scan.channels, strict=True)
         ]
         log = JoinedLog(
-            parts, self.shifts, replace(self._scan, channels=channels), self._members, self._read_text
+            parts, self.shifts, replace(self._scan, channels=channels), self.members, self._find_between
         )
         log._options = {**self._options, "ros_axes": True}
         return log
@@ -194,6 +203,14 @@ class JoinedLog(Log):
     def is_complete(self) -> bool:
         """True: a log of several files does not grow."""
         return True
+
+    @property
+    def index(self) -> JoinedIndex:
+        """The JoinedIndex: where the messages are in the files. Raises LogError if the log is closed."""
+        found = super().index
+        if not isinstance(found, JoinedIndex):
+            raise TypeError("the index of several files is a JoinedIndex")
+        return found
 
     def refresh(self) -> int:
         """Raise UsageError: only a log of one file grows."""
@@ -245,8 +262,6 @@ def scan_of(
     index: JoinedIndex,
     channels: list[ChannelInfo],
     problems: list[Problem],
-    epoch: str,
-    utc_offset: int | None,
 ) -> Scan:
     """Return the Scan of several files; what they hold besides messages is from the first one that has it."""
     moved = list(zip(parts, shifts, strict=True))
@@ -255,6 +270,10 @@ def scan_of(
         starts = [log.start + by for log, by in moved if log.start is not None]
         ends = [log.end + by for log, by in moved if log.end is not None]
         return min(starts, default=None), max(ends, default=None)
+
+    def utc_offset() -> int | None:
+        offset = utc_shift(parts[0])
+        return None if offset is None else offset - shifts[0]
 
     def attachments() -> list[Attachment]:
         found: dict[str, Attachment] = {}
@@ -282,7 +301,7 @@ def scan_of(
 
     return Scan(
         lambda: parts[0].version,
-        epoch,
+        "unix" if shifts[0] and utc_offset() == 0 else parts[0].epoch,
         None,
         None,
         channels,
@@ -292,7 +311,7 @@ def scan_of(
         attachments=attachments,
         parameters=parameters,
         text=text,
-        utc_offset=lambda: utc_offset,
+        utc_offset=utc_offset,
         bounds=bounds,
         actors=parts[0]._scan.actors,
         converted_from=parts[0].converted_from if len({log.converted_from for log in parts}) == 1 else "",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
+from logreel.io.output_stream import Destination
 from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.limited_log import with_rows
 from logreel.log.log import Log
@@ -22,7 +23,15 @@ from logreel.ops.query.align import Alignment
 from logreel.ops.query.topic_fields import check_fields
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.rewrite import rewrite
-from logreel.ops.rewrite.target import Progress, Rewritten, Target, check_names, format_of, format_to_write
+from logreel.ops.rewrite.target import (
+    Progress,
+    Rewritten,
+    Target,
+    check_names,
+    format_of,
+    format_to_write,
+    output_of,
+)
 from logreel.ops.rewrite.translate import rewrite_portable, translate
 from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
@@ -52,8 +61,9 @@ LAYOUTS = ("wide", "long")
 
 def convert(
     src: Openable | Log,
-    dst: str | os.PathLike[str],
+    dst: Destination,
     *,
+    format: str | None = None,
     topics: str | Iterable[str] | Mapping[str, Iterable[str] | None] | None = None,
     exclude: str | Iterable[str] = (),
     start: Time | None = None,
@@ -83,7 +93,8 @@ def convert(
               ``x.ply/``: a folder with a folder per channel with pictures or clouds, and a file for each of them.
               ``x.mp4``: a video of the pictures of one channel, with a slash a folder with a video per channel.
               ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.mcap``,
-              ``x.bag`` …: a log with the same messages
+              ``x.bag`` …: a log with the same messages. Or a binary file object, which is written in order
+    format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
     topics    names or shell patterns; None: all channels that *dst* can be written from, and reserved ones with
               messages. For tables and ``x.ndjson`` also a mapping of names to field paths; None: all fields
     exclude   names or shell patterns of channels to leave out
@@ -114,8 +125,12 @@ def convert(
     if *dst* needs an extra that is not installed; LogError if *dst* exists, or no channel can be decoded or has the
     content that *dst* needs; IncompleteOutputError, a LogError, if another log format can store none of the messages.
     """
-    name = os.fspath(dst)
+    name, stream, named = output_of(dst, format)
     output = find_output(name)
+    if stream is not None and output.shape is Shape.ITEMS:
+        raise UsageError(
+            f"{output.suffix} is a folder with a file per {output.item}: it does not fit into a stream"
+        )
     is_log = output.shape is Shape.LOG and align is None
     how = _alignment(align, rate, None if is_log else clock, tolerance)
     one_table_for_all = _is_one_table(output, name, layout, how)
@@ -153,6 +168,8 @@ def convert(
             chunk_bytes=chunk_bytes,
             foreign=True,
             strict=strict,
+            stream=stream,
+            format=named,
         )
         return _log(src, target, topics, exclude, start, end, count, raw, clock, definitions)
     if raw or strict or compression is not None or chunk_bytes is not None:
@@ -164,7 +181,10 @@ def convert(
     with as_open_log(src, definitions) as log:
         first, last = interval(log, start, end)
         shift_of(log, utc)
-        keep_sources(name, names_of(log))
+        if stream is None:
+            keep_sources(name, names_of(log))
+        else:
+            stream.keep_sources(names_of(log))
         folder = not one_table_for_all and _is_folder(output, name)
         channels = channels_for(log, topics, output, exclude)
         limited = log
@@ -176,7 +196,17 @@ def convert(
         for ch in channels:
             if (paths := fields.get(ch.topic)) is not None:
                 check_fields(ch, paths)
-        job = Job(limited, channels, first, last, utc, progress, interpolate=interpolate, fields=fields)
+        job = Job(
+            limited,
+            channels,
+            first,
+            last,
+            utc,
+            progress,
+            interpolate=interpolate,
+            fields=fields,
+            stream=stream,
+        )
         if one_table_for_all:
             return one_table(job, output, name, force, how)
         if output.shape is Shape.WHOLE:
@@ -233,10 +263,13 @@ def _in_one_file(log: Log, target: Target) -> Iterator[Log]:
     if not isinstance(log, JoinedLog):
         yield log
         return
-    check_names([whole_log(one) for one in log.parts], target, format_to_write(target.path, log))
-    if target_of(target.path).exists() and not target.force:
+    check_names(
+        [whole_log(one) for one in log.parts], target, format_to_write(target.path, log, target.format)
+    )
+    is_file = target.stream is None
+    if is_file and target_of(target.path).exists() and not target.force:
         raise exists(target.path)
-    place = os.path.dirname(os.path.abspath(target.path))
+    place = os.path.dirname(os.path.abspath(target.path)) if is_file else None
     with tempfile.TemporaryDirectory(prefix=".logreel-parts-", dir=place) as folder:
         path = os.path.join(folder, f"merged{format_of(log).suffixes[0]}")
         rewrite([whole_log(log)], Target(path), by_time=True)
@@ -251,7 +284,7 @@ def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int,
     Raises UsageError for an unknown clock, and if the log or the target cannot have UTC.
     """
     checked_clock(clock)
-    fmt = format_to_write(target.path, log)
+    fmt = format_to_write(target.path, log, target.format)
     if not fmt.exchange:
         if clock == UTC:
             raise UsageError(
@@ -317,7 +350,7 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
 
 def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     """Write a log; in a format for exchange (MCAP), with schemas that other tools know."""
-    if not format_to_write(target.path, part.log).exchange:
+    if not format_to_write(target.path, part.log, target.format).exchange:
         return rewrite([part], target)
     from logreel.outputs.foxglove.channel_map import interleave
 

@@ -8,12 +8,14 @@ import json
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
+from logreel.io.output_stream import OutputStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,13 +46,32 @@ def sync_all() -> None:
 
 
 @contextlib.contextmanager
-def new_file(path: str | os.PathLike[str], force: bool = False) -> Iterator[IO[bytes]]:
+def new_file(
+    path: str | os.PathLike[str],
+    force: bool = False,
+    stream: OutputStream | None = None,
+    seeks: bool = False,
+) -> Iterator[IO[bytes]]:
     """Yield a binary file that is renamed to *path* after the block; after an exception it is removed.
 
-    force  replace an existing file
+    force   replace an existing file
+    stream  written instead of a file at *path*
+    seeks   True: a stream gets the content of a temporary file after the block, which may seek
 
     Raises LogError if *path* exists without *force*, or is not a regular file.
     """
+    if stream is not None:
+        if not seeks:
+            yield cast("IO[bytes]", stream)
+            return
+        with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
+            # Some writers open the file by its name.
+            with open(os.path.join(folder, "output"), "w+b") as out:
+                yield out
+                out.flush()
+            with open(os.path.join(folder, "output"), "rb") as made:
+                shutil.copyfileobj(made, stream, 1 << 20)
+        return
     target = target_of(path)
     if target.is_dir():
         raise LogError("is a folder, not a file", path=os.fspath(path))
@@ -78,6 +99,7 @@ def new_table(
     write: Callable[[IO[bytes], pa.Schema, Iterable[pa.RecordBatch]], object],
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
+    stream: OutputStream | None = None,
 ) -> int:
     """Write *batches* with *write* to a ``new_file``; return the number of rows."""
     rows = 0
@@ -88,7 +110,7 @@ def new_table(
             rows += batch.num_rows
             yield batch
 
-    with new_file(path, force) as out:
+    with new_file(path, force, stream) as out:
         write(out, schema, counted())
     return rows
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
+from logreel.io.output_stream import OutputStream
 from logreel.log.log import Log
 from logreel.log.tables import Shape, empty_table, own_paths
 from logreel.ops.query.record_batches import bounded_batches
@@ -53,6 +54,7 @@ class Job:
     skipped  a sentence for each thing that could not be written
     notes    a sentence for each remark that is no loss
     done     number of messages processed so far, see ``advance``
+    stream   stream for the output instead of a file; None: a file
     """
 
     log: Log
@@ -67,6 +69,7 @@ class Job:
     interpolate: bool = False
     fields: FieldsByTopic = field(default_factory=dict)
     done: int = 0
+    stream: OutputStream | None = None
     _next: int = 0
 
     @cached_property

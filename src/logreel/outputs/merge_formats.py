@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, target_of
+from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.log.times import Time
 from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.merge import kept_topics
 from logreel.ops.rewrite.merge import merge as merge_same_format
-from logreel.ops.rewrite.target import Progress, Rewritten
+from logreel.ops.rewrite.target import Progress, Rewritten, log_output_of
 from logreel.outputs.convert import convert
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 def merge(
     sources: Iterable[Openable | Log],
-    dst: str | os.PathLike[str],
+    dst: Destination,
     *,
+    format: str | None = None,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
     start: Time | None = None,
@@ -48,7 +50,8 @@ def merge(
     """Merge several logs into one log, in time order; return a summary.
 
     dst       path of the new log, in the format of the logs; or ``x.mcap`` for logs of any formats, each of which is
-              converted as by ``logreel.convert``
+              converted as by ``logreel.convert``; or a binary file object, which is written in order
+    format    for a file object: the format of the new log, such as ``mcap``; None: that of the logs
     topics, exclude  as for ``slice``; each has to match a channel of at least one log
     start, end  as for ``slice``, by the clock of the new log; relative times count from the start of the earliest log
     align     how the clocks of all logs but the first are shifted: ``utc`` so that UTC times agree (clocks of different
@@ -65,11 +68,13 @@ def merge(
     """
     with contextlib.ExitStack() as stack:
         logs = open_many(sources, stack, definitions)
-        fmt = _format_for_exchange(os.fspath(dst), logs)
+        path, stream, _ = log_output_of(dst, format)
+        target = stream or path
+        fmt = _format_for_exchange(path, logs)
         if fmt is None:
             return merge_same_format(
                 logs,
-                dst,
+                target,
                 topics=topics,
                 exclude=exclude,
                 start=start,
@@ -82,13 +87,16 @@ def merge(
                 force=force,
                 progress=progress,
             )
-        _check_output(os.fspath(dst), logs, force)
+        if stream is None:
+            _check_output(path, logs, force)
+        else:
+            stream.keep_sources(log.name for log in logs)
         kept = kept_topics(logs, topics, exclude)
         if prefixes and len(prefixes) != len(logs):
             raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
         chosen = [n for n, names in enumerate(kept) if names]
         everything = topics is None and not exclude
-        place = os.path.dirname(os.path.abspath(dst))
+        place = os.path.dirname(os.path.abspath(path)) if stream is None else None
         with tempfile.TemporaryDirectory(prefix=".logreel-merge-", dir=place) as folder:
             notes, skipped, same, known = list[str](), list[str](), list[Log](), dict[str, str]()
             for n in chosen:
@@ -96,18 +104,18 @@ def merge(
                 if log.format == fmt.name and everything:
                     same.append(log)
                     continue
-                path = Path(folder, f"{n}{fmt.suffixes[0]}")
-                known[str(path)] = log.name
+                made = Path(folder, f"{n}{fmt.suffixes[0]}")
+                known[str(made)] = log.name
                 names = None if everything else sorted(kept[n])
-                done = convert(log, path, topics=names, compression=compression)
+                done = convert(log, made, topics=names, compression=compression)
                 notes += done.notes
                 skipped += done.skipped
-                same.append(stack.enter_context(open_log(path)))
+                same.append(stack.enter_context(open_log(made)))
             _check_clocks(same, align, known)
             try:
-                made = merge_same_format(
+                merged = merge_same_format(
                     same,
-                    dst,
+                    target,
                     start=start,
                     end=end,
                     align=align,
@@ -122,9 +130,9 @@ def merge(
                 error.path = known.get(error.path or "", error.path)
                 raise
             return replace(
-                made,
-                notes=(*notes, *(_with_log_names(text, known) for text in made.notes)),
-                skipped=(*skipped, *(_with_log_names(text, known) for text in made.skipped)),
+                merged,
+                notes=(*notes, *(_with_log_names(text, known) for text in merged.notes)),
+                skipped=(*skipped, *(_with_log_names(text, known) for text in merged.skipped)),
             )
 
 

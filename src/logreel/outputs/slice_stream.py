@@ -11,17 +11,15 @@ from typing import Any
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
-from logreel.io.two_pass import DryRun
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
 from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
-from logreel.ops.rewrite.target import Target, format_of, format_to_write
+from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
 from logreel.outputs.write import write_job
-from logreel.registry.format import Format
 from logreel.registry.registry import formats
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
@@ -77,7 +75,7 @@ class SliceStream:
         if self._output is None:
             self._format = format_of(log) if request.kind is None else format_to_write(self.name, log)
             self._part = select_part(log, request.topics, request.exclude, *self._interval)
-            self.forward = _appends_only(self._format)
+            self.forward = appends_only(self._format)
         else:
             self.media, self.forward = self._output.media, True
             self._channels = channels_for(log, request.topics, self._output, request.exclude)
@@ -107,12 +105,6 @@ def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
     if suffix is None:
         raise UsageError(f"no format {kind!r}; there are: {', '.join(sorted(known))}")
     return OUTPUTS.get(suffix), suffix
-
-
-def _appends_only(fmt: Format) -> bool:
-    """Return whether the writer of *fmt* never changes bytes that it has written."""
-    format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
-    return format_writer is not None and bool(format_writer.appends_only)
 
 
 class _AppenderFile(io.RawIOBase):

@@ -74,7 +74,7 @@ def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment |
     schema, batches = long_table(job) if how is None else aligned_table(job, how)
     write = write_lines if output.suffix == LINES else output.writer()
     try:
-        rows = new_table(name, force, write, schema, batches)
+        rows = new_table(name, force, write, schema, batches, job.stream)
     except _conversion_errors() as error:
         raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
     file = os.path.basename(name)
@@ -85,7 +85,7 @@ def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment |
 
 def one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
     """Write all channels into one file."""
-    with new_file(name, force) as out:
+    with new_file(name, force, job.stream, not output.media) as out:
         write_job(out, job, output)
     file = os.path.basename(name)
     rows = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
@@ -96,7 +96,7 @@ def one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
 def one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
     """Write the only channel as one table."""
     (ch,) = job.channels
-    with new_file(name, force) as out:
+    with new_file(name, force, job.stream, not output.media) as out:
         write_job(out, job, output)
     return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
 
@@ -104,7 +104,7 @@ def one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
 def one_video(job: Job, output: Output, name: str, force: bool) -> Converted:
     """Write the only channel as one video."""
     (ch,) = job.channels
-    with new_file(name, force) as out:
+    with new_file(name, force, job.stream, True) as out:
         output.writer()(out, job, ch)
         if job.skipped and not job.rows:
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)

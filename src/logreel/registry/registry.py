@@ -63,6 +63,12 @@ def formats() -> dict[str, Format]:
     return {**_builtin_formats(), **_plugin_formats()}
 
 
+def suffix_of(form: str) -> str:
+    """Return the suffix for a format name or suffix: ``rosbag`` is ``.bag``, ``csv`` is ``.csv``."""
+    fmt = formats().get(form.lower())
+    return fmt.suffixes[0] if fmt is not None else f".{form.lower().removeprefix('.')}"
+
+
 def public_module(name: str) -> ModuleType | None:
     """Return the format-specific API module, such as ``logreel.carla``; None if the format has none."""
     fmt = formats().get(name)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UnsupportedError
+from logreel.errors import UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.joined_channels import free_name
@@ -19,6 +19,18 @@ from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.schema_maker import SchemaMaker
+
+
+class SomeRefusedError(UsageError):
+    """Some messages of a call of ``FormatWriter.messages`` cannot be written; all others were.
+
+    rows   int64[k]: their positions in the call
+    total  number of messages in the call
+    """
+
+    def __init__(self, text: str, rows: I64, total: int) -> None:
+        super().__init__(text)
+        self.rows, self.total = rows, total
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,8 @@ class FormatWriter:
     extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
                     ``LogCopier.count_key``
     source_clock    clock of the source logs; None if there are none
+    keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
+                    can be written, it is kept and noted, so that damage to a definition costs no messages
     old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers;
                     empty in a new log
     mixes_encodings  True: messages will come in other encodings than those of the source logs
@@ -95,6 +109,10 @@ class FormatWriter:
             self.copied_channel(number, ch.topic, ch.schema, ch.metadata)
             self.old_channels[ch.topic] = ch.schema
 
+    def continues(self, name: str, schema: Schema, metadata: Mapping[str, Any]) -> bool:
+        """Return whether messages of a channel can be written to that called *name* of the log that is continued."""
+        return self.is_same_schema(self.old_channels[name], schema)
+
     def is_same_schema(self, old: Schema, new: Schema) -> bool:
         """Return whether messages of *new* can be written to a channel of the continued log, which has *old*.
 
@@ -121,7 +139,10 @@ class FormatWriter:
         self.messages(np.array([channel], np.int32), zero + time, Payloads(raw, zero, zero + len(raw)))
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append messages: channel int32[n], time int64[n] ns, n payloads, with side columns if the format has any."""
+        """Append messages: channel int32[n], time int64[n] ns, n payloads, with side columns if the format has any.
+
+        Raises SomeRefusedError if all messages but some were written, and any other UsageError if none was.
+        """
         raise NotImplementedError
 
     def metadata(self, name: str, value: Any) -> None:

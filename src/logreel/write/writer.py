@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from operator import index
 from pathlib import Path
 from threading import RLock
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.io.live_stream import live_appender
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
@@ -411,7 +414,7 @@ def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
 
 
 def create(
-    path: str | os.PathLike[str],
+    path: Destination,
     *,
     mode: str = "w",
     format: str | None = None,
@@ -422,7 +425,8 @@ def create(
 ) -> Writer:
     """Create a log, or continue one, and return its Writer; use it as a context manager.
 
-    path     its suffix selects the format
+    path     its suffix selects the format; or a binary file object, which is written in order: with each flush, or as
+             a whole in the end for formats that change earlier bytes
     mode     ``w``: a new log; ``a``: continue the log at *path*, or create it if there is none
     format   name of the format; None: by the suffix, or by the content of a log that is continued
     force    replace an existing file; with mode ``a`` only an unfinished one that no process writes
@@ -436,17 +440,25 @@ def create(
     """
     if mode not in ("w", "a"):
         raise UsageError(f"mode {mode!r}; there are 'w' (a new log) and 'a' (continue a log)")
-    appends = mode == "a" and os.path.lexists(path)
-    fmt = None if appends else format_of(os.fspath(path), format)
-    out = Appender(path, force, append=appends)
+    name, stream = name_and_stream(path)
+    if stream is not None and mode == "a":
+        raise UsageError("a stream holds no log to continue: mode 'a' is for a path")
+    appends = mode == "a" and os.path.lexists(name)
+    fmt = None if appends else format_of(name, format)
+    out: Appender | None = None
     try:
-        if fmt is None:
-            fmt, log = open_old(path, format)
-            format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
+        if stream is not None and fmt is not None:
+            out, format_writer = live_appender(stream, fmt.suffixes[0], partial(fmt.create, **options))
         else:
-            format_writer = fmt.create(out, **options)
+            out = Appender(name, force, append=appends)
+            if fmt is None:
+                fmt, log = open_old(name, format)
+                format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
+            else:
+                format_writer = fmt.create(out, **options)
     except BaseException as error:
-        out.discard()
+        if out is not None:
+            out.discard()
         if isinstance(error, TypeError) and fmt is not None:
             raise UsageError(f"{fmt.title} has no such option: {error}") from None
         raise

@@ -50,12 +50,9 @@ class RosSystem:
         wait_for(listens)
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            command,
-            env=self.environment,
-            cwd=self._folder,
-            **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **options},
-        )
+        nothing = subprocess.DEVNULL
+        usual = {"env": self.environment, "cwd": self._folder, "stdout": nothing, "stderr": nothing}
+        process = subprocess.Popen(command, **{**usual, **options})
         # The last one is called first.
         self._stack.enter_context(process)
         self._stack.callback(process.kill)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,3 +27,37 @@ def genuine(*messages: str) -> None:
         if not _installed(module):
             package = module.removesuffix(".msg").replace("_", "-").replace("genpy", "rosbag")
             pytest.skip(f"no {module} in {SYSTEM} (Debian: python3-{package})")
+
+
+class Connection(NamedTuple):
+    """The messages of a connection, as rosbag reads them; *header*: with topic, type, checksum and definition."""
+
+    topic: str
+    header: dict[str, str]
+    times: list[int]
+    payloads: list[bytes]
+
+
+_READ = """
+import json, sys, rosbag
+found = {}
+with rosbag.Bag(sys.argv[1]) as bag:
+    for topic, (kind, data, md5, _, _), time, header in bag.read_messages(raw=True, return_connection_header=True):
+        text = {str(name): value if isinstance(value, str) else value.decode() for name, value in header.items()}
+        assert (kind, md5) == (text["type"], text["md5sum"])
+        one = found.setdefault(json.dumps([topic, text], sort_keys=True), ([], []))
+        one[0].append(time.to_nsec())
+        one[1].append(data.hex())
+json.dump(list(found.items()), sys.stdout)
+"""
+
+
+def connections(path: Path) -> list[Connection]:
+    """Return the connections of a bag with their messages, sorted by topic and header."""
+    done = subprocess.run([SYSTEM, "-c", _READ, str(path)], capture_output=True)
+    assert not done.returncode, done.stderr
+    found = []
+    for key, (times, payloads) in sorted(json.loads(done.stdout)):
+        topic, header = json.loads(key)
+        found.append(Connection(topic, header, times, [bytes.fromhex(one) for one in payloads]))
+    return found

@@ -33,6 +33,7 @@ FORMAT = Format(
     scan=lazy_scan("logreel.formats.bddf.scan_builder:scan"),
     create=lazy("logreel.formats.bddf.writer:BddfWriter"),
     append=lazy("logreel.formats.bddf.append:append"),
+    follow=lazy("logreel.formats.bddf.growing:BddfGrowing"),
     copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
     share=lazy("logreel.formats.bddf.scan_builder:share"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.index.block_table import Blocks
 from logreel.index.rules import ChannelRules, ComputedValues
@@ -108,26 +109,31 @@ class IndexBuilder:
         """Move the collected blocks into a block of the table."""
         n = int(self._state[1])
         if n:
-            if self._used + n > len(self._entry):
-                self._grow(n)
-            start = np.full(len(self._count) + 1, self._used, np.int64)
-            only = int(self._count.argmax())
-            if int(self._count[only]) == n:
-                # All of one channel, which is frequent: already in order. The low half of each is its offset.
-                self._entry[self._used : self._used + n] = self._record.view("<u4")[: 2 * n : 2]
-                self._used += n
-                start[only + 1 :] = self._used
-                self._count[only] = 0
-            else:
-                self._used = block_table.group_records(
-                    self._record, n, self._count, start, self._entry, self._used, _NO_SIZES, _NO_SIZES
-                )
+            start, self._used = self._grouped(n, self._count)
             self._starts.append(start)
             self._bases.append(int(self._state[2]))
         self._state[1:3] = 0, -1
         if len(self._count) > len(self._record):
             # Keeps the table of starts smaller than its entries, however many channels there are.
             self._record = np.empty(2 * len(self._count), np.uint64)
+
+    def _grouped(self, n: int, count: I64) -> tuple[I64, int]:
+        """Write the entries of the *n* collected blocks behind the others; return starts by channel, and their end.
+
+        count  number of blocks of each channel; set to 0
+        """
+        if self._used + n > len(self._entry):
+            self._grow(n)
+        start = np.full(len(count) + 1, self._used, np.int64)
+        only = int(count.argmax())
+        if int(count[only]) == n:
+            # All of one channel, which is frequent: already in order. The low half of each is its offset.
+            self._entry[self._used : self._used + n] = self._record.view("<u4")[: 2 * n : 2]
+            start[only + 1 :] = self._used + n
+            count[only] = 0
+            return start, self._used + n
+        where = start, self._entry, self._used
+        return start, block_table.group_records(self._record, n, count, *where, _NO_SIZES, _NO_SIZES)
 
     def _grow(self, n: int) -> None:
         # A generous estimate: pages that are never touched cost nothing, but copying a full table does.
@@ -139,9 +145,25 @@ class IndexBuilder:
     def finish(self) -> Blocks:
         """Return the block table of everything collected; its entries are offsets of data blocks."""
         self._close()
-        start = np.empty((len(self._starts), len(self._count) + 1), np.int64)
-        for row, some in zip(start, self._starts, strict=True):
+        return self._blocks(self._starts, self._bases, self._entry[: self._used])
+
+    def extend(self, data: Buffer) -> None:
+        """Go on with *data*, which begins with the bytes so far."""
+        self._data = data
+
+    def snapshot(self) -> Blocks:
+        """Return the same table as ``finish``, in arrays of its own, and keep collecting."""
+        n = int(self._state[1])
+        if not n:
+            return self._blocks(self._starts, self._bases, self._entry[: self._used].copy())
+        # The block that is open, as if it were closed; closing it later overwrites its entries.
+        start, used = self._grouped(n, self._count.copy())
+        starts, bases = [*self._starts, start], [*self._bases, int(self._state[2])]
+        return self._blocks(starts, bases, self._entry[:used].copy())
+
+    def _blocks(self, starts: list[I64], bases: list[int], entry: NDArray[np.uint32]) -> Blocks:
+        start = np.empty((len(starts), len(self._count) + 1), np.int64)
+        for row, some in zip(start, starts, strict=True):
             row[: len(some)] = some
             row[len(some) :] = some[-1]
-        base = np.array(self._bases, np.int64)
-        return Blocks(base, np.full(len(base), FILE, np.int32), start, self._entry[: self._used])
+        return Blocks(np.array(bases, np.int64), np.full(len(bases), FILE, np.int32), start, entry)

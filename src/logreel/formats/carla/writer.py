@@ -20,7 +20,7 @@ from logreel.formats.carla.write_kinds import Dialect
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.schema import Schema
-from logreel.write.format_writer import FormatWriter
+from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payloads
 from logreel.write.record_headers import RecordHeaders
 
@@ -133,9 +133,8 @@ class CarlaWriter(FormatWriter):
         if bad.any():
             row = int(np.argmax(bad))
             what = f"{int(one.size[row])} bytes at {int(time[row])} ns are no packet"
-            raise UsageError(
-                f"{what} of {self.schemas.topics[int(channel[row])]!r}: {int(bad.sum())} left out"
-            )
+            text = f"{what} of {self.schemas.topics[int(channel[row])]!r}: {int(bad.sum())} left out"
+            raise SomeRefusedError(text, np.flatnonzero(bad), len(bad))
 
     def _shift_of(self, time: I64) -> int:
         """Return the ns that are added to the times of messages; see ``append``."""

@@ -32,7 +32,7 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.log.schema import Schema
 from logreel.write.copy_ranges import write_ranges
-from logreel.write.format_writer import FormatWriter
+from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payloads
 from logreel.write.record_headers import RecordHeaders
 
@@ -99,9 +99,8 @@ class KoblenzWriter(FormatWriter):
         if bad.any():
             row = int(np.argmax(bad))
             name = self._kinds[int(channel[row])].name
-            raise UsageError(
-                f"a message of {int(one.size[row])} bytes is no {name}: {int(bad.sum())} left out"
-            )
+            text = f"a message of {int(one.size[row])} bytes is no {name}: {int(bad.sum())} left out"
+            raise SomeRefusedError(text, np.flatnonzero(bad), len(bad))
 
     def _misfits(self, channel: NDArray[np.int32], payloads: Payloads) -> NDArray[np.bool_]:
         bad: NDArray[np.bool_] = payloads.size > self.largest

@@ -35,6 +35,7 @@ FORMAT = Format(
     scan=lazy_scan("logreel.formats.mcap.scan_builder:scan"),
     create=lazy("logreel.formats.mcap.writer:McapWriter"),
     append=lazy("logreel.formats.mcap.append:append"),
+    follow=lazy("logreel.formats.mcap.growing:McapGrowing"),
     copier=lazy("logreel.formats.mcap.copier:McapCopier"),
     like=_like,
     sample=lazy("logreel.formats.mcap.sample.walk:walk"),

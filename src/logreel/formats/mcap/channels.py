@@ -22,12 +22,14 @@ UNDEFINED = "undefined_in"
 NO_SCHEMA = Schema("", "")
 
 
-def channel_infos(file: FoundFile, decoders: Decoders) -> tuple[dict[int, int], list[ChannelInfo]]:
-    """Return the channel number of each channel id, and the ChannelInfos ordered by id.
+def channel_infos(
+    file: FoundFile, decoders: Decoders, ids: Iterable[int] | None = None
+) -> tuple[dict[int, int], list[ChannelInfo]]:
+    """Return the channel number of each channel id, and the ChannelInfos in the order of *ids*, or by id for None.
 
     The second, third … channel of a topic is named ``topic[1]``, ``topic[2]`` …
     """
-    channels = [file.channels[number] for number in sorted(file.channels)]
+    channels = [file.channels[number] for number in (sorted(file.channels) if ids is None else ids)]
     names, made = unique(channel.topic for channel in channels), []
     for name, channel in zip(names, channels, strict=True):
         schema = file.schemas.get(channel.schema, NO_SCHEMA)

@@ -29,13 +29,13 @@ def read(source: Source, trust: bool = True) -> FoundFile:
     """
     file = FoundFile()
     pos, end = (len(MAGIC) if source.head.startswith(MAGIC) else 0), source.size
-    buffers, finished = _Buffers(end - pos), False
+    buffers, finished = Buffers(end - pos), False
     while pos < end:
-        why, pos = _read_until_chunk(source, pos, end, file, buffers)
+        why, pos = read_until_chunk(source, pos, end, file, buffers)
         if why == mcap.STOP and source.view[pos] == records.CHUNK:
             pos = _read_chunk(source, pos, end, file, trust)
         elif why == mcap.STOP:
-            finished, pos = True, _after_footer(source, pos, end, file)
+            finished, pos = True, after_footer(source, pos, end, file)
         elif why == mcap.CUT and source.view[pos] == records.CHUNK:
             pos = _read_cut_chunk(source, pos, end, file)
         elif why in (mcap.CUT, mcap.BAD):
@@ -45,13 +45,16 @@ def read(source: Source, trust: bool = True) -> FoundFile:
     return file
 
 
-class _Buffers:
+class Buffers:
+    """Arrays that the kernel fills with the records of *size* bytes."""
+
     def __init__(self, size: int) -> None:
         n = min(BATCH, size // records.MESSAGE_HEAD + 2)
         self.key, self.time, self.data, self.size = (np.empty(n, np.int64) for _ in range(4))
         self.note = np.empty(min(BATCH, size // HEAD + 2), np.int64)
 
     def walk(self, source: Source, pos: int, end: int, stop: int) -> tuple[int, int, int, int]:
+        """Fill the arrays from *pos* on; return reason and offset of the end, number of messages and other records."""
         arrays = self.key, self.time, self.data, self.size, self.note
         return mcap.walk(source.data, pos, end, *arrays, stop)
 
@@ -62,10 +65,10 @@ class _Buffers:
         return Messages(self.key[at].copy(), self.time[at].copy(), entry, size)
 
 
-def _read_until_chunk(
-    source: Source, pos: int, end: int, file: FoundFile, buffers: _Buffers
+def read_until_chunk(
+    source: Source, pos: int, end: int, file: FoundFile, buffers: Buffers
 ) -> tuple[int, int]:
-    """Read the records from *pos* up to a chunk or a footer; return the reason and the offset of the end."""
+    """Read the records from *pos* up to a chunk, a footer or damage; return the reason and the offset of the end."""
     why, stop, n, m = buffers.walk(source, pos, end, _STOP)
     bad = _take_notes(source, buffers.note[:m].tolist(), end, file)
     if bad is not None:
@@ -79,9 +82,7 @@ def _read_until_chunk(
         file.add_messages(ChunkMessages(len(file.chunks), base, 0, last - base, found=found))
         file.chunks.append(Chunk(base, 0, 0, last - base, 0, "", base, last - base))
         lo = hi
-    if bad is not None:
-        return mcap.FULL, skip_damage(source, bad, end, file, False)
-    return why, stop
+    return (why, stop) if bad is None else (mcap.BAD, bad)
 
 
 def _take_notes(
@@ -96,7 +97,7 @@ def _take_notes(
     return None
 
 
-def _after_footer(source: Source, pos: int, end: int, file: FoundFile) -> int:
+def after_footer(source: Source, pos: int, end: int, file: FoundFile) -> int:
     """Return the offset after the footer at *pos* and the magic; a missing magic is reported."""
     after = record_at(source, pos, end).end
     left = source.read(after, len(MAGIC))
@@ -130,7 +131,7 @@ def _read_chunk(source: Source, pos: int, end: int, file: FoundFile, trust: bool
     if chunk.is_plain:
         # Its records are read like records outside of chunks.
         return chunk.data
-    _read_compressed(source, chunk, file)
+    read_compressed(source, chunk, file)
     return after
 
 
@@ -168,11 +169,11 @@ def _read_cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
     stored = min(chunk.stored, stop - chunk.data)
     there = Chunk(pos, chunk.start, chunk.end, chunk.size, 0, chunk.compression, chunk.data, stored)
     file.every.append(there)
-    _read_compressed(source, there, file)
+    read_compressed(source, there, file)
     return chunk.data + stored
 
 
-def _read_compressed(source: Source, chunk: Chunk, file: FoundFile) -> None:
+def read_compressed(source: Source, chunk: Chunk, file: FoundFile) -> None:
     """Read the content of a compressed chunk."""
     data, wrong = unpack(source, chunk)
     if wrong:
@@ -189,7 +190,7 @@ def read_inside(inside: Source, number: int, where: int, file: FoundFile) -> Non
     where   file offset of the chunk
     """
     pos, end = 0, inside.size
-    buffers = _Buffers(end)
+    buffers = Buffers(end)
     while pos < end:
         why, stop, n, m = buffers.walk(inside, pos, end, 0)
         bad = _take_notes(inside, buffers.note[:m].tolist(), end, file, where)

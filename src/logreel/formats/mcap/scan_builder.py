@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from logreel.errors import Finding
 from logreel.formats.mcap import full_read, index_check, reader, summary
 from logreel.formats.mcap.channels import channel_infos, from_json, unique
 from logreel.formats.mcap.chunks import cache, compressions
@@ -14,9 +15,10 @@ from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.index_builder import IndexBuilder
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
+from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
-from logreel.log.scan import MADE_OF, Attachment, Change, Parameter, Scan
+from logreel.log.scan import MADE_OF, Attachment, Change, ChannelInfo, Parameter, Scan
 
 #: Decompressing this many stored bytes takes a fraction of a second.
 CHEAP_BYTES = 1 << 28
@@ -48,7 +50,6 @@ def _reread(source: Source, file: FoundFile, builder: IndexBuilder) -> Scan:
 
 def _scan_of(source: Source, file: FoundFile) -> Scan:
     file.source = source
-    origin = dict(file.origin or {})
     number, channels = channel_infos(file, Decoders(source, file.problems))
     chunks = Chunks(
         source,
@@ -57,12 +58,37 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         lambda n: file.chunks[n].pos,
     )
     builder = IndexBuilder(source, file, number, chunks)
-    cheap = sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
-    index = builder.index(cheap)
+    return assemble(
+        source,
+        file,
+        channels,
+        builder.index(is_cheap(file)),
+        builder.bounds,
+        lambda: verify(source, file, builder),
+        lambda: _reread(source, file, builder),
+    )
+
+
+def is_cheap(file: FoundFile) -> bool:
+    """Return whether decompressing all chunks takes a fraction of a second."""
+    return sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
+
+
+def assemble(
+    source: Source,
+    file: FoundFile,
+    channels: list[ChannelInfo],
+    index: MessageIndex,
+    bounds: Callable[[], tuple[int | None, int | None]],
+    verify: Callable[[], Iterable[Finding]],
+    reread: Callable[[], Scan],
+) -> Scan:
+    """Return the Scan of what was found; *bounds*: earliest and latest time in ns; *verify*, *reread*: as in Scan."""
+    origin = dict(file.origin or {})
     clock = Clock.read(origin)
     # Channels that a conversion added repeat others: their messages are not those of the log that was converted.
     own = [n for n, info in enumerate(channels) if MADE_OF not in info.metadata]
-    start, end = _bounds(clock, builder, int(index.counts[own].sum()))
+    start, end = _bounds(clock, bounds, int(index.counts[own].sum()))
     epoch = clock.epoch_until(end)
     offset = clock.offset_in(epoch)
     return Scan(
@@ -77,18 +103,20 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         attachments=lambda: _attachments(source, file.attachments),
         parameters=lambda: _parameters(origin),
         utc_offset=lambda: offset,
-        verify=lambda: verify(source, file, builder),
-        reread=lambda: _reread(source, file, builder),
+        verify=verify,
+        reread=reread,
         format_state=file,
         converted_from=origin.get("format", ""),
     )
 
 
-def _bounds(clock: Clock, builder: IndexBuilder, messages: int) -> tuple[int | None, int | None]:
+def _bounds(
+    clock: Clock, bounds: Callable[[], tuple[int | None, int | None]], messages: int
+) -> tuple[int | None, int | None]:
     """Return start and end in ns; those of the log that was converted as long as all of its messages are there."""
     if clock.span is not None and clock.span[2] == messages:
         return clock.span[:2]
-    return builder.bounds()
+    return bounds()
 
 
 def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ FORMAT = Format(
     scan=lazy_scan("logreel.formats.rosbag.scan_builder:scan"),
     create=lazy("logreel.formats.rosbag.writer:create"),
     append=lazy("logreel.formats.rosbag.append:append"),
+    follow=lazy("logreel.formats.rosbag.growing:BagGrowing"),
     copier=lazy("logreel.formats.rosbag.copier:BagCopier"),
     like=_like,
     sample=lazy("logreel.formats.rosbag.sample.builder:drive"),

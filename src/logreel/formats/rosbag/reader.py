@@ -30,6 +30,7 @@ class Region:
     foreign  ops of records that end the region early, as a bit set
     where    file offset for problems, if the region is not in the file itself
     named    fields that identify the connection of a message without a number: ALL_NAMES or TOPIC
+    grows    True: reading ends at what is no complete record, instead of skipping it
     """
 
     source: Source
@@ -39,6 +40,7 @@ class Region:
     foreign: int = 0
     where: int | None = None
     named: int = ALL_NAMES
+    grows: bool = False
 
 
 def read_region(
@@ -62,10 +64,12 @@ def read_region(
         if n:
             found += buffers.messages(region, pos, n)
         if error is not None:
+            if region.grows:
+                return found, bad
             pos = skip_damage(source, bad, end, problems, False, region.where, str(error))
             continue
         pos = stop
-        if why == FOREIGN:
+        if why == FOREIGN or (region.grows and why in (CUT, BAD)):
             break
         if why in (CUT, BAD):
             pos = skip_damage(source, pos, end, problems, why == CUT, region.where)

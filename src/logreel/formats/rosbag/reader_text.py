@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,11 +43,15 @@ class NoRecord(ValueError):
 
 @dataclass(slots=True)
 class FoundText:
-    """Messages, connections and problems of a bag of version 0, 1.0 or 1.1."""
+    """Messages, connections and problems of a bag of version 0, 1.0 or 1.1.
+
+    topics  version 1.0: key of each topic that was declared
+    """
 
     source: Source
     problems: list[Problem] = field(default_factory=list)
     connections: dict[tuple[str, str, str], Connection] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
     key: list[int] = field(default_factory=list)
     time: list[int] = field(default_factory=list)
     data: list[int] = field(default_factory=list)
@@ -66,6 +72,13 @@ class FoundText:
         self.data.append(data)
         self.size.append(size)
         return data + size
+
+    def take_parts(self) -> list[ChunkMessages]:
+        """Return the messages so far as ``parts`` does, and forget them."""
+        found = self.parts()
+        for numbers in (self.key, self.time, self.data, self.size):
+            numbers.clear()
+        return found
 
     def parts(self) -> list[ChunkMessages]:
         """Return the messages as arrays, divided where offsets relative to their base would not fit 32 bits."""
@@ -154,22 +167,22 @@ def _is_followed_by_messages(source: Source, pos: int) -> bool:
     return True
 
 
-def read_0(source: Source) -> FoundText:
-    """Return the content of a bag of version 0."""
-    bag = FoundText(source)
-    head = header_of_version_0(source)
+def _begin_0(bag: FoundText) -> int:
+    head = header_of_version_0(bag.source)
     if head is None:
-        bag.problems.append(Problem("header", 0, source.size, True, "this is no bag of version 0"))
-        return bag
-    topic, kind, md5, pos = head
-    key = bag.declare(topic, kind, md5)
-    while pos < source.size:
-        try:
-            pos = bag.message(key, pos)
-        except NoRecord as error:
-            _report_rest(bag, pos, error)
-            break
-    return bag
+        bag.problems.append(Problem("header", 0, bag.source.size, True, "this is no bag of version 0"))
+        return bag.source.size
+    bag.declare(*head[:3])
+    return head[3]
+
+
+def _read_0(bag: FoundText, pos: int) -> int:
+    return bag.message(0, pos)
+
+
+def _end_0(bag: FoundText, pos: int, error: NoRecord) -> int:
+    _report_rest(bag, pos, error)
+    return bag.source.size
 
 
 def _report_rest(bag: FoundText, pos: int, error: NoRecord) -> None:
@@ -184,40 +197,30 @@ def _report_rest(bag: FoundText, pos: int, error: NoRecord) -> None:
 # ---------------------------------------------------------------------------------------------- version 1.0
 
 
-def read_1_0(source: Source) -> FoundText:
-    """Return the content of a bag of version 1.0."""
-    bag = FoundText(source)
-    topics: dict[str, int] = {}
-    _, pos = _line(source, 0) if not source.head.startswith(MULTILOG) else ("", len(MULTILOG))
-    try:
-        # The number of topics is not needed: a name met for the first time declares a topic.
-        _, pos = _line(source, pos)
-    except NoRecord as error:
-        _report_rest(bag, pos, error)
-        return bag
-    while pos < source.size:
-        try:
-            topic, after = _line(source, pos)
-            if topic not in topics:
-                pos = _declare_1_0(bag, topics, topic, after)
-                continue
-            pos = bag.message(topics[topic], after)
-        except NoRecord as error:
-            pos = _skip_damage_1_0(bag, pos, topics, error)
-    return bag
+def _begin_1_0(bag: FoundText) -> int:
+    _, pos = _line(bag.source, 0) if not bag.source.head.startswith(MULTILOG) else ("", len(MULTILOG))
+    # The number of topics is not needed: a name met for the first time declares a topic.
+    return _line(bag.source, pos)[1]
 
 
-def _declare_1_0(bag: FoundText, topics: dict[str, int], topic: str, pos: int) -> int:
+def _read_1_0(bag: FoundText, pos: int) -> int:
+    topic, after = _line(bag.source, pos)
+    if topic not in bag.topics:
+        return _declare_1_0(bag, topic, after)
+    return bag.message(bag.topics[topic], after)
+
+
+def _declare_1_0(bag: FoundText, topic: str, pos: int) -> int:
     """Declare *topic* by the two lines at *pos*; return the offset after them."""
     first, pos = _line(bag.source, pos)
     second, pos = _line(bag.source, pos)
-    topics[topic] = bag.declare(topic, *_sorted_lines(first, second))
+    bag.topics[topic] = bag.declare(topic, *_sorted_lines(first, second))
     return pos
 
 
-def _skip_damage_1_0(bag: FoundText, pos: int, topics: dict[str, int], error: NoRecord) -> int:
+def _skip_damage_1_0(bag: FoundText, pos: int, error: NoRecord) -> int:
     """Report the damage at *pos*; return the offset of the next message of a known topic."""
-    names = sorted((re.escape(t.encode("latin-1")) for t in topics), key=len, reverse=True)
+    names = sorted((re.escape(t.encode("latin-1")) for t in bag.topics), key=len, reverse=True)
     pattern = re.compile(rb"(?:" + rb"|".join(names) + rb")\n") if names else None
     return _skip_damage(bag, pos, pattern, error)
 
@@ -227,22 +230,21 @@ def _skip_damage_1_0(bag: FoundText, pos: int, topics: dict[str, int], error: No
 _HEAD_1_1 = re.compile(rb"([!-~][ -~]{0,255})\n([0-9a-f]{32}|\*)\n([A-Za-z]\w*/[A-Za-z]\w*|\*)[ ]*\n")
 
 
-def read_1_1(source: Source) -> FoundText:
-    """Return the content of a bag of version 1.1."""
-    bag = FoundText(source)
-    _, pos = _line(source, 0)
-    while pos < source.size:
-        try:
-            m = _HEAD_1_1.match(source.read(pos, 3 * MAX_LINE))
-            if m is None:
-                raise NoRecord(
-                    "no topic, checksum and type", cut=_is_cut_head(source.read(pos, 3 * MAX_LINE + 1))
-                )
-            topic, md5, kind = (text.decode("latin-1").rstrip() for text in m.groups())
-            pos = bag.message(bag.declare(topic, kind, md5), pos + m.end())
-        except NoRecord as error:
-            pos = _skip_damage(bag, pos, _HEAD_1_1, error)
-    return bag
+def _begin_1_1(bag: FoundText) -> int:
+    return _line(bag.source, 0)[1]
+
+
+def _read_1_1(bag: FoundText, pos: int) -> int:
+    piece = bag.source.read(pos, 3 * MAX_LINE + 1)
+    m = _HEAD_1_1.match(piece[: 3 * MAX_LINE])
+    if m is None:
+        raise NoRecord("no topic, checksum and type", cut=_is_cut_head(piece))
+    topic, md5, kind = (text.decode("latin-1").rstrip() for text in m.groups())
+    return bag.message(bag.declare(topic, kind, md5), pos + m.end())
+
+
+def _skip_damage_1_1(bag: FoundText, pos: int, error: NoRecord) -> int:
+    return _skip_damage(bag, pos, _HEAD_1_1, error)
 
 
 def _is_cut_head(piece: bytes) -> bool:
@@ -279,3 +281,42 @@ def _skip_damage(bag: FoundText, pos: int, head: re.Pattern[bytes] | None, error
         text = f"{found - pos} bytes that are no message ({error})"
         bag.problems.append(Problem("garbage", pos, found - pos, True, text))
     return found
+
+
+# ------------------------------------------------------------------------------------------------ all versions
+
+
+class TextVersion(NamedTuple):
+    """How bags of one version are read; *read* and *begin* raise NoRecord.
+
+    begin  returns the offset of the first record
+    read   reads the record at an offset; returns the offset of the next one
+    skip   reports damage at an offset; returns the offset of the next record
+    """
+
+    begin: Callable[[FoundText], int]
+    read: Callable[[FoundText, int], int]
+    skip: Callable[[FoundText, int, NoRecord], int]
+
+
+TEXT_VERSIONS = {
+    "0": TextVersion(_begin_0, _read_0, _end_0),
+    "1.0": TextVersion(_begin_1_0, _read_1_0, _skip_damage_1_0),
+    "1.1": TextVersion(_begin_1_1, _read_1_1, _skip_damage_1_1),
+}
+
+
+def read(source: Source, version: str) -> FoundText:
+    """Return the content of a bag of version 0, 1.0 or 1.1."""
+    bag, how = FoundText(source), TEXT_VERSIONS[version]
+    try:
+        pos = how.begin(bag)
+    except NoRecord as error:
+        _report_rest(bag, 0, error)
+        return bag
+    while pos < source.size:
+        try:
+            pos = how.read(bag, pos)
+        except NoRecord as error:
+            pos = how.skip(bag, pos, error)
+    return bag

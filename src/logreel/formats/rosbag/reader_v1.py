@@ -27,40 +27,69 @@ _KNOWN = {b"op", b"topic", b"type", b"md5", b"md5sum", b"def", b"sec", b"nsec"}
 def read(source: Source) -> tuple[list[ChunkMessages], list[Connection], list[Problem], Index]:
     """Return the messages, connections, problems and index of a bag of version 1.2."""
     problems: list[Problem] = []
-    index = Index()
-    by_topic: dict[str, Record] = {}
-    texts: dict[tuple[str, str], str] = {}
+    index, declared = Index(), Declared()
 
     def on_record(record: Record, inside: Source) -> None:
         if record.op == records.OP_INDEX:
             index.records.append(record)
         if record.op == records.OP_DEFINITION:
             index.definitions.setdefault(record.text(b"topic"), record.pos)
-            by_topic.setdefault(record.text(b"topic"), record)
-            definition = record.text(b"def")
-            if definition:
-                texts.setdefault((record.text(b"type"), record.text(b"md5")), definition)
+            declared.add_definition(record)
 
-    region = Region(source, FILE, _after_header(source, problems, index), source.size)
+    region = Region(source, FILE, after_header(source, problems, index), source.size)
     parts, _ = read_region(region, on_record, problems)
-    connections = []
-    for key, record in _first_of_each(source, parts).items():
-        kind, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
-        declared = by_topic[topic].fields if topic in by_topic else {}
-        others = {k: v for k, v in (*declared.items(), *record.fields.items()) if k not in _KNOWN and v}
-        header = tuple(
-            (k.decode("utf-8", "replace"), v.decode("utf-8", "replace")) for k, v in others.items()
-        )
-        caller, latching = dict(header).get("callerid", ""), dict(header).get("latching") == "1"
-        # Some writers wrote one definition for each type, not for each topic.
-        definition = texts.get((kind, md5)) or next((t for (k, m), t in texts.items() if md5 in (m, "*")), "")
-        connections.append(Connection(key, topic, kind, md5, definition, caller, latching, header))
+    declared.add_messages(source, parts)
     missing = index.cut(source)
     problems += [missing] if missing is not None else []
-    return parts, connections, problems, index
+    return parts, declared.connections(), problems, index
 
 
-def _after_header(source: Source, problems: list[Problem], index: Index) -> int:
+class Declared:
+    """The definitions and first messages of a bag, from which its connections follow."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, Record] = {}
+        self._texts: dict[tuple[str, str], str] = {}
+        #: Record of the first message of each key.
+        self._first: dict[int, Record] = {}
+
+    def add_definition(self, record: Record) -> None:
+        """Add a definition record; the first one of a topic counts."""
+        self._by_topic.setdefault(record.text(b"topic"), record)
+        definition = record.text(b"def")
+        if definition:
+            self._texts.setdefault((record.text(b"type"), record.text(b"md5")), definition)
+
+    def add_messages(self, source: Source, parts: list[ChunkMessages]) -> None:
+        """Add the messages of parts, which follow those so far."""
+        for part in parts:
+            keys, first = np.unique(part.key, return_index=True)
+            for key, i in sorted(zip(keys.tolist(), first.tolist(), strict=True), key=lambda x: x[1]):
+                if key not in self._first:
+                    record = _record_before(source, part.base + int(part.entry[i]))
+                    if record is not None:
+                        self._first[key] = record
+
+    def connections(self) -> list[Connection]:
+        """Return the connection of each key, in the order of their first messages."""
+        found, texts = [], self._texts
+        for key, record in self._first.items():
+            kind, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
+            declared = self._by_topic[topic].fields if topic in self._by_topic else {}
+            others = {k: v for k, v in (*declared.items(), *record.fields.items()) if k not in _KNOWN and v}
+            header = tuple(
+                (k.decode("utf-8", "replace"), v.decode("utf-8", "replace")) for k, v in others.items()
+            )
+            caller, latching = dict(header).get("callerid", ""), dict(header).get("latching") == "1"
+            # Some writers wrote one definition for each type, not for each topic.
+            definition = texts.get((kind, md5)) or next(
+                (t for (k, m), t in texts.items() if md5 in (m, "*")), ""
+            )
+            found.append(Connection(key, topic, kind, md5, definition, caller, latching, header))
+        return found
+
+
+def after_header(source: Source, problems: list[Problem], index: Index) -> int:
     """Return the offset of the first record after the file header, which only indexed bags have."""
     try:
         head = read_record(source, FIRST_RECORD, source.size)
@@ -69,19 +98,6 @@ def _after_header(source: Source, problems: list[Problem], index: Index) -> int:
     if head.op == records.OP_FILE and b"index_pos" in head.fields:
         index.stated = int.from_bytes(head.fields[b"index_pos"], "little")
     return after_padding(source, head, problems) if head.op == records.OP_FILE else FIRST_RECORD
-
-
-def _first_of_each(source: Source, parts: list[ChunkMessages]) -> dict[int, Record]:
-    """Return the record of the first message of each key."""
-    found: dict[int, Record] = {}
-    for part in parts:
-        keys, first = np.unique(part.key, return_index=True)
-        for key, i in sorted(zip(keys.tolist(), first.tolist(), strict=True), key=lambda x: x[1]):
-            if key not in found:
-                record = _record_before(source, part.base + int(part.entry[i]))
-                if record is not None:
-                    found[key] = record
-    return found
 
 
 def _record_before(source: Source, data: int) -> Record | None:

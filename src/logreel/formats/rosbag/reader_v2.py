@@ -62,11 +62,11 @@ def _in_file_offsets(bag: FoundFile) -> FoundFile:
 
 # --------------------------------------------------------------------------------------------------- by reading
 
-_FOREIGN = (1 << 64) - 1 - (1 << records.OP_MESSAGE) - (1 << records.OP_CONNECTION)
+FOREIGN_OPS = (1 << 64) - 1 - (1 << records.OP_MESSAGE) - (1 << records.OP_CONNECTION)
 
 
-def _read_all(source: Source, pos: int, end: int, bag: FoundFile) -> None:
-    """Read all records from *pos* on, skipping damaged bytes."""
+def declarations(bag: FoundFile) -> OnRecord:
+    """Return a function that adds the connections and definitions among records to *bag*."""
 
     def on_record(record: Record, inside: Source) -> None:
         if record.op == records.OP_CONNECTION:
@@ -74,13 +74,20 @@ def _read_all(source: Source, pos: int, end: int, bag: FoundFile) -> None:
         elif record.op == records.OP_DEFINITION and bag.is_early:
             add_definition(record, bag)
 
+    return on_record
+
+
+def _read_all(source: Source, pos: int, end: int, bag: FoundFile) -> None:
+    """Read all records from *pos* on, skipping damaged bytes."""
+
+    on_record = declarations(bag)
     while pos < end:
         try:
             record = read_record(source, pos, end)
             if record.op == records.OP_CHUNK:
-                pos = _read_chunk(source, record, end, bag, on_record)
+                pos = read_chunk(source, record, end, bag, on_record)
             elif record.op == records.OP_INDEX and b"count" in record.fields:
-                pos = _after_index(source, record, end)
+                pos = after_index(source, record, end)
             elif record.op in (records.OP_MESSAGE, records.OP_CONNECTION):
                 pos = _read_unchunked(source, pos, end, bag, on_record)
             elif record.end > end:
@@ -106,19 +113,19 @@ def _encrypted_connection(source: Source, pos: int, bag: FoundFile) -> int:
     return after
 
 
-def _after_index(source: Source, record: Record, end: int) -> int:
+def after_index(source: Source, record: Record, end: int) -> int:
     """Return the offset of the record after an index record; raise BadRecord if the index record is cut."""
     # C Turtle stated a data size that is too large; the count is right, unless it is damaged.
     by_count = record.data + record.u32(b"count") * ENTRY
     for after in (by_count, record.end):
-        if after == end or _begins(source, after, end):
+        if after == end or begins(source, after, end):
             return after
     if by_count > end:
         raise BadRecord("its data is cut", cut=True)
     return by_count
 
 
-def _begins(source: Source, pos: int, end: int) -> bool:
+def begins(source: Source, pos: int, end: int) -> bool:
     """Return whether the header of a record is at *pos*."""
     try:
         read_record(source, pos, end)
@@ -130,7 +137,7 @@ def _begins(source: Source, pos: int, end: int) -> bool:
 def _read_unchunked(source: Source, pos: int, end: int, bag: FoundFile, on_record: OnRecord) -> int:
     """Read uncompressed records, in a chunk or not, as one chunk; return the offset of their end."""
     found, stop = read_region(
-        Region(source, len(bag.chunks), pos, end, _FOREIGN, named=bag.named), on_record, bag.problems
+        Region(source, len(bag.chunks), pos, end, FOREIGN_OPS, named=bag.named), on_record, bag.problems
     )
     for part in found:
         part.base, part.end = part.base - pos, part.end - pos
@@ -139,7 +146,7 @@ def _read_unchunked(source: Source, pos: int, end: int, bag: FoundFile, on_recor
     return stop
 
 
-def _read_chunk(source: Source, record: Record, end: int, bag: FoundFile, on_record: OnRecord) -> int:
+def read_chunk(source: Source, record: Record, end: int, bag: FoundFile, on_record: OnRecord) -> int:
     """Read a compressed or encrypted chunk; return the offset of the next record."""
     chunk = chunk_of(record, bag)
     if chunk.stored == 0:

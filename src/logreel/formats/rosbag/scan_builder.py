@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from logreel.errors import Problem, UnsupportedError
+from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.rosbag import reader_text, reader_v1, reader_v2
 from logreel.formats.rosbag.channels import Channels, Connection
 from logreel.formats.rosbag.chunks import cache
@@ -14,20 +14,14 @@ from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.encryption import ENCRYPTOR
 from logreel.formats.rosbag.found import ChunkMessages, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
-from logreel.formats.rosbag.reader_text import FoundText
 from logreel.formats.rosbag.version import version_of
+from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 
 #: Earlier times (1973 if they counted from 1970) are relative to the start of the recording, or simulated.
 RELATIVE_NS = 10**8 * 10**9
-
-_TEXT_READERS: dict[str, Callable[[Source], FoundText]] = {
-    "0": reader_text.read_0,
-    "1.0": reader_text.read_1_0,
-    "1.1": reader_text.read_1_1,
-}
 
 
 def scan(source: Source) -> Scan:
@@ -36,7 +30,7 @@ def scan(source: Source) -> Scan:
     Raises UnsupportedError for bags that cannot be decrypted and for unknown versions.
     """
     version = version_of(source) or "2.0"
-    if version in _TEXT_READERS:
+    if version in reader_text.TEXT_VERSIONS:
         return _scan_text(source, version)
     if version == "1.2":
         return _scan_v1(source, version)
@@ -46,7 +40,7 @@ def scan(source: Source) -> Scan:
 
 
 def _scan_text(source: Source, version: str) -> Scan:
-    bag = _TEXT_READERS[version](source)
+    bag = reader_text.read(source, version)
     return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
 
 
@@ -103,7 +97,22 @@ def _scan(
     for connection in connections:
         channels.add(connection)
     builder = build_index(messages, channels, chunks, problems)
-    start, end = builder.bounds()
+    return assemble(
+        version, channels, builder.index(cheap), builder.bounds(), problems, metadata, builder.verify
+    )
+
+
+def assemble(
+    version: str,
+    channels: Channels,
+    index: MessageIndex,
+    bounds: tuple[int | None, int | None],
+    problems: list[Problem],
+    metadata: dict[str, Any],
+    verify: Callable[[], Iterable[Finding]],
+) -> Scan:
+    """Return the Scan of what was found; *bounds*: earliest and latest time in ns; *verify*: as in Scan."""
+    start, end = bounds
     relative = end is not None and end < RELATIVE_NS
     return Scan(
         version=version,
@@ -111,9 +120,9 @@ def _scan(
         start=start,
         end=end,
         channels=channels.infos(),
-        index=builder.index(cheap),
+        index=index,
         problems=problems,
         metadata=lambda: metadata,
         utc_offset=lambda: None if relative else 0,
-        verify=builder.verify,
+        verify=verify,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, LogError, Severity
 from logreel.log.brief import Brief
+from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.ops.inspect.checks.clock import backwards
 from logreel.ops.inspect.checks.duplicates import duplicates
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: More findings of one code, severity and channel than this are joined into one.
 ALIKE = 10
+
+Battery = Callable[[Log], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,9 +62,18 @@ def check(
     """
     batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
     with as_open_log(what, definitions) as log:
-        found = dict.fromkeys(finding for battery in batteries for finding in battery(log))
+        found = dict.fromkeys(finding for battery in batteries for finding in _findings(battery, log))
         placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
         return Checked(log.name, log.format, tuple(placed))
+
+
+def _findings(battery: Battery, log: Log) -> Iterator[Finding]:
+    """Yield the findings of a battery; what concerns single files is looked for in each file of several."""
+    if not (isinstance(log, JoinedLog) and battery in OF_FILES):
+        yield from battery(log)
+        return
+    for one in log.parts:
+        yield from (replace(found, text=f"{one.name}: {found.text}") for found in battery(one))
 
 
 def _with_few_of_each_kind(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -109,7 +121,7 @@ def _dropouts(log: Log) -> Iterator[Finding]:
 
 
 #: Functions from a Log to findings; each checks the whole log.
-BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (
+BATTERIES: tuple[Battery, ...] = (
     _problems,
     backwards,
     jumps,
@@ -120,3 +132,5 @@ BATTERIES: tuple[Callable[[Log], Iterable[Finding]], ...] = (
     Log.verify,
     _definitions,
 )
+#: Those that look for defects of single files.
+OF_FILES: tuple[Battery, ...] = (payloads, Log.verify, _definitions)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Problem
 from logreel.log.brief import Brief
+from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Log
 from logreel.log.scan import Segment
 from logreel.ops.json_values import to_json_values
@@ -59,6 +60,7 @@ class Info(Brief):
     messages       messages of all channels except reserved ones
     channels       all channels in file order, also empty and reserved ones
     segments       the logs in the file, nearly always one
+    files          names of the files of a log that is opened from several; else empty
     utc_offset_ns  ns to add to a time to get Unix time, or None; not in ``as_dict``
     """
 
@@ -76,11 +78,13 @@ class Info(Brief):
     problems: tuple[Problem, ...]
     utc_offset_ns: int | None
     segments: tuple[Segment, ...]
+    files: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``info --json``, with times in ns."""
         return {
             "path": self.path,
+            **({"files": list(self.files)} if self.files else {}),
             "format": self.format,
             "version": self.version,
             "size": self.size,
@@ -143,4 +147,5 @@ def info(what: Openable | Log, *, segment: int | None = None, definitions: Defin
             problems=log.problems,
             utc_offset_ns=log.utc_offset,
             segments=log.segments,
+            files=tuple(names_of(log)) if isinstance(log, JoinedLog) else (),
         )

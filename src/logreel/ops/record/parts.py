@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
+from logreel.io.arrays import I64
 from logreel.io.atomic_file import exists
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.registry.format import Format
-from logreel.write.format_writer import FormatWriter
+from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payload
 from logreel.write.writer import Writer
 
@@ -91,6 +94,7 @@ class PartWriter:
     path    of the log; parts are called ``part_name(path, 0)``, 1, 2 …; without *split*, it is the only file
     fmt     its format
     make    function that creates the Writer of a file
+    is_file  False: the log goes to a stream, so there are no files
 
     taken   names of the channels that were added
 
@@ -99,8 +103,15 @@ class PartWriter:
     """
 
     def __init__(
-        self, path: str, fmt: Format, make: Callable[[str], Writer], split: Split, force: bool
+        self,
+        path: str,
+        fmt: Format,
+        make: Callable[[str], Writer],
+        split: Split,
+        force: bool,
+        is_file: bool = True,
     ) -> None:
+        self._is_file = is_file
         self._path, self.format, self._make, self._split = path, fmt, make, split
         self.notes: list[str] = []
         #: Channels by name, in order of their numbers.
@@ -172,11 +183,64 @@ class PartWriter:
 
     def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
         """Append one message; as ``Writer.write``."""
-        if self._is_over(time, USUAL_SIZE if isinstance(data, Mapping) else len(data)):
+        size = USUAL_SIZE if isinstance(data, Mapping) else len(data)
+        if self._may_be_over(time, size) and self._is_over(time, size):
             self._begin_part(time)
         self._writer.write(channel, time, data)
         if channel in self._latched:
             self._latched[channel] = time, data
+
+    def write_batch(
+        self, batch: Sequence[tuple[int, int, bytes]], refuse: Callable[[int, UsageError], None]
+    ) -> None:
+        """Append messages: number of the channel, time in ns, payload.
+
+        refuse  called with the position in *batch* of each message that cannot be written, and why; all others are
+        """
+        begun = 0
+        for i, (channel, time, payload) in enumerate(batch):
+            if self._split and self._may_be_over(time, len(payload)):
+                self._write_together(batch, begun, i, refuse)
+                begun = i
+                if self._is_over(time, len(payload)):
+                    self._begin_part(time)
+            if channel in self._latched:
+                self._latched[channel] = time, payload
+        self._write_together(batch, begun, len(batch), refuse)
+
+    def _write_together(
+        self,
+        batch: Sequence[tuple[int, int, bytes]],
+        start: int,
+        end: int,
+        refuse: Callable[[int, UsageError], None],
+    ) -> None:
+        """Append the messages from *start* to *end*, one by one if they cannot be written together."""
+        if start == end:
+            return
+        channels, times, payloads = zip(*batch[start:end], strict=True)
+        try:
+            size = np.array([len(payload) for payload in payloads], np.int64)
+            place = np.cumsum(size) - size
+            data = np.frombuffer(b"".join(payloads), np.uint8)
+            numbers, ns = np.array(channels, np.int32), _times(times)
+            try:
+                self._writer.write_many(numbers, ns, data, place, size)
+            except SomeRefusedError as error:
+                if error.total == end - start:
+                    for row in error.rows.tolist():
+                        refuse(start + row, error)
+                    return
+                # These are messages collected before, and nothing of this call was written.
+                self.notes.append(error.text)
+                self._writer.write_many(numbers, ns, data, place, size)
+        except UsageError as error:
+            if end - start == 1:
+                refuse(start, error)
+                return
+            middle = (start + end) // 2
+            self._write_together(batch, start, middle, refuse)
+            self._write_together(batch, middle, end, refuse)
 
     def text(self, time: int, text: str, level: int) -> None:
         """Append a line of text; as ``Writer.text``."""
@@ -231,8 +295,20 @@ class PartWriter:
                 return path
             self.notes.append(f"{path} was created by somebody else, so its number was left out")
 
+    def _may_be_over(self, time: int, size: int) -> bool:
+        """Return whether ``_is_over`` must decide about the next message, of so many bytes; counts it."""
+        if self._split.duration is not None and (self._until is None or time >= self._until):
+            return True
+        if self._split.size is None:
+            return False
+        now = self._writer.size
+        if now != self._seen:
+            self._seen, self._pending = now, 0
+        self._pending += size
+        return now + self._pending >= self._split.size
+
     def _is_over(self, time: int, size: int) -> bool:
-        """Return whether the message must begin a new part."""
+        """Return whether the next message, of so many bytes, must begin a new part."""
         split = self._split
         if split.duration is not None:
             if self._until is None:
@@ -241,14 +317,10 @@ class PartWriter:
                 return True
         if split.size is None:
             return False
-        self._pending += size
-        now = self._writer.size
-        if now != self._seen:
-            self._seen, self._pending = now, size
-        if now < split.size <= now + self._pending:
+        if self._writer.size < split.size <= self._seen + self._pending:
             # What was collected, and may be compressed, counts when it is in the file.
             self._writer.flush()
-            self._seen, self._pending = self._writer.size, size
+        self._seen, self._pending = self._writer.size, size
         return self._seen >= split.size
 
     def _begin_part(self, time: int) -> None:
@@ -276,6 +348,9 @@ class PartWriter:
     def _complete(self, writer: Writer, path: str) -> None:
         """Complete a part, and remove the oldest if there are too many. Runs in the background, except for the last."""
         writer.close()
+        self.notes += writer.format_writer.notes
+        if not self._is_file:
+            return
         found = os.stat(path)
         self._files.append((path, (found.st_dev, found.st_ino)))
         # One more is being written, except at the end.
@@ -309,3 +384,10 @@ class PartWriter:
             self.close()
         else:
             self.leave()
+
+
+def _times(times: tuple[int, ...]) -> I64:
+    try:
+        return np.array(times, np.int64)
+    except OverflowError:
+        raise UsageError("a time does not fit into 64 bits of ns") from None

@@ -12,6 +12,7 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.io.source import Definitions
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
@@ -26,7 +27,7 @@ from logreel.ops.record.session import Session
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, LiveQueue, LiveSource
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.rewrite.target import Copied
-from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
+from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.
 PROGRESS_EVERY = 0.25
@@ -34,8 +35,9 @@ PROGRESS_EVERY = 0.25
 
 def record(
     source: Pipe | Iterable[bytes | str] | str | LiveSource | Sequence[LiveSource],
-    path: str | os.PathLike[str],
+    path: Destination,
     *,
+    mode: str = "w",
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
     limit: int | None = None,
@@ -55,6 +57,7 @@ def record(
     force: bool = False,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[Progress], None] | None = None,
+    say: Callable[[str], None] = lambda text: None,
     definitions: Definitions = (),
     metadata: Mapping[str, Any] | None = None,
     **options: Any,
@@ -64,6 +67,8 @@ def record(
     source   live sources: one or a list of them, see ``logreel.live_source``, or the spelling of one, such as
              ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
              ``cat --format ndjson``
+    path     of the new log, or a binary file object, see ``create``
+    mode     ``w``: a new log; ``a``: continue the log at *path*, whose channels keep their types, or create it
     topics, exclude  names, patterns or ``re:`` and a regular expression; None: all topics
     limit    most messages of each topic; the recording ends when all topics have so many, if they are known
     duration  length of the recording, by the clock on the wall: ``"60s"``, a timedelta or ns
@@ -83,20 +88,30 @@ def record(
     definitions  as for ``logreel.open``, of *like*
     stop     function called again and again; returns True to complete the log
     progress  function called a few times per second with the state of the recording
+    say      function called with what a source tells its user, such as a lost connection, from any thread
 
     A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
     what the format cannot hold of *like* and *metadata*, and sources that failed: the others go on. Lost messages are
     counted in ``losses``, and in the log. Raises as ``create`` does, DefinitionError or UsageError for a schema that
     cannot be used, and LogError if all sources failed before the first message.
     """
-    name = os.fspath(path)
-    fmt = format_of(name, format)
+    name, stream = name_and_stream(path)
+    appends = mode == "a" and stream is None and os.path.lexists(name)
+    if mode == "a" and (split_size or split_duration or like is not None):
+        raise UsageError(
+            "a log that is continued has its own types, and is one file",
+            hint="leave out like, split_size and split_duration",
+            cli="leave out --like, --split-size and --split-duration",
+        )
+    fmt = open_old(name, format)[0] if appends else format_of(name, format)
     split = Split(
         split_size,
         None if split_duration is None else duration_ns(split_duration),
         max_splits,
         repeat_latched,
     )
+    if split and stream is not None:
+        raise UsageError("a split log is several files, which do not fit into a stream")
     selection = Selection(topics, exclude, limit)
     seconds = None if duration is None else duration_ns(duration) / 1e9
     live = _live_sources(source)
@@ -112,11 +127,14 @@ def record(
             options = fmt.like(log.metadata) | options
 
         def make(part: str) -> Writer:
-            return create(part, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+            target = part if stream is None else stream
+            return create(
+                target, mode=mode, format=format, force=force, flush_every=flush_every, sync=sync, **options
+            )
 
-        writer = PartWriter(name, fmt, make, split, force)
+        writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
         lines = LineRecorder(writer, fmt, ahead, strict, selection)
-        session = Session(writer, lines, selection, queue, flush_every, seconds, progress)
+        session = Session(writer, lines, selection, queue, flush_every, seconds, progress, say)
         try:
             lines.add_known(log, schemas or {}, metadata or {})
         except BaseException:
@@ -133,7 +151,8 @@ def record(
                 raise LogError("; ".join(session.errors), path=name)
             if log is not None:
                 lines.copy_text(log)
-    return _result(name, writer, lines, session, selection, stopped, bool(split))
+    size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
+    return _result(name, writer, lines, session, selection, stopped, bool(split), size)
 
 
 def _live_sources(source: Any) -> list[LiveSource]:
@@ -198,6 +217,7 @@ def _result(
     selection: Selection,
     stopped: bool,
     split: bool,
+    size: int,
 ) -> Recorded:
     counts = Counter[int]()
     for number, messages in [
@@ -208,7 +228,6 @@ def _result(
     names = writer.names
     used = sorted(counts)
     channels = tuple(Copied(names[n], counts[n]) for n in used if names[n][:1] != "~")
-    size = sum(os.stat(file).st_size for file in writer.files)
     notes = [*lines.notes, *writer.notes, *session.notes]
     notes += [f"{name!r} fitted no topic" for name in selection.unused()]
     if split:

@@ -32,6 +32,8 @@ from logreel.ops.rewrite.rewrite import add_channel
 
 #: Seconds in which messages gather in the queue, so that they are written many at once.
 GATHER = 0.01
+#: Most bytes and messages that are written together.
+BATCH_BYTES, BATCH_MESSAGES = 4 << 20, 1 << 14
 #: Seconds for which formats that define all channels first wait for further channels.
 SETTLE = 2.0
 #: Seconds between two calls of *progress*, and seconds that sources have to end.
@@ -71,6 +73,8 @@ class Session:
     selection  topics, and messages of each
     duration   seconds after which the recording ends; None: when all sources end
     every      seconds after which messages are flushed; None: when there are many
+    progress   called with the state now and then
+    say        called with what sources say to the user
     """
 
     def __init__(
@@ -82,14 +86,21 @@ class Session:
         every: float | None,
         duration: float | None,
         progress: Callable[[Progress], None] | None,
+        say: Callable[[str], None],
     ) -> None:
         self.notes: list[str] = []
         self._writer, self._lines, self._selection, self._queue = writer, lines, selection, queue
         self._every, self._duration, self._progress = every, duration, progress
+        self._say = say
         self._streams: list[_Stream] = []
         #: Number of the channel in the log, by topic, definition, and publisher where the log keeps these apart.
         self._numbers: dict[tuple[str, Schema | Layout, str], int] = {}
-        self._write: dict[int, Callable[[int, Any], None]] = {}
+        #: Functions from payloads to what is written, by number of the channel, where they differ or are checked.
+        self._convert: dict[int, Callable[[bytes], Any]] = {}
+        #: Messages to be written together, their channels and bytes.
+        self._batch: list[tuple[int, int, bytes]] = []
+        self._batch_channels: list[LiveChannel] = []
+        self._batch_bytes = 0
         #: First sentence about messages of a channel that could not be written.
         self._why: dict[LiveChannel, str] = {}
         #: Entries that wait until all channels are known; None: nothing waits.
@@ -104,7 +115,7 @@ class Session:
     def run(self, sources: Sequence[LiveSource], stop: Callable[[], bool]) -> bool:
         """Record until all sources have ended, *stop* returns True, or a limit is reached; return whether stopped."""
         for source in sources:
-            feed = Feed(source.name, self._queue, self._selection.wants)
+            feed = Feed(source.name, self._queue, self._selection.wants, self._say)
             stream = _Stream(source, feed)
             stream.thread = Thread(target=self._run_source, args=(stream,), name=source.name, daemon=True)
             self._streams.append(stream)
@@ -214,15 +225,19 @@ class Session:
             if type(entry) is tuple:
                 channel, time, payload = entry
                 if channel is None:
+                    self._write_batch()
                     self._lines.take(*payload)
                 elif channel.number < 0:
                     channel.left_out += 1
                 elif self._selection.takes(channel.topic):
-                    self._write_message(channel, time, payload)
-            elif isinstance(entry, Declared):
+                    self._collect(channel, time, payload)
+                continue
+            self._write_batch()
+            if isinstance(entry, Declared):
                 self._add(entry.channel)
             elif isinstance(entry, Lost):
                 self._write_loss(entry)
+        self._write_batch()
 
     def _release(self) -> None:
         """Define the channels known so far, then write the messages that waited for this."""
@@ -232,15 +247,48 @@ class Session:
         self._take(deque(entry for entry in held if isinstance(entry, Declared)))
         self._take(deque(entry for entry in held if not isinstance(entry, Declared)))
 
-    def _write_message(self, channel: LiveChannel, time: int, payload: Any) -> None:
+    def _collect(self, channel: LiveChannel, time: int, payload: Any) -> None:
+        """Add a message to the batch; write it at once if it is a dict."""
         try:
-            self._write[channel.number](time, payload)
+            convert = self._convert.get(channel.number)
+            if convert is not None and not isinstance(payload, dict):
+                payload = convert(payload)
+            if isinstance(payload, dict):
+                self._write_batch()
+                self._writer.write(channel.number, time, payload)
+                self._count(channel)
+                return
         except (UsageError, DamagedError, DefinitionError, UnsupportedError) as error:
-            channel.left_out += 1
-            self._why.setdefault(channel, error.text)
+            self._refuse(channel, error)
             return
-        channel.messages += 1
-        self.messages += 1
+        self._batch.append((channel.number, time, payload))
+        self._batch_channels.append(channel)
+        self._batch_bytes += len(payload)
+        if self._batch_bytes > BATCH_BYTES or len(self._batch) >= BATCH_MESSAGES:
+            self._write_batch()
+
+    def _write_batch(self) -> None:
+        """Write the collected messages."""
+        if not self._batch:
+            return
+        batch, channels = self._batch, self._batch_channels
+        self._batch, self._batch_channels, self._batch_bytes = [], [], 0
+        for channel in channels:
+            self._count(channel)
+
+        def refuse(place: int, error: UsageError) -> None:
+            self._count(channels[place], -1)
+            self._refuse(channels[place], error)
+
+        self._writer.write_batch(batch, refuse)
+
+    def _count(self, channel: LiveChannel, messages: int = 1) -> None:
+        channel.messages += messages
+        self.messages += messages
+
+    def _refuse(self, channel: LiveChannel, error: LogError) -> None:
+        channel.left_out += 1
+        self._why.setdefault(channel, error.text)
 
     def _add(self, channel: LiveChannel) -> None:
         """Add a channel to the log, or find the one of another source with the same topic and definition."""
@@ -257,38 +305,40 @@ class Session:
             channel.refused = error.text
 
     def _added(self, channel: LiveChannel, joins: bool) -> int:
-        """Add a channel and choose how its messages are written; return its number.
+        """Add a channel and choose how its payloads are converted; return its number.
 
         joins  readers will join it with an earlier one, so that its name does not matter
         """
-        schemas, write = self._writer.format_writer.schemas, self._writer.write
+        schemas = self._writer.format_writer.schemas
         topic, schema = channel.topic, channel.schema
         if is_raw(schema) and (given := self._lines.number_of(topic)) is not None:
             # Payloads are what the user says they are.
-            self._write[given] = _checked(write, given, checker(schemas.layout(given)))
+            self._convert[given] = checker(schemas.layout(given))
             return given
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
             # A second channel of a topic is called ``topic[1]``, but keeps its topic.
-            more = {"topic": topic} if topic in self._writer.taken else {}
-            metadata = {**channel.metadata, **more}
-            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
-            decode = None
+            taken = self._taken(channel.topic, schema, channel.metadata)
+            metadata = {**channel.metadata, **({"topic": topic} if topic in taken else {})}
+            number, name = add_channel(self._writer, topic, schema, metadata, taken)
         else:
             encoding = channel.metadata.get("message_encoding")
             layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
             number, name = add_channel(self._writer, topic, layout, {}, self._writer.taken)
             same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
-            decode = None if same else decoder(layout)
+            if not same:
+                self._convert[number] = decoder(layout)
         if name != topic and not joins:
             self.notes.append(f"{topic!r} became {name!r}")
-        if decode is None:
-            self._write[number] = lambda time, payload: write(number, time, payload)
-        else:
-            decode_one = decode
-            self._write[number] = lambda time, payload: write(
-                number, time, payload if isinstance(payload, dict) else decode_one(payload)
-            )
         return number
+
+    def _taken(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> set[str]:
+        """Return the names that the channel cannot have: of new channels, and of different ones of a continued log."""
+        taken, writer = set(self._writer.taken), self._writer.format_writer
+        while (name := writer.free_name(topic, taken)) in writer.old_channels:
+            if writer.continues(name, schema, metadata):
+                break
+            taken.add(name)
+        return taken
 
     # ------------------------------------------------------------------------------------------------ losses
 
@@ -364,16 +414,6 @@ class Session:
                 elif ch.refused:
                     found.append(f"channel {ch.topic!r} was left out: {ch.refused}")
         return found
-
-
-def _checked(
-    write: Callable[[int, int, Any], None], number: int, check: Callable[[bytes], None]
-) -> Callable[[int, Any], None]:
-    def write_one(time: int, payload: bytes) -> None:
-        check(payload)
-        write(number, time, payload)
-
-    return write_one
 
 
 def _sentence(loss: Lost) -> str:

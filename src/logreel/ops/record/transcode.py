@@ -55,14 +55,15 @@ def is_raw(schema: Schema | Layout) -> bool:
     return isinstance(node, Rest) or (isinstance(node, FixedArray) and node.item == Scalar("uint8"))
 
 
-def checker(layout: Layout) -> Callable[[bytes], None]:
-    """Return a function that raises UsageError or DamagedError for a payload that is none of *layout*."""
+def checker(layout: Layout) -> Callable[[bytes], bytes]:
+    """Return a function that returns a payload; it raises UsageError or DamagedError if that does not fit *layout*."""
     size, decode = layout.size, layout.decoder()
 
-    def check(payload: bytes) -> None:
+    def check(payload: bytes) -> bytes:
         if size is None:
             decode(memoryview(payload))
         elif len(payload) != size:
             raise UsageError(f"a message of {len(payload)} bytes instead of {size}")
+        return payload
 
     return check

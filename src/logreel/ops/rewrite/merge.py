@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
+from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def merge(
     sources: Iterable[Openable | Log],
-    dst: str | os.PathLike[str],
+    dst: Destination,
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
@@ -72,7 +72,8 @@ def merge(
                 logs, kept, shifts, prefixes or [""] * len(logs), strict=True
             )
         ]
-        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        path, stream = name_and_stream(dst)
+        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
         return rewrite(parts, target, by_time=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,12 @@ from logreel.errors import Problem, UsageError
 from logreel.index.order import in_file_order
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
+from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import rewrite
-from logreel.ops.rewrite.target import Progress, Rewritten, Target
+from logreel.ops.rewrite.target import Progress, Rewritten, Target, log_output_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -64,8 +64,9 @@ class Recovered(Rewritten):
 
 def recover(
     src: Openable | Log,
-    dst: str | os.PathLike[str] | None = None,
+    dst: Destination | None = None,
     *,
+    format: str | None = None,
     segment: int | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
@@ -76,7 +77,8 @@ def recover(
     """Write all complete messages and definitions of a damaged log as an undamaged log.
 
     dst      path; its suffix may be that of another format, such as ``x.mcap``; None: the name without ``.active``, for
-             an unfinished recording
+             an unfinished recording; or a binary file object, to which the new log is copied when it is verified
+    format   for a file object: the format of the new log; None: that of the damaged log
     segment  number of one log of a file with several; None: the first with messages, and ``skipped`` names the others
 
     The new file gets its name only after it was read back without damage. The damaged file stays unchanged.
@@ -85,8 +87,18 @@ def recover(
     with as_open_log(src, definitions) as given:
         # An index may not list all messages.
         log = given.reread()
-        path = _finished_name(log.name) if dst is None else os.fspath(dst)
-        target = Target(path, compression, force, True, progress, foreign=True, chunk_bytes=chunk_bytes)
+        path, stream, name = log_output_of(_finished_name(log.name) if dst is None else dst, format)
+        target = Target(
+            path,
+            compression,
+            force,
+            True,
+            progress,
+            foreign=True,
+            chunk_bytes=chunk_bytes,
+            stream=stream,
+            format=name,
+        )
         one, others = _segment(log, segment)
         done = rewrite([whole_log(one)], target, skipped=others)
         # Reading the messages may have added problems.

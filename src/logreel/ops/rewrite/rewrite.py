@@ -6,6 +6,9 @@ unchanged.
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +21,10 @@ import numpy as np
 from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
+from logreel.io.output_stream import OutputStream
 from logreel.io.parallel import ahead
 from logreel.io.source import Source
+from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
@@ -30,7 +35,16 @@ from logreel.log.times import utc_shift
 from logreel.ops.rewrite.parts import Part, by_file
 from logreel.ops.rewrite.shifted_log import shift_clock
 from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
-from logreel.ops.rewrite.target import Copied, Rewritten, Target, check_names, format_of, format_to_write
+from logreel.ops.rewrite.target import (
+    Copied,
+    Progress,
+    Rewritten,
+    Target,
+    appends_only,
+    check_names,
+    format_of,
+    format_to_write,
+)
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 from logreel.registry.registry import formats
@@ -65,9 +79,11 @@ def rewrite(
     by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
     parts = [one for part in parts for one in by_file(part)]
     log = parts[0].log
-    fmt = format_to_write(target.path, log) if target.foreign else format_of(log)
+    fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
     if out is None:
         check_names(parts, target, fmt)
+        if target.stream is not None:
+            return _to_stream(parts, target, target.stream, by_time, how, fmt, skipped or [])
     options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.converted_from) else {}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
@@ -87,6 +103,46 @@ def rewrite(
     except BaseException:
         out.discard()
         raise
+
+
+def _to_stream(
+    parts: Sequence[Part],
+    target: Target,
+    stream: OutputStream,
+    by_time: bool,
+    how: Callable[..., Rewriting] | None,
+    fmt: Format,
+    skipped: Sequence[str],
+) -> Rewritten:
+    """Write the log to the stream of *target*: while it is written, if the format only appends; else in a second pass.
+
+    A thorough target gets a file, which is verified, and copied to the stream then.
+    """
+    done = list[Rewritten]()
+    if target.thorough:
+        with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
+            path = os.path.join(folder, f"log{fmt.suffixes[0]}")
+            made = rewrite(parts, replace(target, path=path, stream=None), by_time, how, None, [*skipped])
+            with open(path, "rb") as file:
+                shutil.copyfileobj(file, stream, PIECE)
+            return replace(made, path=target.path)
+    forward = appends_only(fmt)
+
+    def make(out: Appender) -> None:
+        first = not forward and isinstance(out, DryRun)
+        progress = _in_two_passes(target.progress, first) if not forward else target.progress
+        there = replace(target, stream=None, progress=progress)
+        done.append(rewrite(parts, there, by_time, how, out, [*skipped]))
+
+    size = send(target.path, stream.write, make, forward)
+    return replace(done[-1], size=size)
+
+
+def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:
+    """Return *progress* for the first or the second of two passes over all messages."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(done if first else done + total, 2 * total)
 
 
 class TakesChannels(Protocol):

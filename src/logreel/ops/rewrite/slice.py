@@ -14,6 +14,8 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
+from logreel.io.output_stream import Destination, name_and_stream
+from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals
 from logreel.ops.open_logs import as_open_log
@@ -39,7 +41,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
 def slice_log(
     src: Openable | Log,
-    dst: PathLike,
+    dst: Destination,
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
@@ -57,6 +59,7 @@ def slice_log(
 ) -> Rewritten:
     """Write a part of a log as a log of the same format, in the same order.
 
+    dst              a path, or a binary file object, which is written in order
     topics, exclude  names or shell patterns; None: all, including text, parameters and dropouts; a channel that is
                      joined from others includes these
     start, end       ns, or texts; half-open interval
@@ -79,13 +82,14 @@ def slice_log(
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
         part = select_part(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
-        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        path, stream = name_and_stream(dst)
+        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
         return rewrite([part], target)
 
 
 def sort_log(
     src: Openable | Log,
-    dst: PathLike,
+    dst: Destination,
     *,
     compression: str | None = None,
     chunk_bytes: int | None = None,
@@ -95,7 +99,8 @@ def sort_log(
 ) -> Rewritten:
     """Write a log with its messages sorted by time; parameters as for ``slice``."""
     with as_open_log(src, definitions) as log:
-        target = Target(os.fspath(dst), compression, force, progress=progress, chunk_bytes=chunk_bytes)
+        path, stream = name_and_stream(dst)
+        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
         return rewrite([whole_log(log)], target, by_time=True)
 
 
@@ -166,7 +171,7 @@ def split(
 
 def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
     """Return the name of a log without suffix, and its suffix or the usual one of the format."""
-    name = os.path.basename(log.name)
+    name = os.path.basename(names_of(log)[0])
     suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
     stem = _UNSAFE.sub("_", name[: len(name) - len(suffix)]).strip("._")
     return stem or "log", suffix or suffixes[0]

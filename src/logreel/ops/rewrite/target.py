@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
+from logreel.io.output_stream import Destination, OutputStream, name_and_stream
+from logreel.io.two_pass import DryRun
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.ops.rewrite.parts import Part
 from logreel.registry.format import Format
-from logreel.registry.registry import formats
+from logreel.registry.registry import formats, suffix_of
 
 #: Called with the number of messages written and the total.
 Progress = Callable[[int, int], None]
@@ -70,6 +73,8 @@ class Target:
     foreign      True: the suffix selects the format; False: the format is that of the source
     strict       write nothing if something would be left out
     clock        clock of the new log: ``log``, or ``utc`` if shifts add the UTC offset
+    stream       stream for the bytes instead of a file at *path*, which is only its name
+    format       name of the format, for several with one suffix; None: by the suffix
     """
 
     path: str
@@ -81,6 +86,8 @@ class Target:
     foreign: bool = False
     strict: bool = False
     clock: str = "log"
+    stream: OutputStream | None = None
+    format: str | None = None
 
 
 def format_of(log: Log) -> Format:
@@ -92,12 +99,47 @@ def format_of(log: Log) -> Format:
     return fmt
 
 
-def format_to_write(path: str, log: Log) -> Format:
-    """Return the format with the suffix of *path*, else that of *log*; raises UnsupportedError as ``format_of``.
+def output_of(dst: Destination, format: str | None) -> tuple[str, OutputStream | None, str | None]:
+    """Return name, stream (None for a path) and format (None: by the suffix) of an output.
 
-    If formats share a suffix, the format of *log*, or the one it was converted from, has precedence.
+    format  for a stream: name of a format, or a suffix; None: not given. Raises UsageError for one with a path
+    """
+    if isinstance(dst, str | os.PathLike) and format is not None:
+        raise UsageError("format= is for a stream: otherwise the suffix says as what it is written")
+    suffix = "" if format is None else suffix_of(format)
+    path, stream = name_and_stream(dst, suffix)
+    return path, stream, format if format in formats() else None
+
+
+def log_output_of(dst: Destination, format: str | None) -> tuple[str, OutputStream | None, str | None]:
+    """Return the same as ``output_of``; raises UsageError for a *format* that is no log that can be written."""
+    path, stream, name = output_of(dst, format)
+    able = {fmt.name: fmt for fmt in formats().values() if fmt.create is not None}
+    if format is not None and name not in able and not path.endswith(tuple(_suffixes(able.values()))):
+        raise UsageError(f"no format {format!r} that can be written; there are {', '.join(able)}")
+    return path, stream, name
+
+
+def _suffixes(known: Iterable[Format]) -> Iterator[str]:
+    for fmt in known:
+        yield from fmt.suffixes
+
+
+def appends_only(fmt: Format) -> bool:
+    """Return whether the writer of *fmt* never changes bytes that it has written."""
+    format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
+    return format_writer is not None and bool(format_writer.appends_only)
+
+
+def format_to_write(path: str, log: Log, name: str | None = None) -> Format:
+    """Return the format called *name*, or with the suffix of *path*, else that of *log*.
+
+    If formats share a suffix, the format of *log*, or the one it was converted from, has precedence. Raises
+    UnsupportedError as ``format_of``.
     """
     known = formats().values()
+    if name is not None and formats()[name].create is not None:
+        return formats()[name]
     able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
     able.sort(key=lambda fmt: fmt.name not in (log.format, log.converted_from))
     return able[0] if able else format_of(log)
@@ -111,7 +153,11 @@ def _for_all() -> str:
 
 def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
     """Raise UsageError for an output that is an input, inputs of several formats, or the suffix of another format."""
-    keep_sources(target.path, [part.log.name for part in parts])
+    names = [part.log.name for part in parts]
+    if target.stream is None:
+        keep_sources(target.path, names)
+    else:
+        target.stream.keep_sources(names)
     for part in parts:
         if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
             text = f"is a log of another format than {parts[0].log.name}{_for_all()}"

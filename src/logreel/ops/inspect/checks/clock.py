@@ -32,8 +32,8 @@ class Fall:
     row: int
     depth: int
     above: int
-    before: tuple[int, int]
-    spot: tuple[int, int]
+    before: tuple[tuple[int, int], int]
+    spot: tuple[tuple[int, int], int]
 
 
 def backwards(log: Log) -> Iterator[Finding]:

@@ -15,16 +15,20 @@ from logreel.log.log import Channel
 Item = TypeVar("Item")
 
 
-def positions(ch: Channel, rows: I64) -> list[tuple[int, int]]:
-    """Return chunk and offset of the messages at *rows* (ascending), as tuples that sort in file order."""
+def positions(ch: Channel, rows: I64) -> list[tuple[tuple[int, int], int]]:
+    """Return file, chunk and offset of the messages at *rows* (ascending), as tuples that sort in file order."""
     chunk, offset, _ = places(ch.log.index, ch.number, rows)
-    return list(zip(chunk.tolist(), offset.tolist(), strict=True))
+    located = map(ch.log.index.chunks.locate, chunk.tolist())
+    return list(zip(located, offset.tolist(), strict=True))
 
 
 def offset_of(ch: Channel, row: int) -> int | None:
-    """Return the file offset of a message, or of its compressed chunk; None for a synthetic message."""
-    ((chunk, offset),) = positions(ch, np.array([row], np.int64))
-    if chunk == SYNTHETIC:
+    """Return the file offset of a message, or of its compressed chunk.
+
+    None for a synthetic message, and in a log of several files.
+    """
+    (((_, chunk), offset),) = positions(ch, np.array([row], np.int64))
+    if chunk == SYNTHETIC or ch.members:
         return None
     return offset if chunk == FILE else ch.log.index.chunks.place_of(chunk)
 

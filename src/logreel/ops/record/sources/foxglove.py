@@ -8,6 +8,7 @@ import json
 import re
 import struct
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,10 @@ PATIENCE = 0.2
 #: A server may advertise a channel just before it accepts subscriptions: its answer then, attempts, pause before each.
 UNKNOWN = re.compile(r"unknown channel\D*(\d+)", re.IGNORECASE)
 ATTEMPTS, ATTEMPT_SECONDS = 20, 0.01
+#: Most channels of a server.
+MOST_CHANNELS = 1 << 16
+#: Ended subscriptions that are remembered: servers may send messages of a channel after they withdrew it.
+MOST_ENDED = 1024
 #: Most texts of a server that are repeated in notes.
 MOST_TEXTS = 20
 #: Binary messages with the payload of a message: opcode, number of the subscription, time in ns.
@@ -73,6 +78,7 @@ class FoxgloveSource:
         #: Advertised channels by their numbers, and channels by the number of their subscription.
         self._advertised: dict[int, int] = {}
         self._subscribed: dict[int, LiveChannel] = {}
+        self._ended = deque[int]()
         #: Attempts to subscribe, by the number of a channel, and the channels to be subscribed again.
         self._attempts: dict[int, int] = {}
         self._again: list[int] = []
@@ -105,12 +111,15 @@ class FoxgloveSource:
 
     def _connect(self) -> WebSocket:
         self._advertised, self._subscribed, self._attempts, self._again = {}, {}, {}, []
+        self._ended.clear()
         return WebSocket(self._url, SUBPROTOCOLS, self._largest)
 
     def _connect_again(self, lost: str, feed: Feed) -> WebSocket | None:
         """Try to connect again; return None if the server stays away."""
         feed.note(f"the connection ended: {lost}")
         begun, pause = time.monotonic(), FIRST_PAUSE
+        if self._reconnect > 0:
+            feed.say(f"{self.name}: the connection ended: {lost}; connecting again")
         while time.monotonic() - begun < self._reconnect and not feed.wait(pause):
             pause = min(2 * pause, LAST_PAUSE)
             try:
@@ -119,6 +128,7 @@ class FoxgloveSource:
                 continue
             seconds = time.monotonic() - begun
             feed.note(f"connected again after {seconds:.1f} s, whose messages are missing")
+            feed.say(f"{self.name}: connected again")
             return connection
         return None
 
@@ -133,7 +143,6 @@ class FoxgloveSource:
         _, number, stamp = HEAD.unpack_from(data)
         channel = self._subscribed.get(number)
         if channel is None:
-            # Messages may be on their way while a subscription ends.
             return
         if stamp > _LATEST:
             feed.skip(f"{channel.topic}: the time {stamp} ns of a message is out of range")
@@ -160,6 +169,9 @@ class FoxgloveSource:
         for described in channels:
             number, topic = int(described["id"]), str(described["topic"])
             if number in self._advertised or not feed.wants(topic):
+                continue
+            if max(len(self._advertised), len(self._known)) >= MOST_CHANNELS:
+                feed.skip(f"channel {topic!r:.200} was left out: more than {MOST_CHANNELS} channels")
                 continue
             try:
                 encoding, schema = schema_of(described)
@@ -191,7 +203,11 @@ class FoxgloveSource:
     def _unadvertise(self, numbers: list[int]) -> None:
         for number in numbers:
             self._attempts.pop(int(number), None)
-            self._subscribed.pop(self._advertised.pop(int(number), 0), None)
+            subscription = self._advertised.pop(int(number), None)
+            if subscription is not None:
+                self._ended.append(subscription)
+        while len(self._ended) > MOST_ENDED:
+            self._subscribed.pop(self._ended.popleft(), None)
 
     def _status(self, message: Mapping[str, Any], feed: Feed) -> None:
         """Note what the server says, e.g. that it dropped messages; subscribe a channel again that it did not know."""

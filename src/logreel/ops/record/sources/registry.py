@@ -46,7 +46,10 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
     name, address = found.groups("") if found else ("", "")
     make = _maker(name)
     if make is None:
-        raise UsageError(f"{spelling!r} names no source; sources begin with {_beginnings()}")
+        raise UsageError(
+            f"{spelling!r} names no source; sources begin with {_beginnings()}",
+            hint="a file with lines of JSON is lines:FILE",
+        )
     given = {option: value for option, value in options.items() if value is not None}
     known = [p.name for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in given:
@@ -60,9 +63,20 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
 
 
 def names_source(text: str) -> bool:
-    """Return whether *text* is the spelling of a source, not the path of a file."""
+    """Return whether *text* is the spelling of a source, not the path of a file.
+
+    A name without an address is one if the source needs none.
+    """
     found = _SPELLING.fullmatch(text)
-    return found is not None and found[1] in source_names()
+    if found is None or found[1] not in source_names():
+        return False
+    make = _maker(found[1])
+    return found[2] is not None or (make is not None and _needs_no_address(make))
+
+
+def _needs_no_address(make: Callable[..., Any]) -> bool:
+    parameters = [p for p in inspect.signature(make).parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    return all(p.default is not p.empty or p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 def has_option(spelling: str, option: str) -> bool:
