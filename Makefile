@@ -42,8 +42,9 @@ oracles: $(VENV)/.test ## every reader and writer beside its peers, over the sam
 fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
 
-soak: $(VENV)/.test ## kill recorders at random moments; LOGREEL_SOAK=N times for each format
-	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage/test_killing.py
+soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_SOAK=N times for each format
+	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) \
+	    tests/damage/test_killing.py tests/damage/test_following.py tests/cli/test_record_ros_command.py
 
 # The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
 # kernels go to a folder of their own, so that the installed ones stay as they are.

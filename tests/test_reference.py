@@ -171,6 +171,7 @@ ARGUMENTS = {
     "split": ["log.ulg", "--every", "1s", "-o", "parts"],
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
+    "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "formats": [],
     "carla info": ["log.rec"],

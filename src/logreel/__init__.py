@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
     from logreel.ops.query.sql import sql
-    from logreel.ops.record import record
+    from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
     from logreel.ops.rewrite.slice import slice_log as slice
@@ -84,6 +84,9 @@ _LAZY = {
     "Sink": ("logreel.ops.replay", "Sink"),
     "sink": ("logreel.outputs.live.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
+    "live_source": ("logreel.ops.record", "live_source"),
+    "LiveSource": ("logreel.ops.record", "LiveSource"),
+    "Feed": ("logreel.ops.record", "Feed"),
     "recover": ("logreel.ops.rewrite.recover", "recover"),
     "scan_polars": ("logreel.ops.query.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
@@ -94,10 +97,12 @@ __all__ = [
     "Channel",
     "DamagedError",
     "DefinitionError",
+    "Feed",
     "Finding",
     "Format",
     "IncompleteOutputError",
     "Layout",
+    "LiveSource",
     "Log",
     "LogError",
     "Message",
@@ -122,6 +127,7 @@ __all__ = [
     "diff",
     "info",
     "known_formats",
+    "live_source",
     "merge",
     "open",
     "open_growing",

@@ -173,6 +173,19 @@ def test_another_format_has_the_decoded_messages(ros: RosSystem, tmp_path: Path)
         assert log["/a"]["data"].tolist() == list(range(100))
 
 
+def test_a_killed_recorder_leaves_its_messages_and_no_node(ros: RosSystem, tmp_path: Path) -> None:
+    talker = ros.talker()
+    recorder = start_recording(ros, "out.bag", "-t", "/a", "--flush", "0.1s")
+    talker.advertise("/a")
+    talker.await_subscribers("/a")
+    talker.publish("/a", range(100))
+    wait_for(lambda: count(tmp_path / "out.bag.active", {"/a"}) >= 100)
+    recorder.kill()
+    wait_for(lambda: "/a" not in ros.subscribers())
+    with logreel.open(tmp_path / "out.bag.active") as log:
+        assert [bytes(one.data) for one in log["/a"]] == [payload(n) for n in range(100)]
+
+
 def test_a_missing_master_leaves_no_file(tmp_path: Path, ros: RosSystem) -> None:
     ros.environment["ROS_MASTER_URI"] = "http://127.0.0.1:9"
     recorder = start_recording(ros, "out.bag")

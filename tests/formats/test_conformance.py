@@ -14,6 +14,8 @@ from support.builders.contents import SAMPLES
 SHORT = {"carla": lambda: eventful().bytes(), "rosbag": SAMPLES[".bag"], "ulog": SAMPLES[".ulg"]}
 #: Channels that slices by topic keep, too.
 ALWAYS = {"carla": ["frames"]}
+#: Channels whose last message is completed when others follow: the duration of a frame.
+COMPLETED = {"carla": ["frames"]}
 TESTS = sorted(name for name in vars(FormatSuite) if name.startswith("test_"))
 
 
@@ -25,6 +27,7 @@ def test_format_passes_the_suite_for_formats(fmt: Format, test: str) -> None:
         samples = [SHORT.get(fmt.name, fmt.sample)]  # noqa: RUF012
         cuts = mutations = 10
         always = ALWAYS.get(fmt.name, ())
+        completed = COMPLETED.get(fmt.name, ())
         sequences = 5
 
     getattr(Suite(), test)()

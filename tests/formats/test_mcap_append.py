@@ -12,6 +12,7 @@ from mcap.reader import NonSeekingReader, make_reader
 from mcap.writer import CompressionType, Writer
 
 import logreel
+from conftest import SHARED
 from logreel.formats.mcap.sample.builder import Builder
 from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
@@ -175,3 +176,34 @@ def test_span_of_a_converted_log_goes_on(tmp_path: Path) -> None:
     assert {name: p.value for name, p in log.parameters.items()} == {
         name: p.value for name, p in old.parameters.items()
     }
+
+
+REAL = sorted((SHARED / "data/rosbag2").rglob("*.mcap"))
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda p: p.stem)
+def test_real_files_are_continued(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "a.mcap"
+    copy.write_bytes(path.read_bytes())
+    old = logreel.open(copy)
+    assert not any(problem.lost for problem in old.problems)
+    before, stats = library_rows(copy.read_bytes()), library_summary(copy.read_bytes()).statistics
+    due = list(before)
+    with logreel.create(copy, mode="a") as w:
+        for ch in old.match(None):
+            number = w.add_channel(ch.topic, ch.schema, ch.metadata)
+            if len(ch):
+                time, data = (old.end or 0) + 10**9, bytes(ch[-1].data)
+                w.write(number, time, data)
+                due.append((ch.metadata.get("topic", ch.topic), time, time, 0, data))
+    data = copy.read_bytes()
+    assert library_rows(data) == due
+    new, after = logreel.open(copy), library_summary(data)
+    # One of them counts too few schemas and channels itself.
+    assert (new.problems, new.verify()) == (old.problems, ())
+    assert (new.start, new.epoch, new.utc_offset) == (old.start, old.epoch, old.utc_offset)
+    assert after.statistics.message_count == len(due)
+    assert after.statistics.channel_count == len(old.channels) >= stats.channel_count
+    assert after.statistics.schema_count == len(after.schemas) >= stats.schema_count
+    assert after.statistics.metadata_count == stats.metadata_count
+    assert after.statistics.attachment_count == stats.attachment_count

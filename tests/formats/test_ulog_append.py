@@ -152,7 +152,7 @@ def test_format_that_the_log_does_not_define_is_refused(tmp_path: Path) -> None:
     layout = Layout(Struct((Field("x", Scalar("float64")),)))
     w = logreel.create(path, mode="a")
     with pytest.raises(
-        logreel.DefinitionError, match=r"not defined in the log, .* join both by logreel\.merge"
+        logreel.DefinitionError, match=r"not defined in the log: .* join both by logreel\.merge"
     ):
         w.add_channel("other", layout)
     w.close()

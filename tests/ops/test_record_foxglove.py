@@ -18,6 +18,7 @@ from logreel.errors import LogError, UsageError
 from logreel.log.schema import Schema
 from logreel.ops.record.sources.foxglove import SUBPROTOCOLS, FoxgloveSource, schema_of
 from logreel.ops.record.sources.registry import live_source, names_source
+from support.harness.foxglove_server import Server, subscribed
 from support.harness.live_sources import PATIENCE, RunningSource, wait_for
 
 foxglove = pytest.importorskip("foxglove")
@@ -27,34 +28,6 @@ T0 = 1_700_000_000 * 10**9
 
 
 # ------------------------------------------------------------------------------------------- genuine servers
-
-
-class Server:
-    """A server of foxglove-sdk."""
-
-    def __init__(self, port: int = 0, backlog: int = 1 << 16) -> None:
-        self.context = foxglove.Context()
-        self._server = foxglove.start_server(
-            host="127.0.0.1", port=port, context=self.context, message_backlog_size=backlog
-        )
-        self.port, self.url = self._server.port, f"ws://127.0.0.1:{self._server.port}"
-
-    def channel(self, topic: str, encoding: str = "json", schema: Any = None) -> Any:
-        return foxglove.Channel(topic, message_encoding=encoding, schema=schema, context=self.context)
-
-    def stop(self) -> None:
-        self._server.stop()
-
-    def __enter__(self) -> Server:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-
-def subscribed(*channels: Any) -> None:
-    """Wait until channels have a subscriber."""
-    wait_for(lambda: all(one.has_sinks() for one in channels))
 
 
 def test_channels_of_all_encodings_are_recorded_with_their_schemas() -> None:

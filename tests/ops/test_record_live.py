@@ -13,15 +13,17 @@ import pytest
 
 import logreel
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, Scalar, String, Struct
+from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
 from logreel.ops.record import Feed, LiveChannel, record
 from logreel.ops.record.source import LiveQueue
 from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES
+from support.harness.cli_runner import Spawn
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
 NUMBERED = Layout(Struct((Field("n", Scalar("int64")), Field("x", Scalar("float64")))))
+PACKED = Layout(Struct((Field("n", Scalar("int64")),)))
 TYPED = [".bag", ".bddf", ".mcap", ".ulg"]
 
 
@@ -325,6 +327,21 @@ def test_one_message_that_cannot_be_written_costs_no_other(tmp_path: Path) -> No
     assert done.skipped[0].startswith("5 messages of 'OBDDataM' were left out")
 
 
+def test_times_that_the_format_cannot_hold_cost_no_other_message(suffix: str, tmp_path: Path) -> None:
+    def run(feed: Feed) -> None:
+        channel = feed.channel("a", PACKED)
+        feed.settled = True
+        assert channel is not None
+        for n in range(600):
+            feed.put(channel, -5 if n % 100 == 50 else START + n, n.to_bytes(8, "little"), wait=True)
+
+    done = record(Scripted("x", run), tmp_path / f"a{suffix}")
+    assert done.messages + done.broken == 600
+    found = numbers(done.path, "a")
+    assert len(found) == done.messages >= 594
+    assert [n for n in found if n % 100 != 50] == [n for n in range(600) if n % 100 != 50]
+
+
 def test_a_waiting_source_loses_nothing() -> None:
     queue = LiveQueue(most_bytes=1000)
     channel = LiveChannel("x", "a", NUMBERED, {})
@@ -342,3 +359,36 @@ def test_a_waiting_source_loses_nothing() -> None:
     assert times == list(range(50))
     assert all(done)
     assert channel.lost == 0
+
+
+@pytest.mark.parametrize("suffix", [".vel", ".bag", ".mcap"])
+def test_the_example_program_records_its_sensors(suffix: str, tmp_path: Path, spawn: Spawn) -> None:
+    script = Path(__file__).resolve().parents[2] / "examples" / "record_sensors.py"
+    done = spawn(script, str(tmp_path / f"drive{suffix}"), "--seconds", "0.5")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"0 messages lost" in done.stdout
+    log = logreel.open(tmp_path / f"drive{suffix}")
+    assert set(log) == {"OBDDataM", "LaserRange2DDataM/front"}
+    assert not log.problems
+    assert log["OBDDataM"]["rpm"].tolist() == [900 + 10 * n for n in range(len(log["OBDDataM"]))]
+    assert log["LaserRange2DDataM/front"][0].decode()["sensor_name"] == "front"
+
+
+def test_a_definition_in_a_file_applies_to_frames_in_an_mcap(tmp_path: Path) -> None:
+    (tmp_path / "Wind.msg").write_text("uint32 number\nfloat32 speed\n")
+    raw = Layout(Struct((Field("data", Rest()),)))
+
+    def run(feed: Feed) -> None:
+        channel = feed.channel("/wind", raw)
+        other = feed.channel("/else", raw)
+        assert channel is not None
+        assert other is not None
+        feed.put(channel, START, b"\x07\0\0\0\0\0\0\x3f")
+        feed.put(other, START, b"anything")
+
+    for end in (".mcap", ".bag"):
+        done = record(Scripted("x", run), tmp_path / f"a{end}", schemas={"/wind": tmp_path / "Wind.msg"})
+        assert done.skipped == ()
+        log = logreel.open(done.path)
+        assert (log["/wind"]["number"].tolist(), log["/wind"]["speed"].tolist()) == ([7], [0.5])
+        assert bytes(log["/else"][0].decode()["data"]) == b"anything"

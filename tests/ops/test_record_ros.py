@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from logreel.errors import LogError, UsageError
+from logreel.ops.record.sources import ros_node
 from logreel.ops.record.sources.registry import live_source, names_source
 from logreel.ops.record.sources.ros import RosSource
 from support.harness.live_sources import RunningSource, wait_for
@@ -242,6 +244,30 @@ def test_a_node_that_fails_is_an_error(tmp_path: Path) -> None:
     with RunningSource(RosSource(python=os.fspath(program))) as running:
         running.wait()
     assert str(running.error) == "the ROS node ended with code 7: broken"
+
+
+def test_frames_of_any_size_are_put_together(tmp_path: Path) -> None:
+    header = {"type": "a/B", "md5sum": "*", "message_definition": "", "callerid": "/c", "latching": "1"}
+    payloads = [bytes([n % 256]) * (1 << n) for n in range(24)] + [b""] + [b"x"] * 1000
+
+    def frame(kind: int, content: bytes, stamp: int = 0) -> bytes:
+        return ros_node.HEAD.pack(kind, 0, stamp, len(content)) + content
+
+    (tmp_path / "frames").write_bytes(
+        frame(ros_node.CONNECTION, json.dumps({"topic": "/a", "header": header}).encode())
+        + b"".join(frame(ros_node.MESSAGE, one, n) for n, one in enumerate(payloads))
+        + frame(ros_node.LOST, b"3", 7)
+        + frame(ros_node.END, b'""')
+    )
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\ncat '{tmp_path}/frames'\n")
+    program.chmod(0o755)
+    with RunningSource(RosSource(python=os.fspath(program))) as running:
+        running.wait()
+    assert running.error is None
+    assert [(one.time, one.data) for one in running.messages] == list(enumerate(payloads))
+    (channel,) = running.feed.channels
+    assert (channel.lost, channel.latched, channel.metadata["callerids"]) == (3, True, ["/c"])
 
 
 def test_addresses() -> None:

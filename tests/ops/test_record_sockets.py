@@ -6,6 +6,7 @@ import os
 import pty
 import socket
 import struct
+import sys
 import threading
 import time
 import tty
@@ -22,6 +23,9 @@ from logreel.ops.record.source import LiveQueue
 from logreel.ops.record.sources.frames import LONGEST, Frames
 
 PATIENCE = 60.0
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="needs /proc and terminals of Linux"
+)
 
 
 def free_port(kind: socket.SocketKind) -> int:
@@ -70,13 +74,9 @@ def recording(
 
 
 def bound(port: int) -> bool:
-    """Whether a program receives datagrams at this port."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-        return False
+    """Whether a program receives datagrams at this port; binding it to find out would disturb that program."""
+    table = Path("/proc/net/udp").read_text()
+    return f":{port:04X} " in table
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -104,6 +104,42 @@ def test_each_datagram_is_a_message(tmp_path: Path) -> None:
     assert frames_of(tmp_path / "a.mcap", "/lidar") == sent
     times = logreel.open(tmp_path / "a.mcap")["/lidar"].times
     assert before <= times[0] <= times[-1] <= time.time_ns()
+
+
+def test_datagrams_that_the_system_throws_away_are_counted(tmp_path: Path) -> None:
+    port = free_port(socket.SOCK_DGRAM)
+    source = live_source(f"udp://127.0.0.1:{port}?topic=/a")
+    sending, sent = threading.Event(), 12_000
+
+    class Slow(Feed):
+        """A feed that takes the first datagram, and no other before all are sent."""
+
+        def put(self, *args: Any, **options: Any) -> bool:
+            sending.wait(PATIENCE)
+            return Feed.put(self, *args, **options)
+
+    queue = LiveQueue()
+    feed = Slow("x", queue)
+    thread = threading.Thread(target=source.run, args=(feed,))
+    thread.start()
+    wait_until(lambda: bound(port))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for n in range(sent):
+            sock.sendto(b"%08d" % n * 500, ("127.0.0.1", port))
+    sending.set()
+    received = 0
+
+    def is_complete() -> bool:
+        nonlocal received
+        received += sum(isinstance(entry, tuple) for entry in queue.take(0.05))
+        return received + feed.channels[0].lost >= sent
+
+    wait_until(is_complete)
+    queue.stop()
+    thread.join(PATIENCE)
+    lost = feed.channels[0].lost
+    assert lost > 0
+    assert received + lost == sent
 
 
 def test_frames_get_the_definition_that_the_user_gives(tmp_path: Path) -> None:

@@ -55,10 +55,9 @@ def messages(log: Log, **options: Any) -> list[tuple[int, str, bytes]]:
 
 
 def channels(parts: Parts) -> Iterator[tuple[logreel.Channel, logreel.Channel]]:
-    """Yield each channel of the joined log with that of the merge; a merge drops repeated initial parameters."""
+    """Yield each channel of the joined log with that of the merge."""
     for topic, ch in parts.log.items():
-        if topic != "~parameter":
-            yield ch, parts.merged[topic]
+        yield ch, parts.merged[topic]
 
 
 def test_a_log_of_parts_has_the_channels_bounds_and_clock_of_the_merge(parts: Parts) -> None:

@@ -29,6 +29,9 @@ Opened = TypeVar("Opened")
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
+#: Numbers without leading zeros; with these, the value of metadata is a text.
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+_REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 TIMES = "+12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, or 123ns."
 
 
@@ -238,3 +241,24 @@ def bytes_of(text: str) -> int:
         raise UsageError(f"cannot read the size {text!r}: write 100MB, 1GiB or 5000000")
     number, unit, binary = match.groups()
     return int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))
+
+
+def metadata_of(pairs: Sequence[str], option: str) -> dict[str, int | float | str]:
+    """Return metadata from arguments NAME=VALUE: numbers, and texts, optionally in double quotes.
+
+    option  what comes before them on the line, for error texts
+    """
+    from logreel.errors import UsageError
+
+    for pair in pairs:
+        if not pair.partition("=")[0] or "=" not in pair:
+            raise UsageError(f"{option}{pair!r}: write NAME=VALUE")
+    return {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def _metadata_value(text: str) -> int | float | str:
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _REAL.fullmatch(text):
+        return float(text)
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text

@@ -162,6 +162,7 @@ def finish(log: Log, event: Ending, skipped: list[str] | None = None) -> int:
     """Return the exit code: 130 after Ctrl-C, else as ``draw.finish``; the end of a growing file is not lost."""
     sys.stdout.flush()
     if event.is_set():
+        draw.say("interrupted")
         return INTERRUPTED
     lost = [p for p in log.problems if p.lost and (log.is_complete or p.offset + p.size < log.size)]
     return draw.finish(log, skipped or []) if lost or skipped else 0

@@ -63,7 +63,7 @@ def _command(format_name: str, one: Command) -> click.Command:
     for option in reversed(one.options):
         decorated = _option(option)(decorated)
     brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
-    return click.command(one.name, help=one.help, short_help=brief)(common.file(decorated))
+    return click.command(one.name, help=one.help, short_help=brief)(common.one_file(decorated))
 
 
 def _option(option: Option) -> Callable[[Any], Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,6 @@ from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-
-
-#: Numbers without leading zeros; with these, the value is a text.
-_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
-_REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
 
 
 @click.command()
@@ -32,6 +26,11 @@ _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
     type=arguments.FILE,
     help="Source of messages, several allowed: a file with lines of JSON, - for stdin (default), udp://HOST:PORT, "
     "tcp://HOST:PORT, serial:DEVICE, or another one that `docs/howto/record.md` lists.",
+)
+@click.option(
+    "--append",
+    is_flag=True,
+    help="Continue OUT if it exists; it stays as it is until the new messages are complete.",
 )
 @common.topics
 @click.option(
@@ -109,6 +108,7 @@ def record(
     target: str | None,
     out: str | None,
     sources: tuple[str, ...],
+    append: bool,
     topics: tuple[str, ...],
     regexes: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -147,16 +147,15 @@ def record(
     out = paths.one_output(target, out)
     if out == paths.STDOUT and (split_size or split_duration):
         raise UsageError("a split log is several files, which do not fit on stdout: give OUT")
+    if append and out == paths.STDOUT:
+        raise UsageError("--append continues a file: give OUT")
     if out == paths.STDOUT and format is None:
         raise UsageError("say as what it goes to stdout: --format mcap, rosbag, …")
     for pair in schemas:
         if "=" not in pair:
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
     files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
-    for pair in pairs:
-        if not pair.partition("=")[0] or "=" not in pair:
-            raise UsageError(f"--metadata {pair!r}: write NAME=VALUE")
-    metadata = {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+    metadata = common.metadata_of(pairs, "--metadata ")
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
@@ -166,6 +165,7 @@ def record(
         done = write(
             source,
             path,
+            mode="a" if append else "w",
             topics=wanted or None,
             exclude=exclude,
             limit=limit,
@@ -241,12 +241,3 @@ def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.E
     return [
         live_source(one, **{k: v for k, v in options.items() if has_option(one, k)}) for one in found
     ], True
-
-
-def _metadata_value(text: str) -> int | float | str:
-    """Return a metadata value as int, float or text."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if _REAL.fullmatch(text):
-        return float(text)
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text

@@ -15,7 +15,7 @@ BLOCK = 512 << 10
 #: Blocks with fewer records than this grow: where records are large, there is little to keep in a cache.
 SPARSE, MAX_BLOCK = 256, 16 << 20
 
-END, PARSE, BAD, CUT, _FULL = range(5)
+END, PARSE, BAD, CUT = framed.END, framed.STOPPED, framed.BAD, framed.CUT
 
 
 class BlockBuilder:
@@ -103,7 +103,7 @@ class BlockBuilder:
                 self._length,
             )
             pos = int(state[0])
-            if why != _FULL:
+            if why != framed.FULL:
                 return why, pos
             self._close(pos)
 

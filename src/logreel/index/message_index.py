@@ -16,9 +16,9 @@ from logreel.index.channel_index import Build, ChannelIndex, Resolve
 from logreel.index.nanoseconds import whole_ns
 from logreel.index.order import FIRST_BATCH, in_order
 from logreel.index.ranges import Rows, intersect_rows
-from logreel.index.rules import ChannelRules
+from logreel.index.rules import ChannelRules, SyntheticMessages
 from logreel.io.arrays import I64
-from logreel.io.chunks import Chunks
+from logreel.io.chunks import Buffer, Chunks
 
 
 class MessageIndex(ChannelIndex):
@@ -51,6 +51,26 @@ class MessageIndex(ChannelIndex):
         found = copy(self)
         found.__dict__.pop("_all", None)
         found._restricted = rows
+        return found
+
+    def with_synthetic_rows(self, rows: Mapping[int, I64]) -> Self:
+        """Return this index with only the messages at *rows* of some synthetic channels, by number."""
+        found = copy(self)
+        for name in ("_synthetic", "counts", "_all"):
+            found.__dict__.pop(name, None)
+        found._times, found._sorted, found.rules = {}, {}, [copy(rule) for rule in self.rules]
+        for number, some in rows.items():
+            found.rules[number].synthetic = len(some)
+
+        def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
+            messages = dict(self._synthetic)
+            for number, some in rows.items():
+                one = messages[number]
+                place = None if one.place is None else one.place[some]
+                messages[number] = SyntheticMessages(one.offset[some], one.size[some], one.time[some], place)
+            return self.chunks.synthetic, messages
+
+        found._build = build
         return found
 
     def rows_between(self, channel: int, start: int | None, end: int | None) -> Rows:

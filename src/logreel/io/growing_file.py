@@ -51,8 +51,10 @@ class GrowingFile:
             handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         except FileNotFoundError:
             return False
+        # Writers that insert something at the end complete another file than the one that they began.
+        is_final = self._was_active and place == self.target
         self.close()
-        self._handle, self._size = handle, 0
+        self._handle, self._size, self._was_active = handle, 0, is_final
         return True
 
     def adopt(self, source: Source) -> None:

@@ -15,13 +15,13 @@ spec  SPEC[1]
                   (key * multiplier mod 2**64) >> shift; multiplier 0: it is the key itself
 
 tags  TAG[256]  what is acceptable, by kind
-      action         0 refuse, 1 data, 2 note, 3 stop, 4 tolerate: noted, but no evidence of anything
+      action         REFUSE, DATA, NOTE, STOP, or TOLERATE: noted, but no evidence of anything
       least, most    of the size
       first_least, first_most  of the first payload byte; of data instead *first_least* is a width: if not 0, the
                      payload is a u16 count and so many items of that many bytes, and its size must agree
 
 keys  KEY[k]  what is declared, by key of a data record
-      channel      -1 not declared; -2 known to be undeclared, tolerated
+      channel      UNDECLARED, or TOLERATED: known to be undeclared
       least, most  of the size
       whole        the whole key where the row number is only a digest of it, else 0
 
@@ -35,10 +35,16 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels import ops as code
 from cython.cimports.logreel.kernels.loads import bytes_of, u16, u32, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+
+#: Codes of the tables and of ``walk``, for callers.
+REFUSE, DATA, NOTE, STOP, TOLERATE = code.REFUSE, code.DATA, code.NOTE, code.STOP, code.TOLERATE
+UNDECLARED, TOLERATED = code.UNDECLARED, code.TOLERATED
+END, STOPPED, BAD, CUT, FULL = code.END, code.STOPPED, code.BAD, code.CUT, code.FULL
 
 Spec = cython.struct(
     header=cython.longlong,
@@ -105,7 +111,7 @@ def _judge(
     next_out: cython.pointer[cython.longlong],
     key_out: cython.pointer[cython.longlong],
 ) -> cython.longlong:
-    """Return the action of the record at *pos* (1 data, 2 note, 3 stop, 4 tolerated), or a negative verdict.
+    """Return the action of the record at *pos*, or a negative verdict.
 
     undeclared  accept data records whose key is not declared
 
@@ -126,10 +132,10 @@ def _judge(
     )
     t = tags + cython.cast(cython.longlong, b[pos + spec.kind_at])
     action = t.action
-    if action == 0 or size < t.least or size > t.most:
+    if action == code.REFUSE or size < t.least or size > t.most:
         return -1
     next_out[0] = pos + size + spec.size_add
-    if action == 1:
+    if action == code.DATA:
         if left < spec.payload_at:
             return -2
         word = _u64_at_end(b + pos + spec.key_at, left - spec.key_at) & cython.cast(
@@ -144,13 +150,13 @@ def _judge(
         key_out[0] = key
         if (
             key == cython.cast(cython.ulonglong, nkeys)
-            or k.channel == -1
+            or k.channel == code.UNDECLARED
             or (k.whole != 0 and cython.cast(cython.ulonglong, k.whole) != word)
         ):
             if not undeclared:
                 return -1
         elif k.channel < 0:
-            action = 4
+            action = code.TOLERATE
         elif size < k.least or size > k.most:
             return -1
         elif (
@@ -192,8 +198,8 @@ def walk(
     note    int64[m]   position of every other accepted record
     length  uint32[r]  size field of each data record; uint32[0] where sizes are not wanted
 
-    Returns why it stopped: 0 *end* reached, 1 the next record is one to stop at, 2 the next record is not acceptable,
-    3 it ends after *end*, 4 the block is full and the next record is acceptable.
+    Returns why it stopped: END *end* reached, STOPPED the next record is one to stop at, BAD the next record is not
+    acceptable, CUT it ends after *end*, FULL the block is full and the next record is acceptable.
     """
     b: u8p = bytes_of(buf)
     ps: specp = cython.address(spec[0])
@@ -240,10 +246,10 @@ def walk(
     width: cython.longlong
     verdict: cython.longlong
     k: keyp
-    why: cython.int = 0
+    why: cython.int = code.END
     with cython.nogil:
         for i in range(256):
-            is_data[i] = pt[i].action == 1
+            is_data[i] = pt[i].action == code.DATA
             counted = counted or (is_data[i] and pt[i].first_least != 0)
             ended[i & 63] = end
         if fast > stop:
@@ -288,14 +294,14 @@ def walk(
             if pos >= end:
                 break
             verdict = _judge(b, pos, end, ps, pt, pk, nkeys, False, cython.address(nx), cython.address(key))
-            if verdict < 0 or verdict == 3:
-                why = 1 if verdict == 3 else (3 if verdict == -2 else 2)
+            if verdict < 0 or verdict == code.STOP:
+                why = code.STOPPED if verdict == code.STOP else (code.CUT if verdict == -2 else code.BAD)
                 break
             # Checked last: a block is closed only after a sound record.
             if pos >= stop or n >= cap or m >= notecap:
-                why = 4
+                why = code.FULL
                 break
-            if verdict == 1:
+            if verdict == code.DATA:
                 k = pk + key
                 pr[n] = cython.cast(cython.ulonglong, k.channel) << 32 | cython.cast(
                     cython.ulonglong, pos + skip - base
@@ -347,9 +353,9 @@ def _chain(
             return k >= 2
         if verdict == -1:
             return False
-        if verdict == 3:
+        if verdict == code.STOP:
             declares = True
-        if verdict != 4:
+        if verdict != code.TOLERATE:
             k += 1
         pos = nx
         steps += 1

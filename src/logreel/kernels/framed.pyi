@@ -1,6 +1,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
+REFUSE: int
+DATA: int
+NOTE: int
+STOP: int
+TOLERATE: int
+UNDECLARED: int
+TOLERATED: int
+END: int
+STOPPED: int
+BAD: int
+CUT: int
+FULL: int
 SPEC: list[tuple[str, str]]
 TAG: list[tuple[str, str]]
 KEY: list[tuple[str, str]]

@@ -642,7 +642,7 @@ def _run(
         s = p + c[0]
         w = c[1]
         d = columns[c[2]].data
-        check(b"column of a message to encode", c[3] * (turns - 1) + w <= columns[c[2]].data_end - d)
+        check(b"column to encode", c[3] * (turns - 1) + w <= columns[c[2]].data_end - d)
         if w == 8:
             for k in range(turns):
                 memcpy(s + k * size, d + k * c[3], 8)

@@ -1,4 +1,21 @@
-# Op codes of the programs that kernels interpret; each kernel exports its codes to Python.
+# Codes that kernels and their callers exchange, op codes of programs among them; each kernel exports its codes to Python.
+
+# Of framed: actions for kinds, channels of keys without one, and why walk stopped.
+cdef enum:
+    REFUSE = 0
+    DATA = 1
+    NOTE = 2
+    STOP = 3
+    TOLERATE = 4
+cdef enum:
+    UNDECLARED = -1
+    TOLERATED = -2
+cdef enum:
+    END = 0
+    STOPPED = 1
+    BAD = 2
+    CUT = 3
+    FULL = 4
 
 # Of layout, see its docstring.
 cdef enum:

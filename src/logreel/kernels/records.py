@@ -49,6 +49,8 @@ DEBUG = bool(IS_DEBUG)
 
 AHEAD = cython.declare(cython.longlong, 8)
 INSIDE = cython.declare(cython.longlong, -1000)
+#: The form of times in the payload, for callers.
+MICROSECONDS_INSIDE = -1000
 MOST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DEBUG: bool
+MICROSECONDS_INSIDE: int
 HEADER: list[tuple[str, str]]
 
 def count_channels(channel: NDArray[np.int32], counts: NDArray[np.int64]) -> None: ...

@@ -52,7 +52,7 @@ class Growth:
 
     def __init__(self, log: Any, rescan: Rescan, file: GrowingFile | GrowingStream) -> None:
         self._log, self._rescan, self._file = log, rescan, file
-        self._is_other = False
+        self._is_other = self._was_empty = False
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
@@ -67,7 +67,7 @@ class Growth:
         if change is Change.COMPLETE:
             self.complete = True
             # The end of a sound file is read already. Of a damaged one all is known now.
-            return self._read_again() if self._log.problems else 0
+            return self._read_again() if self._log.problems or self._is_other else 0
         if change is Change.REPLACED and not self._file.open():
             return 0
         self._is_other |= change is not Change.GROWN
@@ -82,16 +82,21 @@ class Growth:
         old, old_index = log._source, log.index
         source = self._file.source(log.name)
         source.definitions, source.types = old.definitions, old.types
+        # Kept now: after a truncation it can no longer be read.
+        self._was_empty |= not source.head and source.inode == old.inode
         try:
             name, scan = self._rescan(source, self._is_other, self.complete)
         except LogError:
             # The beginning of a file may be too short to be recognised.
             return 0
         if self._is_other:
-            self.resumes = _resumed((old, old_index), (source, scan.index))
+            resumes = BEGIN if self._was_empty else _resumed((old, old_index), (source, scan.index))
+            if resumes is None and not self.complete:
+                return 0
+            self.resumes = last_place(scan.index) if resumes is None else resumes
             self.switches += 1
             self.restarts += self.resumes == BEGIN
-            self.end, self._is_other = self.resumes, False
+            self.end, self._is_other, self._was_empty = self.resumes, False, False
         log._adopt(source, name, scan)
         new = rows_after(scan.index, self.end, range(len(scan.channels)))
         self.end = max(self.end, last_place(scan.index))
@@ -103,25 +108,31 @@ class Growth:
         self.complete = True
 
 
-def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place:
-    """Return the place in a new file of the last message of the old one, if it begins with the same messages."""
+def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
+    """Return the place in a new file of the last message of the old one if it begins with the same messages, else BEGIN.
+
+    None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
+    """
     (old_source, before), (new_source, after) = old, new
-    is_same_file = old_source.inode == new_source.inode
-    if is_same_file:
+    if old_source.inode == new_source.inode:
         # It was truncated, so the old messages cannot be read any more.
         same = new_source.size > 0 and old_source.head.startswith(new_source.head)
         return last_place(after) if same else BEGIN
     channels = [
         [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
     ]
-    count = sum(before.count(n) for n in channels[0])
-    if not count:
+    counts = [
+        sum(index.count(n) for n in some) for index, some in zip((before, after), channels, strict=True)
+    ]
+    if not counts[0]:
         return BEGIN
-    for row in (0, count - 1):
+    place = BEGIN
+    for row in {0, min(counts) - 1} if counts[1] else ():
         one, other = (_nth(index, some, row) for index, some in zip((before, after), channels, strict=True))
         if one is None or other is None or one[:2] != other[:2]:
             return BEGIN
-    return other[2] if other is not None else BEGIN
+        place = max(place, other[2])
+    return place if counts[1] >= counts[0] else None
 
 
 def _nth(index: MessageIndex, channels: list[int], row: int) -> tuple[int, bytes, Place] | None:
@@ -218,7 +229,8 @@ class GrowingLog:
     @property
     def is_complete(self) -> bool:
         """Whether the log cannot grow: its writer gave the file its final name, its stream ended, or it is no file."""
-        return self._source.path is None if self._growth is None else self._growth.complete
+        growth = self._watched()
+        return growth is None or growth.complete
 
     @property
     def replacements(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from logreel.errors import Finding, Problem, UsageError
 from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
+from logreel.io.chunks import FILE
 from logreel.io.source import Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log, reopened
@@ -68,7 +69,7 @@ class JoinedChannel(Channel):
         """Return the channel of the file that *data* is a view of; the first one for other bytes."""
         at = np.frombuffer(data, np.uint8).ctypes.data if len(data) else 0
         for member in self.members:
-            whole = member.log._source.data
+            whole = member.log.index.chunks[FILE]
             if whole.ctypes.data <= at < whole.ctypes.data + len(whole):
                 return member
         return self.members[0]
@@ -108,8 +109,9 @@ class _Decoder:
 class JoinedLog(Log):
     """A log of several files; see ``Log``.
 
-    parts   the logs of the files, in their order
-    shifts  ns to add to the times of each
+    parts    the logs of the files, in their order
+    shifts   ns to add to the times of each
+    members  for each channel the numbers of the files that it is in, and its topic there
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class JoinedLog(Log):
         members: Sequence[Sequence[tuple[int, str]]],
         read_text: Callable[[Log], Any] | None = None,
     ) -> None:
-        self.parts, self.shifts, self._members = tuple(parts), tuple(shifts), members
+        self.parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
         first = self.parts[0]
         super().__init__(first._source, first.format, scan, read_text)
         self.name, self.size = name_of(parts), sum(log.size for log in parts)
@@ -136,7 +138,7 @@ class JoinedLog(Log):
                 info.topic: JoinedChannel(
                     self, n, info, [(self.parts[part][topic], self.shifts[part]) for part, topic in members]
                 )
-                for n, (info, members) in enumerate(zip(self._scan.channels, self._members, strict=True))
+                for n, (info, members) in enumerate(zip(self._scan.channels, self.members, strict=True))
             }
         )
 
@@ -170,14 +172,14 @@ class JoinedLog(Log):
     def ros_axes(self) -> Log:
         """Return the same log in metres and right-handed axes, see ``Log.ros_axes``."""
         parts = [log.ros_axes() for log in self.parts]
-        infos = [parts[members[0][0]]._scan.channels for members in self._members]
-        numbers = [parts[members[0][0]][members[0][1]].number for members in self._members]
+        infos = [parts[members[0][0]]._scan.channels for members in self.members]
+        numbers = [parts[members[0][0]][members[0][1]].number for members in self.members]
         channels = [
             replace(some[number], topic=info.topic, metadata=info.metadata)
             for some, number, info in zip(infos, numbers, self._scan.channels, strict=True)
         ]
         log = JoinedLog(
-            parts, self.shifts, replace(self._scan, channels=channels), self._members, self._read_text
+            parts, self.shifts, replace(self._scan, channels=channels), self.members, self._read_text
         )
         log._options = {**self._options, "ros_axes": True}
         return log
@@ -194,6 +196,14 @@ class JoinedLog(Log):
     def is_complete(self) -> bool:
         """True: a log of several files does not grow."""
         return True
+
+    @property
+    def index(self) -> JoinedIndex:
+        """The JoinedIndex: where the messages are in the files. Raises LogError if the log is closed."""
+        found = super().index
+        if not isinstance(found, JoinedIndex):
+            raise TypeError("the index of several files is a JoinedIndex")
+        return found
 
     def refresh(self) -> int:
         """Raise UsageError: only a log of one file grows."""

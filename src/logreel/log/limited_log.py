@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 from logreel.index.ranges import Rows
 from logreel.log.log import Log
@@ -13,10 +15,17 @@ from logreel.log.read_ahead import ReadAhead
 
 def with_rows(log: Log, rows: Mapping[int, Rows]) -> Log:
     """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
+    return with_scan(log, index=log.index.restricted_to(rows))
+
+
+def with_scan(log: Log, **changes: Any) -> Log:
+    """Return the same open log with some members of its Scan replaced."""
     found = copy(log)
-    # The channels and gathered columns of *log* belong to its own index.
-    vars(found).pop("channels", None)
-    found._scan = replace(log._scan, index=log.index.restricted_to(rows))
+    # Cached properties and gathered columns of *log* belong to its own Scan.
+    for name, attribute in vars(Log).items():
+        if isinstance(attribute, cached_property):
+            vars(found).pop(name, None)
+    found._scan = replace(log._scan, **changes)
     found._rescan = found._growth = None
     found._read_ahead = ReadAhead(lambda: list(found.channels.values()))
     return found

@@ -13,6 +13,7 @@ from logreel.log.scan import Saved, Scan
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.log.growing import Growing
+    from logreel.log.log import Log
     from logreel.log.schema import Schema
 
 
@@ -49,8 +50,9 @@ class Format:
                  and metadata; as ``LogCopier.merge_key``
     free_name    returns the name of a topic, changed where necessary to differ from names that are taken; as
                  ``FormatWriter.free_name``
-    share     called with the ``format_state`` of each file of one log, and with the ns that are added to the times of
-              each: what only an earlier file defines may be used for later ones. None: files need nothing of others
+    share     returns the Logs of the files of one log as they are joined, from these and the ns that are added to the
+              times of each: what only an earlier file defines may be used for later ones, and what later files repeat
+              be left out. None: files need nothing of others
     follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
               from its start whenever it has grown
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
@@ -76,7 +78,7 @@ class Format:
     commands: str = ""
     follow: Callable[[], Growing] | None = None
     frames: str = ""
-    share: Callable[[Sequence[Any], Sequence[int]], None] | None = field(default=None, repr=False)
+    share: Callable[[Sequence[Log], Sequence[int]], Sequence[Log]] | None = field(default=None, repr=False)
     channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
     free_name: Callable[[str, Collection[str]], str] = field(default=free_name, repr=False)
     extra: dict[str, Any] = field(default_factory=dict)

@@ -127,7 +127,7 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
         shifts = clock_shifts(parts, align)
     problems += problems_between(parts, shifts)
     if (share := known[parts[0].format].share) is not None:
-        share([log.format_state for log in parts], shifts)
+        parts = list(share(parts, shifts))
     infos, members, values = _joined_channels(parts, known[parts[0].format])
     index = JoinedIndex(
         [log.index for log in parts],
@@ -167,7 +167,7 @@ def _check_clocks(logs: Sequence[Log], align: str | None) -> None:
         raise UsageError(
             f"{text}: their clocks have to be aligned",
             hint='pass align="utc", "start" or a length of time',
-            cli="give --align utc, start or a length of time",
+            cli="merge them first: logreel merge … --align utc, start or a length of time",
         )
 
 

@@ -51,12 +51,19 @@ class Case:
     appended: int = 0
 
 
-def check_operations(fmt: Format, sample: bytes, sequences: int, always: Collection[str] = ()) -> None:
+def check_operations(
+    fmt: Format,
+    sample: bytes,
+    sequences: int,
+    always: Collection[str] = (),
+    completed: Collection[str] = (),
+) -> None:
     """Run *sequences* sequences of operations that begin with *sample*; raise AssertionError at a wrong result.
 
-    always  channels with messages in every log of the format, even if sliced by other topics
+    always     channels with messages in every log of the format, even if sliced by other topics
+    completed  channels whose last message is completed by those after it
     """
-    machine: Any = partial(Operations, fmt, sample, always)
+    machine: Any = partial(Operations, fmt, sample, always, completed)
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -92,9 +99,11 @@ class Operations(RuleBasedStateMachine):
 
     cases: Bundle[Case] = Bundle("cases")
 
-    def __init__(self, fmt: Format, sample: bytes, always: Collection[str]) -> None:
+    def __init__(
+        self, fmt: Format, sample: bytes, always: Collection[str], completed: Collection[str]
+    ) -> None:
         super().__init__()
-        self._format, self._sample, self._always = fmt, sample, always
+        self._format, self._sample, self._always, self._completed = fmt, sample, always, completed
         self._folder = tempfile.TemporaryDirectory()
         self._numbers = itertools.count()
 
@@ -182,7 +191,7 @@ class Operations(RuleBasedStateMachine):
             expect(path.read_bytes() == case.path.read_bytes(), "a log that cannot be continued changed")
             return case
         new = self._opened(path)
-        check_continued(new, case.due, due)
+        check_continued(new, case.due, due, self._completed)
         return Case(path, messages_of(new), case.appended + 1)
 
     @rule(target=cases, case=cases, share=_SHARE)

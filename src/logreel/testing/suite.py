@@ -60,6 +60,7 @@ class FormatSuite:
     cuts       number of positions at which each sample is cut; all for samples with fewer bytes
     mutations  number of ways in which each sample is damaged
     always     channels with messages in every log of the format, even if sliced by other topics
+    completed  channels whose last message is completed by those after it, such as frames with durations
     sequences  sequences of operations (open, slice, sort, merge, recover, append) that begin with the smallest sample
     """
 
@@ -69,6 +70,7 @@ class FormatSuite:
     cuts = 1000
     mutations = 200
     always: Sequence[str] = ()
+    completed: Sequence[str] = ()
     sequences = 25
 
     @classmethod
@@ -290,7 +292,7 @@ class FormatSuite:
             if error.name != "hypothesis":
                 raise
             raise unittest.SkipTest("hypothesis is not installed") from None
-        check_operations(self.format, min(self._data, key=len), self.sequences, self.always)
+        check_operations(self.format, min(self._data, key=len), self.sequences, self.always, self.completed)
 
     def test_appended(self) -> None:
         """Messages appended to a log follow its existing ones, also in the unfinished file."""
@@ -306,10 +308,10 @@ class FormatSuite:
                     w.flush()
                     active = opened_as(self.format, path.with_name(f"{path.name}.active").read_bytes())
                     expect(not any(p.lost for p in active.problems), "the unfinished file is damaged")
-                    check_continued(active, before, due)
+                    check_continued(active, before, due, self.completed)
                     expect(path.read_bytes() == data, "the old log changed before the new one was complete")
                 new = self._reopened(path)
-                check_continued(new, before, due)
+                check_continued(new, before, due, self.completed)
                 expect(new.start == log.start, "the start is not that of the old log")
                 last = max(time for _, time, _ in due)
                 expect((new.end or 0) >= last, "the end is not that of the new messages")

@@ -15,7 +15,7 @@ from logreel.write.payloads import Payloads
 #: How times are written, see kernels/records.py; positive numbers are ns per unit of a float64.
 SECONDS_AND_NANOSECONDS, NANOSECONDS_TWICE = 0, -2
 #: As uint64 microseconds in the payload, at an offset from the start of the header, if the payload is long enough.
-MICROSECONDS_INSIDE = -1000
+MICROSECONDS_INSIDE = kernel.MICROSECONDS_INSIDE
 NOWHERE = -1
 
 

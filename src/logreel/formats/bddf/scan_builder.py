@@ -41,6 +41,7 @@ from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
+from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan, TextLine
 from logreel.log.schema import Schema
@@ -76,10 +77,12 @@ def scan(source: Source) -> Scan:
     return ScanBuilder(source, find(source)).scan()
 
 
-def share(files: Sequence[ScanBuilder], shifts: Sequence[int]) -> None:
-    """Use the signal schemas of each of several files of one log for all of them."""
+def share(logs: Sequence[Log], shifts: Sequence[int]) -> Sequence[Log]:
+    """Return files of one log, which use the signal schemas of all."""
+    files = [log.format_state for log in logs]
     for one in files:
         one.files = files
+    return logs
 
 
 class ScanBuilder:

@@ -45,8 +45,6 @@ from logreel.kernels import framed
 SPEC = np.array([(HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD, 0, 0)], framed.SPEC)
 #: Number of possible kinds.
 KINDS = 256
-_DATA, _NOTE = 1, 2
-_UNDECLARED, _TOLERATED = -1, -2
 #: Greatest payload in bytes.
 _LARGEST = (1 << 31) - 1
 #: Valid packets in a row that are enough evidence to continue reading.
@@ -68,10 +66,10 @@ class Framing:
 
     def __init__(self, source: Source, wide: bool) -> None:
         self._source, self._wide = source, wide
-        self.tags = np.tile(np.array([(_DATA, 0, 0xFFFFFFFF, 0, 0)], framed.TAG), KINDS)
-        self.tags[FRAME_END] = _NOTE, 0, 0, 0, 255
-        self.keys = np.tile(np.array([(_UNDECLARED, 0, 0, 0)], framed.KEY), KINDS)
-        self.tolerant = np.tile(np.array([(_TOLERATED, 0, 0, 0)], framed.KEY), KINDS)
+        self.tags = np.tile(np.array([(framed.DATA, 0, 0xFFFFFFFF, 0, 0)], framed.TAG), KINDS)
+        self.tags[FRAME_END] = framed.NOTE, 0, 0, 0, 255
+        self.keys = np.tile(np.array([(framed.UNDECLARED, 0, 0, 0)], framed.KEY), KINDS)
+        self.tolerant = np.tile(np.array([(framed.TOLERATED, 0, 0, 0)], framed.KEY), KINDS)
         for kind, topic in TOPICS.items():
             self.declare(kind, topic)
         for kind in SHIFTING[1:]:

@@ -26,6 +26,8 @@ from logreel.formats.carla.verify import verify
 from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
+from logreel.log.limited_log import with_scan
+from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
@@ -55,12 +57,16 @@ def _lost(found: Found) -> int:
     return sum(problem.size for problem in found.problems if problem.lost)
 
 
-def share(files: Sequence[ScanBuilder], shifts: Sequence[int]) -> None:
-    """Make the text of several files of one log that of the first one: an actor may be named in an earlier file."""
-    first, *others = files
-    first.following = [(one, by - shifts[0]) for one, by in zip(others, shifts[1:], strict=True)]
-    for one in others:
-        one.is_first = False
+def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
+    """Return files of one log, with the text of all in the first one: an actor may be named in an earlier file."""
+
+    def events(topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        for log, shift in zip(logs, shifts, strict=True):
+            for time, frame, record in log.format_state._events(topic):
+                yield time + shift - shifts[0], frame, record
+
+    first, *others = logs
+    return [with_scan(first, text=lambda: lines(events)), *(with_scan(one, text=list) for one in others)]
 
 
 class ScanBuilder:
@@ -97,7 +103,7 @@ class ScanBuilder:
             index=self.index,
             problems=found.problems,
             metadata=self._metadata,
-            text=lambda: lines(self._events) if self.is_first else [],
+            text=lambda: lines(self._events),
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
@@ -171,8 +177,6 @@ class ScanBuilder:
         for kind in self._kinds:
             if self.found.topics[kind] == topic:
                 yield from self._records(kind, topic)
-        for file, shift in self.following:
-            yield from ((time + shift, frame, record) for time, frame, record in file._events(topic))
 
     def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         channel, decode = self._channels[kind], self._layout(topic).decoder()

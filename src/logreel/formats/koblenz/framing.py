@@ -39,7 +39,6 @@ HEADERS_AFTER_KNOWN = 1
 #: Bytes searched for messages at once, at first and at most: most damage is short.
 FIRST_STEP, MAX_STEP = 1 << 12, 1 << 20
 
-_UNDECLARED = -1
 _WORD = (1 << 64) - 1
 
 
@@ -66,7 +65,7 @@ class Framing:
         self.kinds: list[Kind] = []
         self.numbers: dict[tuple[int, int], int] = {}
         self.tags = np.zeros(256, framed.TAG)
-        self.tags[mark] = 1, size_reading.base, MAX_SIZE, 0, 255
+        self.tags[mark] = framed.DATA, size_reading.base, MAX_SIZE, 0, 255
         self._unknown = 0
         for kind in self.types.values():
             for version in range(kind.version, kind.version + VERSIONS):
@@ -89,7 +88,7 @@ class Framing:
             framed.SPEC,
         )
         self.keys = np.zeros(1 << bits, framed.KEY)
-        self.keys["channel"] = _UNDECLARED
+        self.keys["channel"] = framed.UNDECLARED
         for number, (kind, word) in enumerate(zip(self.kinds, words, strict=True)):
             row = (word * multiplier & _WORD) >> 64 - bits
             self.keys[row] = number, *self._sizes(kind), word

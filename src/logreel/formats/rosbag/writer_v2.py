@@ -119,9 +119,9 @@ class BagV20Writer(BagWriter):
         self, topic: str, schema: Schema, declared: Declared, numbers: Sequence[int]
     ) -> None:
         """Add a channel of the old bag with its connections, whose *numbers* stay the same."""
-        assert self._old is not None
+        connections = {} if self._old is None else self._old.connections
         for number in numbers:
-            self._add_line(number, self._old.connections[number])
+            self._add_line(number, connections[number])
         self.add_old_channel(topic, schema, declared, len(numbers))
 
     def _add_line(self, number: int, record: bytes) -> None:

@@ -60,6 +60,7 @@ FORMAT = Format(
     continues_after=("truncated",),
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
+    share=lazy("logreel.formats.ulog.shared:share"),
     free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),

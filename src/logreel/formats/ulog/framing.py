@@ -23,10 +23,6 @@ PIECE = 1 << 20
 
 #: With this many messages inside it, an unknown record is not a record.
 MESSAGES = 3
-#: Action in the tables for kinds that are stepped over and prove nothing.
-TOLERATED = 4
-
-_UNDECLARED, _TOLERATED = -1, -2
 
 
 class Framing:
@@ -71,7 +67,7 @@ class Framing:
 
     def forget_ids(self) -> None:
         """Withdraw the declarations of all ids."""
-        self.keys["channel"] = _UNDECLARED
+        self.keys["channel"] = framed.UNDECLARED
 
     def _room(self, number: int) -> None:
         if number >= len(self.keys):
@@ -90,7 +86,7 @@ class Framing:
         while True:
             pos = self._resync(pos, last, end)
             # A record that only its neighbours prove cannot be the first one: any byte is a possible kind.
-            if pos < 0 or self.evidence["action"][self.header(pos)[1]] != TOLERATED:
+            if pos < 0 or self.evidence["action"][self.header(pos)[1]] != framed.TOLERATE:
                 return pos
             pos += 1
 
@@ -127,14 +123,14 @@ class Framing:
                 number = self.message_id(at)
                 self._room(number)
                 before.append((number, self.keys[number].copy()))
-                self.declare(number, _TOLERATED, 0, 0)
+                self.declare(number, framed.TOLERATED, 0, 0)
             else:
                 kinds.setdefault(kind, self.evidence[kind].copy())
                 records.allow(self.evidence, kind)
             if at + HEAD + size == end or self.chain(behind, end):
                 self._tolerates_ids |= bool(before)
                 self._allow_letters(pos, kinds)
-                if first == ord("D") or self.kinds["action"][first] == TOLERATED:
+                if first == ord("D") or self.kinds["action"][first] == framed.TOLERATE:
                     return pos
                 found = self._odd.setdefault((first, self._level(pos, first)), [pos, 0])
                 found[1] += 1
@@ -225,7 +221,7 @@ class Framing:
                 return -1
             size, kind = self.header(pos)
             number = self.message_id(pos)
-            undeclared = number >= len(self.keys) or self.keys["channel"][number] == _UNDECLARED
+            undeclared = number >= len(self.keys) or self.keys["channel"][number] == framed.UNDECLARED
             action, least, greatest, low, high = self.evidence[kind].item()
             if (
                 action == 0
@@ -293,5 +289,5 @@ class Framing:
 def _undeclared(count: int) -> NDArray[np.void]:
     """Return framed.KEY[count] of keys that are not declared."""
     keys = np.zeros(count, framed.KEY)
-    keys["channel"] = _UNDECLARED
+    keys["channel"] = framed.UNDECLARED
     return keys

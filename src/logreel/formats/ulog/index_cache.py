@@ -112,7 +112,7 @@ def _are_records(source: Source, positions: I64, letters: bytes) -> bool:
     row = table[kind]
     least, low, high = row["least"], row["first_least"], row["first_most"]
     # Unknown kinds are noted too, and may be empty; their row of the table is zero.
-    known = table[kind, 0] != 0
+    known = row["action"] != 0
     first = data[np.minimum(positions + HEAD, source.size - 1)]
     fits = (
         (size >= least) & (first >= low) & (first <= high) & np.isin(kind, np.frombuffer(letters, np.uint8))

@@ -52,7 +52,7 @@ PARSED = b"BFIMPQA"
 #: Kinds whose positions are only noted.
 NOTED = b"LCSOR"
 
-_DATA, _NOTE, _STOP, _TOLERATE = 1, 2, 3, 4
+_DATA, _NOTE, _STOP, _TOLERATE = framed.DATA, framed.NOTE, framed.STOP, framed.TOLERATE
 _KINDS = {
     # action, least and greatest size, least and greatest first payload byte
     "D": (_DATA, 2, 65535, 0, 255),

@@ -176,17 +176,14 @@ class UlogWriter(FormatWriter):
         except BadRecord as error:
             raise DefinitionError(str(error)) from None
         known = text.name in self.definitions
-        if not self.definitions.add(text):
-            raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known and self._continues:
-            reason = (
-                f"format {text.name} is not in the log, and a ULog has all formats before its first message"
-            )
             raise DefinitionError(
-                reason,
+                f"format {text.name} is not defined in the log: in a ULog, all formats precede the first message",
                 hint="write a new log, and join both by logreel.merge",
                 cli="write a new log, and join both by 'logreel merge'",
             )
+        if not self.definitions.add(text):
+            raise DefinitionError(f"format {text.name} is defined in two ways")
         if not known:
             self.head += pack_record("F", line.encode())
 

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,6 +15,7 @@ from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedE
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
+from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.record.parts import PartWriter
 from logreel.ops.record.selection import Selection
@@ -104,14 +104,19 @@ class LineRecorder:
         def start(writer: Writer) -> None:
             nonlocal first
             skipped = [] if log is None else self._copy_content(log, writer)
-            give = partial(_write_metadata, writer, metadata)
-            skipped += try_each("metadata", metadata, give, False)
+            skipped += try_each(
+                "metadata", metadata, lambda name: write_metadata(writer, name, metadata[name]), False
+            )
             # The same is left out of all parts.
             self.skipped += skipped if first else []
             first = False
 
         self._writer.at_start(start)
         schemas = self._writer.format_writer.schemas
+        # Those of a log that is continued are added with their first message, under their numbers.
+        self._known |= {
+            topic: (schema, {}) for topic, schema in self._writer.format_writer.old_channels.items()
+        }
         for topic, file in files.items():
             text = Path(file).read_text(encoding="utf-8")
             self._known[topic] = schemas.schema_from_text(topic, text, os.fspath(file)), {}
@@ -288,17 +293,6 @@ class LineRecorder:
         self.broken += 1
         if self.broken <= MOST_SENTENCES:
             self.skipped.append(text)
-
-
-def _write_metadata(writer: Writer, metadata: Mapping[str, Any], name: str) -> None:
-    value = metadata[name]
-    try:
-        writer.format_writer.metadata(name, value)
-    except UsageError:
-        # Some formats store named maps of texts instead of single values.
-        if isinstance(value, Mapping):
-            raise
-        writer.format_writer.metadata(name, {name: value})
 
 
 def _parsed(place: str, text: bytes | str) -> _Line:

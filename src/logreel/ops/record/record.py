@@ -27,7 +27,7 @@ from logreel.ops.record.session import Session
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, LiveQueue, LiveSource
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.rewrite.target import Copied
-from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of
+from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.
 PROGRESS_EVERY = 0.25
@@ -37,6 +37,7 @@ def record(
     source: Pipe | Iterable[bytes | str] | str | LiveSource | Sequence[LiveSource],
     path: Destination,
     *,
+    mode: str = "w",
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
     limit: int | None = None,
@@ -67,6 +68,7 @@ def record(
              ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
              ``cat --format ndjson``
     path     of the new log, or a binary file object, see ``create``
+    mode     ``w``: a new log; ``a``: continue the log at *path*, whose channels keep their types, or create it
     topics, exclude  names, patterns or ``re:`` and a regular expression; None: all topics
     limit    most messages of each topic; the recording ends when all topics have so many, if they are known
     duration  length of the recording, by the clock on the wall: ``"60s"``, a timedelta or ns
@@ -94,7 +96,14 @@ def record(
     cannot be used, and LogError if all sources failed before the first message.
     """
     name, stream = name_and_stream(path)
-    fmt = format_of(name, format)
+    appends = mode == "a" and stream is None and os.path.lexists(name)
+    if mode == "a" and (split_size or split_duration or like is not None):
+        raise UsageError(
+            "a log that is continued has its own types, and is one file",
+            hint="leave out like, split_size and split_duration",
+            cli="leave out --like, --split-size and --split-duration",
+        )
+    fmt = open_old(name, format)[0] if appends else format_of(name, format)
     split = Split(
         split_size,
         None if split_duration is None else duration_ns(split_duration),
@@ -119,7 +128,9 @@ def record(
 
         def make(part: str) -> Writer:
             target = part if stream is None else stream
-            return create(target, format=format, force=force, flush_every=flush_every, sync=sync, **options)
+            return create(
+                target, mode=mode, format=format, force=force, flush_every=flush_every, sync=sync, **options
+            )
 
         writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
         lines = LineRecorder(writer, fmt, ahead, strict, selection)

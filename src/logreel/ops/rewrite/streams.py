@@ -13,7 +13,8 @@ from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer
-from logreel.ops.rewrite.parts import Part
+from logreel.log.joined_log import JoinedLog
+from logreel.ops.rewrite.parts import Part, by_file
 from logreel.write.payloads import Payloads, tallied
 
 #: Approximate payload bytes of a batch.
@@ -57,9 +58,18 @@ class Batch:
 def in_file_order(part: Part) -> Iterator[Batch]:
     """Yield the messages of *part* in file order.
 
-    Synthetic messages are placed where their records are, or first if that is unknown.
+    Synthetic messages are placed where their records are, or first if that is unknown. File order of several files is
+    one after the other, or by time if they overlap in time.
     """
-    yield from _Stream([part], False).batches()
+    files = by_file(part)
+    if not isinstance(part.log, JoinedLog):
+        yield from _Stream(files, False).batches()
+    elif part.log.index.by_time:
+        yield from in_time_order([part])
+    else:
+        for n, one in enumerate(files):
+            for batch in _Stream([one], False).batches():
+                yield _in_joined_log(batch, part.log, np.full_like(batch.origins, n))
 
 
 def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
@@ -67,7 +77,36 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
 
     Synthetic messages come after other messages of their time.
     """
-    yield from _Stream(parts, True).batches()
+    if not any(isinstance(part.log, JoinedLog) for part in parts):
+        yield from _Stream(parts, True).batches()
+        return
+    files = [(p, n, one) for p, part in enumerate(parts) for n, one in enumerate(by_file(part))]
+    owner, number = (
+        np.array(column, np.int32) for column in zip(*((p, n) for p, n, _ in files), strict=True)
+    )
+    for batch in _Stream([one for _, _, one in files], True).batches():
+        channels, origins = batch.channels.copy(), owner[batch.origins]
+        for p, part in enumerate(parts):
+            if isinstance(part.log, JoinedLog):
+                mine = origins == p
+                found = _in_joined_log(batch, part.log, np.where(mine, number[batch.origins], -1))
+                channels[mine] = found.channels[mine]
+        yield replace(batch, origins=origins, channels=channels)
+
+
+def _in_joined_log(batch: Batch, log: JoinedLog, file: NDArray[np.int32]) -> Batch:
+    """Return a batch of files of *log* with the channel numbers of *log*; *file*: number of the file of each channel.
+
+    Channels of other files, -1, stay as they are.
+    """
+    joined = {
+        (n, log.parts[n][topic].number): number
+        for number, members in enumerate(log.members)
+        for n, topic in members
+    }
+    pairs = zip(file.tolist(), batch.channels.tolist(), strict=True)
+    channels = [joined.get((n, channel), channel) for n, channel in pairs]
+    return replace(batch, channels=np.array(channels, np.int32), origins=np.zeros_like(batch.origins))
 
 
 class _Stream:

@@ -31,6 +31,8 @@ PATIENCE = 0.2
 #: A server may advertise a channel just before it accepts subscriptions: its answer then, attempts, pause before each.
 UNKNOWN = re.compile(r"unknown channel\D*(\d+)", re.IGNORECASE)
 ATTEMPTS, ATTEMPT_SECONDS = 20, 0.01
+#: Most channels of a server.
+MOST_CHANNELS = 1 << 16
 #: Most texts of a server that are repeated in notes.
 MOST_TEXTS = 20
 #: Binary messages with the payload of a message: opcode, number of the subscription, time in ns.
@@ -111,6 +113,8 @@ class FoxgloveSource:
         """Try to connect again; return None if the server stays away."""
         feed.note(f"the connection ended: {lost}")
         begun, pause = time.monotonic(), FIRST_PAUSE
+        if self._reconnect > 0:
+            feed.say(f"{self.name}: the connection ended: {lost}; connecting again")
         while time.monotonic() - begun < self._reconnect and not feed.wait(pause):
             pause = min(2 * pause, LAST_PAUSE)
             try:
@@ -119,6 +123,7 @@ class FoxgloveSource:
                 continue
             seconds = time.monotonic() - begun
             feed.note(f"connected again after {seconds:.1f} s, whose messages are missing")
+            feed.say(f"{self.name}: connected again")
             return connection
         return None
 
@@ -160,6 +165,9 @@ class FoxgloveSource:
         for described in channels:
             number, topic = int(described["id"]), str(described["topic"])
             if number in self._advertised or not feed.wants(topic):
+                continue
+            if max(len(self._advertised), len(self._known)) >= MOST_CHANNELS:
+                feed.skip(f"channel {topic!r:.200} was left out: more than {MOST_CHANNELS} channels")
                 continue
             try:
                 encoding, schema = schema_of(described)

@@ -222,6 +222,7 @@ class RosSource:
                     feed.lose(channel, what, time)
             case ros_node.NOTE:
                 feed.note(what)
+                feed.say(f"{self.name}: {what}")
             case ros_node.END:
                 self._reason = what
 

@@ -13,6 +13,7 @@ if __name__ == "__main__":
     # The folder of this file has modules with common names.
     del sys.path[0]
 
+import contextlib
 import importlib
 import json
 import os
@@ -38,7 +39,7 @@ GATHER = 0.005
 #: Seconds that messages on their way are awaited at the end.
 SETTLE = 0.1
 #: Seconds to sign off at the master.
-PATIENCE_TO_LEAVE = 2
+PATIENCE_TO_LEAVE = 3
 #: Bytes that rospy reads from a publisher at once.
 READ_BYTES = 1 << 18
 #: Largest part of the frames that is written at once.
@@ -106,11 +107,9 @@ class Output:
                 parts, self._parts, self._bytes = self._parts, deque(), 0
                 if not parts and not self._open:
                     return
-            try:
+            # When the recorder is gone, so is standard input, whose end ends this node.
+            with contextlib.suppress(OSError):
                 self._write(parts)
-            except OSError:
-                # The recorder is gone.
-                os._exit(1)
 
     def _write(self, parts: deque[bytes]) -> None:
         while parts:
@@ -313,9 +312,11 @@ def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
     threading.Thread(target=look, daemon=True).start()
     stopping.wait()
     time.sleep(SETTLE)
-    leaving = threading.Thread(target=rospy.signal_shutdown, args=("the recording is over",), daemon=True)
-    leaving.start()
-    leaving.join(PATIENCE_TO_LEAVE)
+    # Then rospy waits for its threads, which nobody needs any more.
+    signed_off = threading.Event()
+    rospy.core.add_preshutdown_hook(lambda reason: signed_off.set())
+    threading.Thread(target=rospy.signal_shutdown, args=("the recording is over",), daemon=True).start()
+    signed_off.wait(PATIENCE_TO_LEAVE)
     return reasons[0] if reasons else ""
 
 

@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import select
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -19,8 +20,8 @@ LOOPBACK = "127.0.0.1"
 PIECE, KERNEL_BUFFER = 1 << 16, 8 << 20
 #: Seconds in which a connection must be made.
 CONNECT_WITHIN = 10.0
-#: Option of Linux that counts datagrams lost before they were read; Python has no name for it.
-_SO_RXQ_OVFL = 40
+#: Option of Linux that returns numbers about a socket, u32 each, and which of them counts lost datagrams.
+_SO_MEMINFO, _MEMINFO_SIZE, _DROPS = 55, 36, slice(32, 36)
 #: Most datagrams that are read before the clock is looked at for the stop of the recording.
 _AT_ONCE = 256
 _FRAMES = {"topic": "", "frame": "", "size": "", "prefix": ""}
@@ -44,19 +45,20 @@ class UdpSource:
     def run(self, feed: Feed) -> None:
         """Read datagrams until the recording stops."""
         with _bound(self._host, self._port, socket.SOCK_DGRAM) as sock:
-            counts = _count_losses(sock)
             channel = self._frames.declare(feed)
             sock.setblocking(False)
             lost = 0
             while not feed.stopping:
-                if not select.select([sock], [], [], PATIENCE)[0]:
-                    continue
-                with contextlib.suppress(BlockingIOError):
-                    for _ in range(_AT_ONCE):
-                        piece, extra, _, _ = sock.recvmsg(PIECE, 64 if counts else 0)
-                        now = time.time_ns()
-                        lost = _note_losses(feed, channel, extra, lost, now)
-                        self._frames.pass_on(feed, channel, piece, now, wait=False)
+                if select.select([sock], [], [], PATIENCE)[0]:
+                    self._read(sock, feed, channel)
+                lost = _note_losses(sock, feed, channel, lost)
+
+    def _read(self, sock: socket.socket, feed: Feed, channel: LiveChannel | None) -> None:
+        """Pass on the datagrams that have come, up to a number after which losses are looked for."""
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(_AT_ONCE):
+                piece = sock.recv(PIECE)
+                self._frames.pass_on(feed, channel, piece, time.time_ns(), wait=False)
 
 
 class TcpSource:
@@ -150,30 +152,17 @@ def _join(sock: socket.socket, group: str) -> None:
     sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
 
 
-def _count_losses(sock: socket.socket) -> bool:
-    """Ask the system for the number of lost datagrams; return whether it will count them."""
+def _note_losses(sock: socket.socket, feed: Feed, channel: LiveChannel | None, before: int) -> int:
+    """Count the datagrams that the system threw away since it had thrown away *before*; return their number so far."""
     try:
-        sock.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
+        found = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO_SIZE)
     except OSError:
-        return False
-    return True
-
-
-def _note_losses(
-    feed: Feed,
-    channel: LiveChannel | None,
-    extra: list[tuple[int, int, bytes]],
-    before: int,
-    now: int,
-) -> int:
-    """Count the datagrams lost since *before* by what the system says with a datagram; return their number so far."""
-    for level, kind, data in extra:
-        if (level, kind) == (socket.SOL_SOCKET, _SO_RXQ_OVFL) and len(data) >= 4:
-            total = int.from_bytes(data[:4], "little")
-            more = (total - before) % (1 << 32)
-            if more and channel is not None:
-                feed.lose(channel, more, now)
-            elif more:
-                feed.skip(f"{more} datagrams were lost before they were read")
-            return total
-    return before
+        # Other systems do not say.
+        return before
+    total = int.from_bytes(found[_DROPS], sys.byteorder)
+    more = (total - before) % (1 << 32)
+    if more and channel is not None:
+        feed.lose(channel, more)
+    elif more:
+        feed.skip(f"{more} datagrams were lost before they were read")
+    return total

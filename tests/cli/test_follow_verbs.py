@@ -1,0 +1,153 @@
+"""``cat -f``, ``text -f``, ``info -f`` and ``play -f``: output while the file is written, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import logreel
+from support.harness.cli_runner import environment
+
+SCHEMA = logreel.Schema("wind", "ulog", "wind:uint64_t timestamp;uint64_t n;")
+#: Seconds after which a process that should print or end is killed: far more than it ever takes.
+PATIENCE = 100.0
+
+
+@contextmanager
+def follower(*args: object) -> Iterator[subprocess.Popen[str]]:
+    """Run ``logreel`` until the end of the block; it is killed if it hangs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "logreel", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    timer = threading.Timer(PATIENCE, process.kill)
+    timer.start()
+    try:
+        yield process
+    finally:
+        timer.cancel()
+        process.kill()
+        process.communicate()
+
+
+class Recorder:
+    """Writes numbered messages and texts to a ULog, in the file at each call."""
+
+    def __init__(self, path: Path) -> None:
+        self.writer = logreel.create(path)
+        self.channel = self.writer.add_channel("wind", SCHEMA)
+        self.n = 0
+        self()
+
+    def __call__(self) -> None:
+        self.n += 1
+        self.writer.write(self.channel, self.n * 10**9, {"n": self.n})
+        self.writer.text(self.n * 10**9, f"text {self.n}", level=6)
+        self.writer.flush()
+
+
+def test_cat_prints_messages_while_they_are_written_and_ends_with_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "x.ulg"
+    w = Recorder(path)
+    with follower("cat", "-f", path, "--format", "ndjson") as cat:
+        for n in range(1, 5):
+            # The line comes before the next message is written.
+            assert json.loads(cat.stdout.readline()) == {
+                "topic": "wind",
+                "time_ns": n * 10**9,
+                "data": {"timestamp": n * 10**6, "n": n},
+            }
+            if n < 4:
+                w()
+        w.writer.close()
+        assert cat.communicate() == ("", "")
+        assert cat.returncode == 0
+
+
+def test_cat_chooses_fields_times_and_a_count_of_a_growing_log(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    with follower("cat", "-f", tmp_path / "x.ulg", "-t", "wind.n", "-S", "+1s", "-n", 2, "--json") as cat:
+        w()
+        assert json.loads(cat.stdout.readline())["data"] == {"n": 2}
+        w()
+        assert json.loads(cat.stdout.readline())["data"] == {"n": 3}
+        assert cat.wait() == 0
+    w.writer.close()
+
+
+def test_ctrl_c_ends_with_a_whole_line_and_exit_code_130(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    with follower("cat", "-f", tmp_path / "x.ulg") as cat:
+        first = cat.stdout.readline()
+        cat.send_signal(signal.SIGINT)
+        out, err = cat.communicate()
+        assert (first[-4:], out, err, cat.returncode) == ("n=1\n", "", "logreel: interrupted\n", 130)
+    w.writer.close()
+
+
+def test_a_follower_ends_silently_when_its_reader_goes_away(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    with follower("cat", "-f", tmp_path / "x.ulg") as cat:
+        cat.stdout.readline()
+        cat.stdout.close()
+        # Although nothing is written any more.
+        assert cat.wait() == 0
+        assert cat.stderr.read() == ""
+    w.writer.close()
+
+
+def test_a_follower_says_that_it_waits_for_a_file(tmp_path: Path) -> None:
+    with follower("cat", "-f", tmp_path / "x.ulg") as cat:
+        assert "waiting for" in cat.stderr.readline()
+        w = Recorder(tmp_path / "x.ulg")
+        assert cat.stdout.readline().endswith("n=1\n")
+        w.writer.close()
+        assert cat.wait() == 0
+
+
+def test_text_prints_new_lines_once(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    with follower("text", "-f", tmp_path / "x.ulg", "--json") as text:
+        for n in range(1, 4):
+            assert json.loads(text.stdout.readline())["text"] == f"text {n}"
+            w()
+        w.writer.close()
+        assert [json.loads(line)["text"] for line in text.communicate()[0].splitlines()] == ["text 4"]
+        assert text.returncode == 0
+
+
+def test_info_shows_a_log_again_when_it_has_grown(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    with follower("info", "-f", tmp_path / "x.ulg", "--json") as info:
+        assert json.loads(info.stdout.readline())["messages"] == 1
+        w()
+        w()
+        w.writer.close()
+        assert json.loads(info.communicate()[0].splitlines()[-1])["messages"] == 3
+        assert info.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["cat", "-f", "x.ulg", "--format", "csv"], "leave out --format csv"),
+        (["cat", "-f", "x.ulg", "-o", "out.txt"], "redirect the output"),
+        (["text", "-f", "-"], "standard input"),
+        (["info", "-f", "a.ulg", "b.ulg"], "one log, not 2"),
+    ],
+)
+def test_what_cannot_be_followed_is_wrong_usage(args: list[str], reason: str) -> None:
+    with follower(*args) as process:
+        assert reason in process.communicate()[1]
+        assert process.returncode == 2

@@ -1,0 +1,157 @@
+"""Kill recorders at random moments under a follower. Run as ``python following.py FORMAT RUNS SEED``.
+
+The follower, ``logreel cat -f``, is a fork of this process and waits before the file exists. When the recorder was
+killed, it must have printed the messages of the file that is left: all of them, each once, in their order, and nothing
+else. Every second killed recorder is followed by another one under the same name, whose messages must come next.
+Prints the failures.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import killing
+from killing import Replay, Simple, content_of, killed
+
+import logreel
+from logreel.cli import cat  # noqa: F401 - loaded before there are forks
+from logreel.cli.run import run
+from logreel.outputs.tables.ndjson import Decoder, line
+from logreel.registry import open_growing  # noqa: F401
+from logreel.registry.registry import formats
+
+#: Seconds after which a line that does not come is missing, and after which one too many would have come.
+PATIENCE, MORE = float(os.environ.get("LOGREEL_PATIENCE", "60")), 0.05
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the messages of a file in its order, as ``cat --format ndjson`` prints them."""
+    try:
+        log = logreel.open(path)
+    except logreel.LogError:
+        # Killed before the header was written.
+        return []
+    with log:
+        decode = Decoder([ch for ch in log.channels.values() if not ch.reserved], [])
+        found = ((message, decode(message)) for message in log.messages(order="file"))
+        return [line(message, data) for message, data in found if data is not None]
+
+
+def follower(path: Path, out: Path) -> int:
+    """Start following *path*; return the process."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        code = run(["cat", "-f", "--format", "ndjson", str(path)])
+    finally:
+        os._exit(code)
+
+
+def count_lines(out: Path) -> int:
+    return out.read_bytes().count(b"\n") if out.exists() else 0
+
+
+def printed(out: Path, due: int) -> bool:
+    """Wait until *due* lines are printed; return whether they are."""
+    end = time.monotonic() + PATIENCE
+    while count_lines(out) < due:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def record(path: Path, name: str, content: Simple | Replay, seed: int) -> Path | None:
+    """Record until killed; return the file that is left."""
+    killed(path, name, content, seed)
+    active = Path(f"{path}.active")
+    return path if path.exists() else active if active.exists() else None
+
+
+def wrong(path: Path, name: str, content: Simple | Replay, seed: int, tally: dict[str, int]) -> str:
+    """Return a description of what a follower printed wrongly, else an empty text."""
+    out = path.with_suffix(".out")
+    pid = follower(path, out)
+    ended = 0
+    try:
+        expected: list[str] = []
+        for part in range(2):
+            killing.START += part * 10**12
+            kept = record(path, name, content, seed + part * 7919)
+            killing.START -= part * 10**12
+            if kept is None:
+                break
+            new = lines_of(kept)
+            # The same recording again: the follower goes on behind the messages that it has printed.
+            again = new[: len(expected)] == expected[: len(new)]
+            expected = max(expected, new, key=len) if again else expected + new
+            if not printed(out, len(expected)):
+                return f"{count_lines(out)} of {len(expected)} lines came"
+            tally["lines"] += len(new)
+            if kept == path:
+                # Complete: the follower ends.
+                end = time.monotonic() + PATIENCE
+                while not (found := os.waitpid(pid, os.WNOHANG))[0]:
+                    if time.monotonic() > end:
+                        return "the follower of a complete recording does not end"
+                    time.sleep(0.002)
+                ended, pid = os.waitstatus_to_exitcode(found[1]), 0
+                tally["complete"] += 1
+                if ended:
+                    return f"exit code {ended} after a complete recording"
+                break
+            tally["killed"] += 1
+            time.sleep(MORE)
+            if seed % 2:
+                break
+            kept.unlink()
+        if pid:
+            os.kill(pid, signal.SIGINT)
+            _, status = os.waitpid(pid, 0)
+            pid = 0
+            if os.waitstatus_to_exitcode(status) != 130:
+                return f"exit code {os.waitstatus_to_exitcode(status)} after Ctrl-C"
+        text = out.read_text()
+        if text != "".join(one + "\n" for one in expected):
+            there = text.splitlines()
+            pairs = enumerate(zip(there, expected, strict=False))
+            first = next((i for i, (one, other) in pairs if one != other), "the end")
+            return f"{len(there)} lines where {len(expected)} are due, they differ at {first}"
+        return ""
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def main() -> None:
+    """Kill recorders of one format."""
+    name, runs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    killing.LATEST = 0.1
+    bad, tally = [], {"lines": 0, "killed": 0, "complete": 0}
+    with tempfile.TemporaryDirectory() as where:
+        content = content_of(name, Path(where))
+        for one in range(seed, seed + runs):
+            folder = Path(where) / str(one)
+            folder.mkdir()
+            text = wrong(folder / f"log{formats()[name].suffixes[0]}", name, content, one, tally)
+            bad += [(one, text)] if text else []
+    sys.stdout.write(f"{tally}\n")
+    if bad:
+        sys.exit(f"{len(bad)} of {runs} runs: {bad[:5]}")
+    if tally["killed"] < runs // 3:
+        sys.exit(f"only {tally['killed']} of {runs} recorders were killed in time")
+
+
+if __name__ == "__main__":
+    main()
