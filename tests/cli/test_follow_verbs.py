@@ -143,7 +143,6 @@ def test_info_shows_a_log_again_when_it_has_grown(tmp_path: Path) -> None:
     [
         (["cat", "-f", "x.ulg", "--format", "csv"], "leave out --format csv"),
         (["cat", "-f", "x.ulg", "-o", "out.txt"], "redirect the output"),
-        (["text", "-f", "-"], "standard input"),
         (["info", "-f", "a.ulg", "b.ulg"], "one log, not 2"),
     ],
 )
