@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,12 +139,37 @@ def test_info_shows_a_log_again_when_it_has_grown(tmp_path: Path) -> None:
         assert info.returncode == 0
 
 
+def test_play_passes_messages_on_as_they_come(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    with follower("play", "-f", tmp_path / "x.ulg", "--to", "stdout") as play:
+        for n in range(1, 4):
+            # The times are a second apart, but nobody waits for a message that was waited for.
+            assert json.loads(play.stdout.readline())["data"]["n"] == n
+            w()
+        w.writer.close()
+        assert json.loads(play.communicate()[0])["data"]["n"] == 4
+        assert play.returncode == 0
+
+
+def test_play_keeps_the_intervals_of_messages_that_are_there(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    w()
+    w.writer.close()
+    before = time.monotonic()
+    with follower("play", "-f", tmp_path / "x.ulg", "-n", 2, "-r", "0.5", "--to", "stdout") as play:
+        assert len(play.communicate()[0].splitlines()) == 2
+        assert play.returncode == 0
+    # One second at half speed.
+    assert time.monotonic() - before >= 2
+
+
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
         (["cat", "-f", "x.ulg", "--format", "csv"], "leave out --format csv"),
         (["cat", "-f", "x.ulg", "-o", "out.txt"], "redirect the output"),
         (["info", "-f", "a.ulg", "b.ulg"], "one log, not 2"),
+        (["play", "-f", "x.ulg", "--loop"], "--loop needs the whole log"),
     ],
 )
 def test_what_cannot_be_followed_is_wrong_usage(args: list[str], reason: str) -> None:

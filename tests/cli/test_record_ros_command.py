@@ -159,6 +159,37 @@ def test_topics_by_name_and_pattern_and_parts_of_a_log(ros: RosSystem, tmp_path:
     assert payloads == [payload(n) for n in range(50)]
 
 
+def test_types_that_conflict_keep_their_topic_also_when_a_bag_is_continued(
+    ros: RosSystem, tmp_path: Path
+) -> None:
+    genuine("std_msgs")
+    first, second = ros.talker("first"), ros.talker("second")
+    first.advertise("/a", "std_msgs/UInt8")
+    second.advertise("/a", "std_msgs/String")
+    for turn, more in enumerate(([], ["--append"], ["--append"])):
+        if turn == 2:
+            # Another publisher of a type that the bag has.
+            first.quit()
+            first = ros.talker("third")
+            first.advertise("/a", "std_msgs/UInt8")
+        recorder = start_recording(ros, "out.bag", "-t", "/a", "--flush", "0.1s", *more)
+        for talker in (first, second):
+            talker.await_subscribers("/a")
+            talker.publish("/a", range(turn, turn + 1))
+        wait_for(lambda turn=turn: count(tmp_path / "out.bag.active", {"/a"}) == 2 * turn + 2)  # type: ignore[misc]
+        recorder.send_signal(signal.SIGINT)
+        recorder.wait(PATIENCE)
+        assert recorder.returncode == 0, recorder.stderr.read()
+    found = {one.header["callerid"]: one for one in connections(tmp_path / "out.bag")}
+    assert {one.topic for one in found.values()} == {"/a"}
+    assert found["/first"].payloads == [b"\x00", b"\x01"]
+    assert found["/second"].payloads == [b"\x01\x00\x00\x000", b"\x01\x00\x00\x001", b"\x01\x00\x00\x002"]
+    assert found["/third"].payloads == [b"\x02"]
+    types = {caller: one.header["type"] for caller, one in found.items()}
+    assert types == {"/first": "std_msgs/UInt8", "/second": "std_msgs/String", "/third": "std_msgs/UInt8"}
+    assert len(logreel.open(tmp_path / "out.bag")) == 2
+
+
 def test_another_format_has_the_decoded_messages(ros: RosSystem, tmp_path: Path) -> None:
     talker = ros.talker()
     recorder = start_recording(ros, "out.ulg", "-t", "/a")

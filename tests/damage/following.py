@@ -116,11 +116,13 @@ def wrong(path: Path, name: str, content: Simple | Replay, seed: int, tally: dic
                 break
             kept.unlink()
         if pid:
-            os.kill(pid, signal.SIGINT)
-            _, status = os.waitpid(pid, 0)
+            # Python may lose a signal that comes while it starts.
+            while (found := os.waitpid(pid, os.WNOHANG))[0] == 0:
+                os.kill(pid, signal.SIGINT)
+                time.sleep(0.1)
             pid = 0
-            if os.waitstatus_to_exitcode(status) != 130:
-                return f"exit code {os.waitstatus_to_exitcode(status)} after Ctrl-C"
+            if os.waitstatus_to_exitcode(found[1]) != 130:
+                return f"exit code {os.waitstatus_to_exitcode(found[1])} after Ctrl-C"
         text = out.read_text()
         if text != "".join(one + "\n" for one in expected):
             there = text.splitlines()

@@ -149,10 +149,9 @@ def main() -> None:
             folder.mkdir()
             count, size, file = killed(folder / f"a{formats()[name].suffixes[0]}", name, content, run)
             announced += count > 0
-            # For a moment, a file has both its temporary and its final name.
-            parts = sorted(
-                {path.stat().st_ino: path for path in sorted(folder.iterdir())}.values(), key=number_of
-            )
+            # For a moment, a file has both its temporary and its final name. Hidden files were never announced.
+            found = [path for path in sorted(folder.iterdir()) if path.name[0] != "."]
+            parts = sorted({path.stat().st_ino: path for path in found}.values(), key=number_of)
             splits += len(parts) > 1
             if not parts:
                 bad += [(run, "there is no file")] * (count > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import struct
 from pathlib import Path
@@ -15,6 +16,7 @@ import logreel
 from conftest import SHARED
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.carla.sample.records import RELEASES
+from logreel.ops.record import record
 from support.oracles import carla as oracle
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
@@ -68,6 +70,16 @@ def test_recording_by_a_clock_that_began_again_follows_the_last_frame(tmp_path: 
     drive(path, range(200, 300), base=200 * STEP, shift=200 * STEP)
     drive(whole, range(300), "w", **OPTIONS)
     assert path.read_bytes() == whole.read_bytes()
+
+
+def test_recording_says_that_times_were_increased(tmp_path: Path) -> None:
+    path = tmp_path / "a.rec"
+    drive(path, range(10), "w", **OPTIONS)
+    data = {"records": [{"id": 7, "location": {"x": 1.0}}]}
+    lines = [json.dumps({"topic": "position", "time_ns": n * STEP, "data": data}) for n in range(3)]
+    done = record(lines, path, mode="a")
+    assert "packets were written 0.5 s later than given: they follow the last frame" in done.notes
+    assert logreel.open(path)["position"].times.tolist() == [n * STEP for n in range(13)]
 
 
 def test_packets_at_the_time_of_the_last_frame_belong_to_it(tmp_path: Path) -> None:

@@ -266,3 +266,20 @@ def test_every_cut_of_an_encrypted_bag_is_read(with_key: None) -> None:
         rows = fast_rows(log := logreel.open(data[:cut]))
         assert rows == whole[: len(rows)]
         assert log.problems, cut
+
+
+def test_encrypted_bag_is_not_continued_but_its_copy_is(with_key: None, tmp_path: Path) -> None:
+    path, copy = tmp_path / "a.bag", tmp_path / "copy.bag"
+    path.write_bytes(encrypted(many(), "lz4", chunk_bytes=4000))
+    data = path.read_bytes()
+    with pytest.raises(logreel.UnsupportedError, match=r"is encrypted: .* copy it by logreel\.slice"):
+        logreel.create(path, mode="a")
+    assert path.read_bytes() == data
+    assert [one.name for one in tmp_path.iterdir()] == ["a.bag"]
+    logreel.slice(path, copy)
+    old = len(list(logreel.open(copy).messages()))
+    with logreel.create(copy, mode="a") as w:
+        w.write(
+            w.add_channel("/more", logreel.Schema("std_msgs/String", "ros1msg", "")), 10**18, {"data": "x"}
+        )
+    assert logreel.open(copy).message_count == old + 1

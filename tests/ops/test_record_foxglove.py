@@ -65,8 +65,8 @@ def test_every_message_arrives_once_while_channels_come_and_go() -> None:
             for _ in range(2000):
                 channel.log(json.dumps({"i": sent}).encode(), log_time=T0 + sent)
                 sent += 1
-            running.until(sent)
             channel.close()
+        running.until(sent)
         got = running.messages
         assert [one.time for one in got] == list(range(T0, T0 + sent))
         assert [json.loads(one.data)["i"] for one in got] == list(range(sent))
@@ -290,14 +290,14 @@ def test_messages_that_were_on_their_way_at_the_end_of_a_channel_are_recorded() 
         number = subscriptions(connection)[1]
         connection.send(data(number, T0, b"1"))
         connection.send('{"op": "unadvertise", "channelIds": [1]}')
-        connection.send(data(number, T0 + 1, b"of no channel"))
+        connection.send(data(number, T0 + 1, b"late"))
         advertise(connection, JSON | {"id": 2})
         connection.send(data(subscriptions(connection)[2], T0 + 2, b"2"))
         connection.close()
 
     with serve(talk) as url, RunningSource(FoxgloveSource(url, reconnect=0)) as running:
         running.wait()
-    assert [one.data for one in running.messages] == [b"1", b"2"]
+    assert [one.data for one in running.messages] == [b"1", b"late", b"2"]
     assert len(running.feed.channels) == 1
 
 

@@ -201,6 +201,10 @@ def test_parts_are_complete_logs_and_together_the_whole(suffix: str, tmp_path: P
         assert [n for log in logs if topic in log for n in log[topic]["n"].tolist()] == list(range(3000))
         assert not any(log.problems for log in logs)
         assert len({log[topic].schema for log in logs if topic in log}) == 1
+    together = logreel.open(list(done.parts))
+    assert [together[topic]["n"].tolist() for topic in "ab"] == [list(range(3000))] * 2
+    # The sources of this test run one after the other, with the same times.
+    assert not any(problem.lost for problem in together.problems)
     sizes = [os.stat(part).st_size for part in done.parts[:-1]]
     # A part ends soon after its size: what is written when it ends (an index) comes on top.
     assert all(40_000 <= size < 90_000 for size in sizes) or suffix == ".mcap"
@@ -307,6 +311,23 @@ def test_channels_that_the_format_cannot_hold_are_reported(tmp_path: Path) -> No
     assert (done.messages, done.broken) == (3, 3)
     assert done.skipped[0].startswith("3 messages of 'text' were left out:")
     assert kept[1].refused
+
+
+def test_the_queue_is_taken_in_pieces_and_keeps_its_order() -> None:
+    queue = LiveQueue(most_bytes=64 << 20)
+    channel = LiveChannel("x", "a", NUMBERED, {})
+    for n in range(40):
+        assert queue.put(channel, n, bytes(1 << 20), 1 << 20, False)
+    assert queue.filling > 0.6
+    times: list[int] = []
+    pieces = 0
+    while entries := queue.take(0):
+        assert len(entries) <= 8
+        times += [entry[1] for entry in entries if isinstance(entry, tuple)]
+        pieces += 1
+    assert times == list(range(40))
+    assert pieces >= 5
+    assert queue.filling == 0
 
 
 def test_one_message_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:

@@ -6,16 +6,17 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import common, draw, following
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.ops.replay import Player
+    from logreel.log.log import Channel, Log
+    from logreel.ops.replay import Player, Sink
 
 
 @click.command()
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set an option of the sink.")
 @common.ros_axes
 @common.msgdef
+@following.follow
 def play(
     files: tuple[str, ...],
     rate: float,
@@ -77,8 +79,11 @@ def play(
     settings: tuple[str, ...],
     ros_axes: bool,
     msgdef: Definitions,
+    follow: bool,
 ) -> int:
     """Replay logs with the timing of the recording.
+
+    -f plays one log while it is written: what is there with its timing, then messages as they come.
 
     Keys on a terminal: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
     """
@@ -94,6 +99,19 @@ def play(
     if frames is not None:
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
+    if follow:
+        given = {
+            "--loop": loop, "--pause": pause, "--duration": duration, "--skip-silence": skip_silence,
+            "--clock": clock, "--align": align,
+        }  # fmt: skip
+        if wrong := [option for option, value in given.items() if value]:
+            raise UsageError(f"{wrong[0]} needs the whole log: leave it or -f out")
+        if len(files) != 1:
+            raise UsageError(f"-f plays one log, not {len(files)}")
+        return _follow(
+            files[0], sink(chosen, **options), rate, (topics, exclude), (start, end), count,
+            {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment},
+        )  # fmt: skip
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
         logs = open_many(names, stack, msgdef, ros_axes, segment)
@@ -115,6 +133,40 @@ def play(
         )
         _play(player)
         return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+
+
+def _follow(
+    file: str,
+    to: Sink,
+    rate: float,
+    chosen: tuple[tuple[str, ...], tuple[str, ...]],
+    bounds: tuple[str | None, str | None],
+    count: int | None,
+    options: dict[str, Any],
+) -> int:
+    """Play one log while it is written."""
+    from logreel.ops.replay.growing import play_growing
+
+    def choose(log: Log) -> list[Channel]:
+        fields = following.chosen_fields(log, *chosen)
+        return [ch for topic, ch in log.channels.items() if topic in fields]
+
+    to.say = draw.say
+    start, end = bounds
+    with following.ending() as event, following.opened(file, event, **options) as log:
+        many = play_growing(
+            log,
+            to,
+            choose=choose,
+            rate=rate,
+            start=start,
+            end=end,
+            count=count,
+            poll=following.POLL,
+            stop=event,
+        )
+        draw.say(f"played {many} message{'s' * (many != 1)}")
+        return following.finish(log, event, to.skipped)
 
 
 def _play(player: Player) -> None:

@@ -34,8 +34,10 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.cpython.buffer import Py_buffer
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels import ops as code
+from cython.cimports.logreel.kernels.buffers import Buffers, hold_buffers, release_buffers
 from cython.cimports.logreel.kernels.loads import bytes_of, u16, u32, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
@@ -68,7 +70,7 @@ Tag = cython.struct(
 Key = cython.struct(
     channel=cython.longlong, least=cython.longlong, most=cython.longlong, whole=cython.longlong
 )
-#: NumPy dtypes of the rows of the tables; a memoryview compares them with the structs above.
+#: NumPy dtypes of the rows of the tables, those of the structs above.
 SPEC = [
     (name, "<i8")
     for name in (
@@ -174,38 +176,48 @@ def _judge(
     return action
 
 
-def walk(
+#: The tables of a call, bound.
+Tables = cython.struct(held=Buffers, spec=specp, tags=tagp, keys=keyp, nkeys=cython.longlong)
+
+
+@cython.cfunc
+def hold_tables(tables: cython.pointer[Tables], spec, tags, keys) -> cython.int:
+    """Bind tables. A memoryview of each would compare all names of columns, which takes longer than a short search."""
+    v: cython.pointer[Py_buffer]
+    hold_buffers(cython.address(tables.held), [spec, tags, keys])
+    v = tables.held.views
+    if (
+        v[0].itemsize != cython.sizeof(Spec)
+        or v[0].len < v[0].itemsize
+        or v[1].itemsize != cython.sizeof(Tag)
+        or v[1].len < 256 * v[1].itemsize
+        or v[2].itemsize != cython.sizeof(Key)
+    ):
+        release_buffers(cython.address(tables.held))
+        raise ValueError("spec, tags and keys are not framed.SPEC[1], framed.TAG[256] and framed.KEY[k]")
+    tables.spec, tables.tags = cython.cast(specp, v[0].buf), cython.cast(tagp, v[1].buf)
+    tables.keys, tables.nkeys = cython.cast(keyp, v[2].buf), v[2].len // v[2].itemsize
+    return 0
+
+
+@cython.cfunc
+def _walk(
     buf: cython.const[cython.uchar][::1],
     state: cython.longlong[::1],
     end: cython.longlong,
     block: cython.longlong,
-    spec: cython.const[Spec][::1],
-    tags: cython.const[Tag][::1],
-    keys: cython.const[Key][::1],
+    tables: cython.pointer[Tables],
     record: cython.ulonglong[::1],
     count: cython.longlong[::1],
     note: cython.longlong[::1],
     length: cython.uint[::1],
-):
-    """Follow the chain of records from state[0]; collect data records of one block and note the others.
-
-    state   int64[5]   position, start of the block, data records collected in it, notes collected, start of the
-                       last record collected; updated in place
-    end     int        end of the part of the data that the chain may not cross
-    block   int        full when the next record starts this many bytes or more after the start of the block
-    record  uint64[r]  channel << 32 | payload start relative to the block, of each data record
-    count   int64[c]   data records of each channel in the block; counted up
-    note    int64[m]   position of every other accepted record
-    length  uint32[r]  size field of each data record; uint32[0] where sizes are not wanted
-
-    Returns why it stopped: END *end* reached, STOPPED the next record is one to stop at, BAD the next record is not
-    acceptable, CUT it ends after *end*, FULL the block is full and the next record is acceptable.
-    """
+) -> cython.longlong:
+    """See ``walk``."""
     b: u8p = bytes_of(buf)
-    ps: specp = cython.address(spec[0])
-    pt: tagp = cython.address(tags[0])
-    pk: keyp = cython.address(keys[0])
-    nkeys: cython.longlong = keys.shape[0]
+    ps: specp = tables.spec
+    pt: tagp = tables.tags
+    pk: keyp = tables.keys
+    nkeys: cython.longlong = tables.nkeys
     pr: cython.pointer[cython.ulonglong] = cython.address(record[0])
     pc: cython.pointer[cython.longlong] = cython.address(count[0])
     pn: cython.pointer[cython.longlong] = cython.address(note[0])
@@ -322,6 +334,41 @@ def walk(
     return why
 
 
+def walk(
+    buf: cython.const[cython.uchar][::1],
+    state: cython.longlong[::1],
+    end: cython.longlong,
+    block: cython.longlong,
+    spec,
+    tags,
+    keys,
+    record: cython.ulonglong[::1],
+    count: cython.longlong[::1],
+    note: cython.longlong[::1],
+    length: cython.uint[::1],
+):
+    """Follow the chain of records from state[0]; collect data records of one block and note the others.
+
+    state   int64[5]   position, start of the block, data records collected in it, notes collected, start of the
+                       last record collected; updated in place
+    end     int        end of the part of the data that the chain may not cross
+    block   int        full when the next record starts this many bytes or more after the start of the block
+    record  uint64[r]  channel << 32 | payload start relative to the block, of each data record
+    count   int64[c]   data records of each channel in the block; counted up
+    note    int64[m]   position of every other accepted record
+    length  uint32[r]  size field of each data record; uint32[0] where sizes are not wanted
+
+    Returns why it stopped: END *end* reached, STOPPED the next record is one to stop at, BAD the next record is not
+    acceptable, CUT it ends after *end*, FULL the block is full and the next record is acceptable.
+    """
+    tables: Tables
+    why: cython.longlong
+    hold_tables(cython.address(tables), spec, tags, keys)
+    why = _walk(buf, state, end, block, cython.address(tables), record, count, note, length)
+    release_buffers(cython.address(tables.held))
+    return why
+
+
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
@@ -369,9 +416,9 @@ def resync(
     pos: cython.longlong,
     end: cython.longlong,
     need: cython.longlong,
-    spec: cython.const[Spec][::1],
-    tags: cython.const[Tag][::1],
-    keys: cython.const[Key][::1],
+    spec,
+    tags,
+    keys,
     last: cython.longlong,
 ):
     """Return the first position from *pos* to *last* where a convincing chain of records starts, or -1.
@@ -380,15 +427,14 @@ def resync(
     before a plausible record that *end* cuts.
     """
     b: u8p = bytes_of(buf)
-    ps: specp = cython.address(spec[0])
-    pt: tagp = cython.address(tags[0])
-    pk: keyp = cython.address(keys[0])
-    nkeys: cython.longlong = keys.shape[0]
+    tables: Tables
     found: cython.longlong = -1
+    hold_tables(cython.address(tables), spec, tags, keys)
     with cython.nogil:
         while pos < end and pos <= last:
-            if _chain(b, pos, end, need, ps, pt, pk, nkeys):
+            if _chain(b, pos, end, need, tables.spec, tables.tags, tables.keys, tables.nkeys):
                 found = pos
                 break
             pos += 1
+    release_buffers(cython.address(tables.held))
     return found

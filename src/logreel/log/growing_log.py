@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -9,6 +10,7 @@ from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -35,6 +37,8 @@ Choice = list[str] | Callable[[Any], list[Any]] | None
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
+#: Sources of one file, from before it has grown, that may be waiting for the garbage collector.
+MAX_SOURCES = 32
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
 
@@ -53,6 +57,7 @@ class Growth:
     def __init__(self, log: Any, rescan: Rescan, file: GrowingFile | GrowingStream) -> None:
         self._log, self._rescan, self._file = log, rescan, file
         self._is_other = self._was_empty = False
+        self._sources: list[ref[Source]] = []
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
@@ -82,6 +87,7 @@ class Growth:
         old, old_index = log._source, log.index
         source = self._file.source(log.name)
         source.definitions, source.types = old.definitions, old.types
+        self._release_old(source)
         # Kept now: after a truncation it can no longer be read.
         self._was_empty |= not source.head and source.inode == old.inode
         try:
@@ -102,6 +108,13 @@ class Growth:
         self.end = max(self.end, last_place(scan.index))
         return sum(map(len, new.values()))
 
+    def _release_old(self, source: Source) -> None:
+        """Collect Sources that nothing but cycles keep: each has an open file handle."""
+        self._sources = [one for one in self._sources if one() is not None]
+        if len(self._sources) >= MAX_SOURCES:
+            gc.collect()
+        self._sources.append(ref(source))
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -109,9 +122,9 @@ class Growth:
 
 
 def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
-    """Return the place in a new file of the last message of the old one if it begins with the same messages, else BEGIN.
+    """Return the place in a new file of the last message of the old one, if it begins with the same messages.
 
-    None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
+    Else BEGIN. None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
     """
     (old_source, before), (new_source, after) = old, new
     if old_source.inode == new_source.inode:

@@ -109,6 +109,10 @@ class FormatWriter:
             self.copied_channel(number, ch.topic, ch.schema, ch.metadata)
             self.old_channels[ch.topic] = ch.schema
 
+    def continues(self, name: str, schema: Schema, metadata: Mapping[str, Any]) -> bool:
+        """Return whether messages of a channel can be written to that called *name* of the log that is continued."""
+        return self.is_same_schema(self.old_channels[name], schema)
+
     def is_same_schema(self, old: Schema, new: Schema) -> bool:
         """Return whether messages of *new* can be written to a channel of the continued log, which has *old*.
 

@@ -69,6 +69,13 @@ class BagWriter(RecordWriter):
             return True
         return (new.name, new.encoding) == (old.name, old.encoding) and has_same_checksum(old, new)
 
+    def continues(self, name: str, schema: Schema, metadata: Mapping[str, Any]) -> bool:
+        """Return whether the type is the same, and, if *metadata* has its header, the publisher."""
+        if not super().continues(name, schema, metadata):
+            return False
+        old = self.schemas.channels[list(self.old_channels).index(name)]
+        return not metadata.get("headers") or declare(name, schema, metadata).headers[0] == old.headers[0]
+
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages; the last side column is the connection in the channel, limited to the last one."""
         first, lines = self._lines[channel].T

@@ -348,6 +348,7 @@ class PartWriter:
     def _complete(self, writer: Writer, path: str) -> None:
         """Complete a part, and remove the oldest if there are too many. Runs in the background, except for the last."""
         writer.close()
+        self.notes += writer.format_writer.notes
         if not self._is_file:
             return
         found = os.stat(path)

@@ -317,9 +317,9 @@ class Session:
             return given
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
             # A second channel of a topic is called ``topic[1]``, but keeps its topic.
-            more = {"topic": topic} if topic in self._writer.taken else {}
-            metadata = {**channel.metadata, **more}
-            number, name = add_channel(self._writer, topic, schema, metadata, self._writer.taken)
+            taken = self._taken(channel.topic, schema, channel.metadata)
+            metadata = {**channel.metadata, **({"topic": topic} if topic in taken else {})}
+            number, name = add_channel(self._writer, topic, schema, metadata, taken)
         else:
             encoding = channel.metadata.get("message_encoding")
             layout = schema if isinstance(schema, Layout) else layout_of_schema(schema, topic, encoding)
@@ -330,6 +330,15 @@ class Session:
         if name != topic and not joins:
             self.notes.append(f"{topic!r} became {name!r}")
         return number
+
+    def _taken(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> set[str]:
+        """Return the names that the channel cannot have: of new channels, and of different ones of a continued log."""
+        taken, writer = set(self._writer.taken), self._writer.format_writer
+        while (name := writer.free_name(topic, taken)) in writer.old_channels:
+            if writer.continues(name, schema, metadata):
+                break
+            taken.add(name)
+        return taken
 
     # ------------------------------------------------------------------------------------------------ losses
 

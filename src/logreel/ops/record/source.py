@@ -16,6 +16,8 @@ from logreel.log.schema import Schema
 BUFFER_BYTES, BUFFER_MESSAGES = 256 << 20, 1 << 20
 #: Bytes that a queued message needs besides its payload, about.
 OVERHEAD = 128
+#: Most bytes that the recording takes out of the queue at once; these are in memory besides the queue.
+TAKEN_BYTES = 8 << 20
 #: Most sentences of one source; all are counted.
 MOST_SENTENCES = 100
 #: Longest wait of a blocked source in seconds, after which it sees that the recording stops.
@@ -100,6 +102,8 @@ class LiveQueue:
     def __init__(self, most_bytes: int = BUFFER_BYTES, most_messages: int = BUFFER_MESSAGES) -> None:
         self._most_bytes, self._most_messages = most_bytes, most_messages
         self._entries = deque[Entry]()
+        #: Bytes that each entry counts for, and all together.
+        self._sizes = deque[int]()
         self._bytes = 0
         self._changed = Condition()
         #: Set when the queue is half full, so that the recording does not wait for more.
@@ -114,7 +118,7 @@ class LiveQueue:
     def tell(self, entry: Declared | Lost) -> None:
         """Append an entry that is no message; it always fits."""
         with self._changed:
-            self._entries.append(entry)
+            self._append(entry, 0)
             self._changed.notify()
 
     def put(self, channel: LiveChannel | None, time: int, payload: Any, size: int, wait: bool) -> bool:
@@ -134,12 +138,11 @@ class LiveQueue:
                     return False
                 self._changed.wait(PATIENCE)
             if channel is not None and channel.unnoted:
-                self._entries.append(_taken_loss(channel))
+                self._append(_taken_loss(channel), 0)
             if not self._entries:
                 self._changed.notify_all()
-            self._entries.append((channel, time, payload))
-            self._bytes += size
-            if 2 * self._bytes > self._most_bytes or 2 * len(self._entries) > self._most_messages:
+            self._append((channel, time, payload), size)
+            if self._is_half_full():
                 self._half.set()
         return True
 
@@ -149,14 +152,27 @@ class LiveQueue:
             _count_lost(channel, messages, time)
 
     def take(self, patience: float) -> deque[Entry]:
-        """Return all entries; none after *patience* seconds without any."""
+        """Return the next entries, so many that memory stays bounded; none after *patience* seconds without any."""
         with self._changed:
             if not self._entries:
                 self._changed.wait(patience)
-            taken, self._entries, self._bytes = self._entries, deque(), 0
-            self._half.clear()
+            taken, size = deque[Entry](), 0
+            while self._entries and size < TAKEN_BYTES:
+                taken.append(self._entries.popleft())
+                size += self._sizes.popleft()
+            self._bytes -= size
+            if not self._is_half_full():
+                self._half.clear()
             self._changed.notify_all()
         return taken
+
+    def _append(self, entry: Entry, size: int) -> None:
+        self._entries.append(entry)
+        self._sizes.append(size)
+        self._bytes += size
+
+    def _is_half_full(self) -> bool:
+        return 2 * self._bytes > self._most_bytes or 2 * len(self._entries) > self._most_messages
 
     def gather(self, seconds: float) -> None:
         """Wait until messages have gathered: *seconds*, or until the queue is half full or the recording stops."""

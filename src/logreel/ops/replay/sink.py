@@ -22,11 +22,13 @@ class Sink:
     batches  True: ``batch`` is called with all messages that are due at once
     waits    True: the Player waits at the end for ``seek`` or ``stop``
     prints   True: the sink writes to standard output
+    follows  True: the sink needs nothing of a log but its messages, so it can play one that is still written
     """
 
     batches = False
     waits = False
     prints = False
+    follows = False
     #: Function that shows a sentence to the user.
     say: Callable[[str], object] = staticmethod(lambda text: None)
 

@@ -14,6 +14,7 @@ class Null(Sink):
     """Discards all messages, to see only the status line, or to measure the maximum rate."""
 
     batches = True
+    follows = True
 
     def batch(self, run: Run) -> None:
         """Do nothing."""

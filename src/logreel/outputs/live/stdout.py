@@ -31,6 +31,7 @@ class Stdout(Sink):
     """
 
     prints = True
+    follows = True
 
     def __init__(self, frames: str = "ndjson", out: IO[bytes] | None = None) -> None:
         if frames not in ("ndjson", "raw"):

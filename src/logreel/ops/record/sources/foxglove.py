@@ -8,6 +8,7 @@ import json
 import re
 import struct
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,8 @@ UNKNOWN = re.compile(r"unknown channel\D*(\d+)", re.IGNORECASE)
 ATTEMPTS, ATTEMPT_SECONDS = 20, 0.01
 #: Most channels of a server.
 MOST_CHANNELS = 1 << 16
+#: Ended subscriptions that are remembered: servers may send messages of a channel after they withdrew it.
+MOST_ENDED = 1024
 #: Most texts of a server that are repeated in notes.
 MOST_TEXTS = 20
 #: Binary messages with the payload of a message: opcode, number of the subscription, time in ns.
@@ -75,6 +78,7 @@ class FoxgloveSource:
         #: Advertised channels by their numbers, and channels by the number of their subscription.
         self._advertised: dict[int, int] = {}
         self._subscribed: dict[int, LiveChannel] = {}
+        self._ended = deque[int]()
         #: Attempts to subscribe, by the number of a channel, and the channels to be subscribed again.
         self._attempts: dict[int, int] = {}
         self._again: list[int] = []
@@ -107,6 +111,7 @@ class FoxgloveSource:
 
     def _connect(self) -> WebSocket:
         self._advertised, self._subscribed, self._attempts, self._again = {}, {}, {}, []
+        self._ended.clear()
         return WebSocket(self._url, SUBPROTOCOLS, self._largest)
 
     def _connect_again(self, lost: str, feed: Feed) -> WebSocket | None:
@@ -138,7 +143,6 @@ class FoxgloveSource:
         _, number, stamp = HEAD.unpack_from(data)
         channel = self._subscribed.get(number)
         if channel is None:
-            # Messages may be on their way while a subscription ends.
             return
         if stamp > _LATEST:
             feed.skip(f"{channel.topic}: the time {stamp} ns of a message is out of range")
@@ -199,7 +203,11 @@ class FoxgloveSource:
     def _unadvertise(self, numbers: list[int]) -> None:
         for number in numbers:
             self._attempts.pop(int(number), None)
-            self._subscribed.pop(self._advertised.pop(int(number), 0), None)
+            subscription = self._advertised.pop(int(number), None)
+            if subscription is not None:
+                self._ended.append(subscription)
+        while len(self._ended) > MOST_ENDED:
+            self._subscribed.pop(self._ended.popleft(), None)
 
     def _status(self, message: Mapping[str, Any], feed: Feed) -> None:
         """Note what the server says, e.g. that it dropped messages; subscribe a channel again that it did not know."""

@@ -46,7 +46,10 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
     name, address = found.groups("") if found else ("", "")
     make = _maker(name)
     if make is None:
-        raise UsageError(f"{spelling!r} names no source; sources begin with {_beginnings()}")
+        raise UsageError(
+            f"{spelling!r} names no source; sources begin with {_beginnings()}",
+            hint="a file with lines of JSON is lines:FILE",
+        )
     given = {option: value for option, value in options.items() if value is not None}
     known = [p.name for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in given:
