@@ -71,6 +71,17 @@ def test_text_lines_are_shown_while_the_pipe_is_open(suffix: str, spawn: Spawn, 
     assert sorted((line + out).splitlines()) == sorted(due)
 
 
+def test_info_shows_a_pipe_again_and_again_with_f() -> None:
+    data = SAMPLES[".mcap"]()
+    with piped("info", "-", "-f", "--json") as process:
+        line, at = first_lines(process, data)
+        begun = json.loads(line)
+        out, err = process.communicate(data[at:], timeout=120)
+    whole = json.loads(out.splitlines()[-1])
+    assert 0 <= begun["messages"] < whole["messages"] == len(logreel.open(data).index)
+    assert (process.returncode, err) == (0, b"")
+
+
 def test_count_ends_cat_while_the_pipe_is_open() -> None:
     data = SAMPLES[".mcap"]()
     with piped("cat", "-", "-n", "2") as process:
