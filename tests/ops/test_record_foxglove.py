@@ -342,10 +342,14 @@ def test_redirects_are_not_followed(status: int, text: str) -> None:
 
 
 def test_a_missing_server_is_an_error() -> None:
-    with Server() as server:
-        url = server.url
-    with RunningSource(FoxgloveSource(url)) as running:
-        running.wait()
+    import socket
+
+    # A port that is bound, on which nobody listens, refuses connections, and no other process gets it.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"ws://127.0.0.1:{bound.getsockname()[1]}"
+        with RunningSource(FoxgloveSource(url)) as running:
+            running.wait()
     assert f"no server answers at {url}" in str(running.error)
 
 
