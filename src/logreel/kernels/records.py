@@ -207,7 +207,9 @@ def _write(
     room: cython.longlong = held.views[0].len
     b: bytesp = cython.cast(bytesp, held.views[0].buf)
     h: bytesp = bytes_of(heads)
-    o: cython.pointer[cython.uchar] = cython.address(out[0]) if end else cython.NULL
+    # Memory of 0 bytes may have no address, and nothing may be copied there, not even 0 bytes.
+    none: cython.uchar = 0
+    o: cython.pointer[cython.uchar] = cython.address(out[0]) if end else cython.address(none)
     p: cython.pointer[cython.uchar]
     for i in range(n):
         if i + AHEAD < n:
