@@ -97,6 +97,14 @@ def test_the_api_page_has_every_member_of_a_player() -> None:
     assert options == options & words(text)
 
 
+def test_the_api_page_has_every_member_of_a_feed() -> None:
+    feed = {name for name in dir(logreel.Feed) if name[:1] != "_"}
+    assert not feed - words(section_of("api.md", "Feed"))
+    options = set(inspect.signature(logreel.record).parameters)
+    text = next(text for head, text in sections("api.md").items() if head.startswith("`logreel.record("))
+    assert options == options & words(text)
+
+
 def test_the_api_page_has_every_error() -> None:
     errors = {name for name in logreel.__all__ if name.endswith("Error")}
     assert errors <= words(sections("api.md")["Errors"])

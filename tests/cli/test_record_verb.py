@@ -212,7 +212,9 @@ import threading, time
 from logreel.cli.recording import stop_requested
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
-from logreel.ops.record import record
+from logreel.ops.record import record, session
+
+session.END_WITHIN = 600.0
 
 class Source:
     name = "hanging"

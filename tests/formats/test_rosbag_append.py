@@ -419,3 +419,30 @@ def test_definition_with_other_comments_is_the_same(tmp_path: Path) -> None:
         with pytest.raises(logreel.UsageError, match="another definition"):
             w.add_channel("/chatter", logreel.Schema("std_msgs/String", "ros1msg", "string text\n"))
     assert len(rows(path)) == 10
+
+
+def test_header_without_room_for_a_large_offset_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.bag"
+    write(path, 10)
+    data = path.read_bytes()
+    wide = (18).to_bytes(4, "little") + b"index_pos=" + data[data.index(b"index_pos=") + 10 :][:8]
+    narrow = (14).to_bytes(4, "little") + wide[4:18]
+    record = read_record(Source.open(data), len(MAGIC), len(data))
+    head = data[len(MAGIC) + 4 : record.data - 4].replace(wide, narrow)
+    sizes = [size.to_bytes(4, "little") for size in (len(head), record.size + 4)]
+    new = b"".join((MAGIC, sizes[0], head, sizes[1], b" " * 4, data[record.data :]))
+    assert len(new) == len(data)
+    path.write_bytes(new)
+    assert logreel.open(path).metadata["indexed"]
+    with pytest.raises(
+        logreel.LogError, match=r"only 4 bytes for the offset of the index; .*logreel\.recover"
+    ):
+        logreel.create(path, mode="a")
+
+
+def test_newer_minor_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.bag"
+    write(path, 10, compression="lz4")
+    path.write_bytes(path.read_bytes().replace(b"V2.0", b"V2.1", 1))
+    with pytest.raises(logreel.UnsupportedError, match=r"version 2\.1 cannot be continued"):
+        logreel.create(path, mode="a")

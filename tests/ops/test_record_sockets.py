@@ -7,6 +7,7 @@ import pty
 import socket
 import struct
 import sys
+import termios
 import threading
 import time
 import tty
@@ -247,10 +248,7 @@ def test_a_serial_port_is_recorded(tmp_path: Path) -> None:
     name = os.ttyname(slave)
     with recording(f"serial:{name}?baud=57600&frame=lines&topic=/gps", tmp_path / "a.bag") as end:
         # What comes before the port is set up is thrown away.
-        import termios
-
         wait_until(lambda: termios.tcgetattr(slave)[4] == termios.B57600 and termios.tcgetattr(slave)[3] == 0)
-        time.sleep(0.2)
         for n in range(100):
             os.write(master, b"$GPGGA,%d\r\n" % n)
         done = end(100)
@@ -265,10 +263,7 @@ def test_a_device_that_disappears_ends_the_source(tmp_path: Path) -> None:
     master, slave = pty.openpty()
     name = os.ttyname(slave)
     with recording(f"serial:{name}?size=4&topic=/a", tmp_path / "a.bag", flush_every=0.05) as end:
-        import termios
-
         wait_until(lambda: termios.tcgetattr(slave)[3] == 0)
-        time.sleep(0.2)
         os.write(master, b"12345678")
         os.close(slave)
         wait_until(lambda: (tmp_path / "a.bag.active").stat().st_size > 4200)

@@ -63,7 +63,8 @@ def cat(
 ) -> int:
     """Print decoded messages in time order.
 
-    csv prints one channel, in file order. -f prints in file order, and with --json one object per message.
+    csv prints one channel, in file order. -f prints in file order, and with --json one object per message. So are
+    messages of a pipe, as text or ndjson, while they come.
     """
     from logreel.errors import UsageError
     from logreel.log.times import interval, shift_of
@@ -73,10 +74,13 @@ def cat(
     style = style or _style_of(None if context is None else context.params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
+    if not (as_json or style == "csv") and following.comes_slowly(file, start, end):
+        follow = True
     if follow:
         if style == "csv" and not as_json:
             raise UsageError("-f prints messages as text or ndjson: leave out --format csv")
-        following.refuse_output()
+        if file != "-":
+            following.refuse_output()
         style = "ndjson" if as_json else style
         with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
             return _follow(log, event, topics, exclude, (start, end), count, style, utc)
@@ -103,7 +107,7 @@ def _follow(
     style: str,
     utc: bool,
 ) -> int:
-    from logreel.log.times import shift_of, time_text
+    from logreel.log.times import interval, shift_of, time_text
     from logreel.outputs.tables.ndjson import Decoder, line
 
     skipped: list[str] = []
@@ -131,6 +135,10 @@ def _follow(
 
     for text in itertools.islice(lines(), count):
         sys.stdout.write(text + "\n")
+    if log.is_complete:
+        # Names that no channel had so far will not come any more, nor messages of an interval.
+        common.chosen_fields(log, topics, exclude)
+        interval(log, *bounds)
     for decoder in decoders.values():
         decoder.report()
     return following.finish(log, event, skipped)

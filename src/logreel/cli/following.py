@@ -98,7 +98,7 @@ def opened(
 ) -> Iterator[Log]:
     """Open the growing log *file*; wait until it has begun, which is said on stderr.
 
-    Raises KeyboardInterrupt if *event* ends waiting, UsageError for standard input and for several files.
+    Raises KeyboardInterrupt if *event* ends waiting, UsageError for several files.
     """
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
@@ -107,14 +107,28 @@ def opened(
         if len(file) > 1:
             raise UsageError(f"-f follows one file, not {len(file)}")
         (file,) = file
-    if file == "-":
-        raise UsageError("standard input is read to its end without -f")
     options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}
-    log = open_growing(file, **options, poll=POLL, stop=event, waiting=draw.say)  # type: ignore[arg-type]
+    # A pipe that is empty so far needs no word.
+    waiting = None if file == "-" else draw.say
+    log = open_growing(file, **options, poll=POLL, stop=event, waiting=waiting)  # type: ignore[arg-type]
     if log is None:
         raise KeyboardInterrupt
     with log:
         yield log
+
+
+def comes_slowly(file: str | list[str], *bounds: str | None) -> bool:
+    """Return whether *file* is standard input from another process, which can be shown while it comes.
+
+    bounds  times of -S and -E: one that counts from the end needs all of it, and so does -o
+    """
+    from logreel.io.growing_stream import arrives_slowly
+
+    if file not in ("-", ["-"]) or any(bound is not None and bound.strip()[:1] == "-" for bound in bounds):
+        return False
+    context = click.get_current_context(silent=True)
+    out = None if context is None else context.params.get("out")
+    return out in (None, "-") and arrives_slowly(sys.stdin.buffer)
 
 
 def refuse_output() -> None:

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--format", metavar="NAME", help="Format of OUT, if the suffix does not tell it.")
 @click.option("--compression", metavar="NAME", help="Compression of the new log, if its format has any.")
+@common.chunk_size
 @click.option(
     "--flush",
     metavar="TIME",
@@ -125,6 +126,7 @@ def record(
     ahead: int,
     format: str | None,
     compression: str | None,
+    chunk_bytes: int | None,
     flush: str,
     sync: bool,
     strict: bool,
@@ -157,6 +159,8 @@ def record(
     files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
     metadata = common.metadata_of(pairs, "--metadata ")
     options: dict[str, Any] = {} if compression is None else {"compression": compression}
+    if chunk_bytes is not None:
+        options["chunk_bytes"] = chunk_bytes
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]
     with contextlib.ExitStack() as stack:
         given = {"node": node, "topics": topics, "buffer": common.bytes_of(buffer_size)}

@@ -44,15 +44,16 @@ def text(
 ) -> int:
     """Show text messages of the robot, events included.
 
-    With -f, new lines are shown as they come, with --json one object per line.
+    With -f, and from a pipe, new lines are shown as they come, with -f --json one object per line.
     """
     from logreel.log.times import interval, shift_of
     from logreel.ops.inspect.text import as_dict, level_number
     from logreel.ops.inspect.text import text as look
     from logreel.registry.open import open_log
 
-    if follow:
-        following.refuse_output()
+    if follow or (not as_json and following.comes_slowly(file, start, end)):
+        if file != "-":
+            following.refuse_output()
         with following.ending() as event, following.opened(file, event, msgdef, segment=segment) as log:
             return _follow(log, event, level, (start, end), count, utc, as_json)
     with open_log(file, definitions=msgdef, segment=segment) as log:
@@ -84,7 +85,7 @@ def _follow(
     utc: bool,
     as_json: bool,
 ) -> int:
-    from logreel.log.times import shift_of
+    from logreel.log.times import interval, shift_of
     from logreel.ops.inspect.text import as_dict, follow_text, level_number
 
     least = None if level is None else level_number(level)
@@ -94,4 +95,6 @@ def _follow(
             draw.echo_json(as_dict(line), line=True)
         else:
             draw.echo(_line_text(line, shift_of(log, utc)))
+    if log.is_complete:
+        interval(log, *bounds)
     return following.finish(log, event)

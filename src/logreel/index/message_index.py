@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,10 @@ from logreel.index.ranges import Rows, intersect_rows
 from logreel.index.rules import ChannelRules, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
+
+
+def _length(rows: Callable[[], I64]) -> int:
+    return len(rows())
 
 
 class MessageIndex(ChannelIndex):
@@ -53,19 +57,24 @@ class MessageIndex(ChannelIndex):
         found._restricted = rows
         return found
 
-    def with_synthetic_rows(self, rows: Mapping[int, I64]) -> Self:
-        """Return this index with only the messages at *rows* of some synthetic channels, by number."""
+    def with_synthetic_rows(self, rows: Mapping[int, Callable[[], I64]]) -> Self:
+        """Return this index with only some messages of synthetic channels.
+
+        rows  functions that return the rows that stay, by channel number; called when they are needed
+        """
         found = copy(self)
         for name in ("_synthetic", "counts", "_all"):
             found.__dict__.pop(name, None)
-        found._times, found._sorted, found.rules = {}, {}, [copy(rule) for rule in self.rules]
-        for number, some in rows.items():
-            found.rules[number].synthetic = len(some)
+        found._times, found._sorted, found.rules = {}, {}, [*self.rules]
+        kept = {number: cache(function) for number, function in rows.items()}
+        for number, function in kept.items():
+            found.rules[number] = copy(self.rules[number])
+            found.rules[number].synthetic = partial(_length, function)
 
         def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
             messages = dict(self._synthetic)
-            for number, some in rows.items():
-                one = messages[number]
+            for number, function in kept.items():
+                one, some = messages[number], function()
                 place = None if one.place is None else one.place[some]
                 messages[number] = SyntheticMessages(one.offset[some], one.size[some], one.time[some], place)
             return self.chunks.synthetic, messages

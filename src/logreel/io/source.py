@@ -101,6 +101,11 @@ class Source:
         return source
 
     @classmethod
+    def of_stream(cls, fd: int, size: int, name: str) -> Source:
+        """Return the first *size* bytes of an open file that holds what came through a stream called *name*."""
+        return cls(mmap.mmap(fd, size, access=mmap.ACCESS_READ), name) if size else cls(b"", name)
+
+    @classmethod
     def _mapped(cls, fd: int, name: str, path: Path | None) -> Source:
         return cls(mmap.mmap(fd, 0, access=mmap.ACCESS_READ), name, path)
 

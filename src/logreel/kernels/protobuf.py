@@ -326,7 +326,6 @@ kindp = cython.typedef(cython.pointer[cython.const[Kind]])
 KIND = [(name, "<i8") for name in ("first", "count", "reads", "writes")]
 #: Bytes of *out* that must be free before the first message.
 ROOM = 4
-_ROOM = cython.declare(cython.longlong, 4)
 _AHEAD = cython.declare(cython.longlong, 8)
 _LINE = cython.declare(cython.longlong, 128)
 _SECOND = cython.declare(cython.longlong, 1000000000)
@@ -498,8 +497,12 @@ def _write_all(
     several: cython.bint = which.shape[0] > 0
     base: mp
     p: mp
-    if out.shape[0] < _ROOM:
+    # ROOM, as a number that the compiler knows.
+    if out.shape[0] < 4:
         return False
+    for k in range(kinds.shape[0]):
+        if not is_inside(kinds[k].first, kinds[k].count, ops.shape[0]) or kinds[k].reads < 0:
+            return False
     base = cython.address(out[0])
     p = base + out.shape[0]
     while i > 0:
@@ -516,9 +519,7 @@ def _write_all(
             return False
         row = cython.address(kinds[k])
         room = held.views[w].len
-        if not is_inside(place[i], row.reads, room) or row.writes > p - base - _ROOM:
-            return False
-        if not is_inside(row.first, row.count, ops.shape[0]):
+        if place[i] < 0 or place[i] > room - row.reads or row.writes > p - base - 4:
             return False
         p = _write_fixed(every + 8 * row.first, row.count, cython.cast(u8p, held.views[w].buf) + place[i], p)
         start[i] = p - base

@@ -20,6 +20,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
 from logreel.io.chunks import FILE
 from logreel.io.growing_file import Change, GrowingFile
+from logreel.io.growing_stream import GrowingStream
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, time_ns
@@ -53,7 +54,7 @@ class Growth:
     complete  whether the writer has given the file its final name
     """
 
-    def __init__(self, log: Any, rescan: Rescan, file: GrowingFile) -> None:
+    def __init__(self, log: Any, rescan: Rescan, file: GrowingFile | GrowingStream) -> None:
         self._log, self._rescan, self._file = log, rescan, file
         self._is_other = self._was_empty = False
         self._sources: list[ref[Source]] = []
@@ -240,7 +241,7 @@ class GrowingLog:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the log cannot grow: its writer gave the file its final name meanwhile, or it is no file."""
+        """Whether the log cannot grow: its writer gave the file its final name, its stream ended, or it is no file."""
         growth = self._watched()
         return growth is None or growth.complete
 
@@ -257,8 +258,8 @@ class GrowingLog:
         A record that is not complete yet is no message, but a Problem.
 
         Another file under the same name, such as a new recording, replaces the content of the log after all messages
-        of the old file have been read. While ``x.active`` is written, ``x`` means that file. Logs of bytes and streams
-        do not grow.
+        of the old file have been read. While ``x.active`` is written, ``x`` means that file. Logs of bytes do not
+        grow, and those of streams only if ``logreel.open_growing`` opened them.
 
         Raises LogError if the log is closed, OSError if the file cannot be read any more.
         """
@@ -274,7 +275,7 @@ class GrowingLog:
             self._watch(file, self._rescan)
         return self._growth
 
-    def _watch(self, file: GrowingFile, rescan: Rescan) -> None:
+    def _watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
         """Let ``refresh`` read from an open file; called by the function that opens the log."""
         self._growth = Growth(self, rescan, file)
 
@@ -291,9 +292,10 @@ class GrowingLog:
         """Yield the messages in the order of the file, and wait for more while the file is written.
 
         Each message is yielded once, when it is complete; its data is a copy, which stays valid if the file is
-        truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``), or when *stop*
-        is set; a file that just stops growing, as that of a killed recorder, is waited for. Another file under the same
-        name is followed from its start, or, if it begins with the same messages, from the next one.
+        truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``, or the stream
+        ended), or when *stop* is set; a file that just stops growing, as that of a killed recorder, is waited for.
+        Another file under the same name is followed from its start, or, if it begins with the same messages, from the
+        next one.
 
         topics      names or patterns, see ``match``; the channels may come later; or a function that returns
                     channels of the log so far; None: all except reserved ones

@@ -19,6 +19,7 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log, reopened
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Scan, Segment, TextLine
+from logreel.log.times import utc_shift
 
 if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
@@ -120,11 +121,12 @@ class JoinedLog(Log):
         shifts: Sequence[int],
         scan: Scan,
         members: Sequence[Sequence[tuple[int, str]]],
-        read_text: Callable[[Log], Any] | None = None,
+        between: Callable[[], list[Problem]],
     ) -> None:
         self.parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
+        self._find_between = between
         first = self.parts[0]
-        super().__init__(first._source, first.format, scan, read_text)
+        super().__init__(first._source, first.format, scan)
         self.name, self.size = name_of(parts), sum(log.size for log in parts)
         self.given_types = {
             topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()
@@ -145,10 +147,15 @@ class JoinedLog(Log):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the files together, then those in each; ``Problem.file`` and the text name it."""
-        found = list(self._scan.problems)
+        found = [*self._scan.problems, *self._between]
         for log in self.parts:
             found += [in_part(problem, log.name) for problem in log.problems]
         return tuple(found)
+
+    @cached_property
+    def _between(self) -> list[Problem]:
+        """Problems between the files, which are looked for when first needed."""
+        return self._find_between()
 
     def segment(self, number: int) -> Log:
         """Return the log itself: files that are opened as one log have one segment."""
@@ -179,7 +186,7 @@ class JoinedLog(Log):
             for some, number, info in zip(infos, numbers, self._scan.channels, strict=True)
         ]
         log = JoinedLog(
-            parts, self.shifts, replace(self._scan, channels=channels), self.members, self._read_text
+            parts, self.shifts, replace(self._scan, channels=channels), self.members, self._find_between
         )
         log._options = {**self._options, "ros_axes": True}
         return log
@@ -255,8 +262,6 @@ def scan_of(
     index: JoinedIndex,
     channels: list[ChannelInfo],
     problems: list[Problem],
-    epoch: str,
-    utc_offset: int | None,
 ) -> Scan:
     """Return the Scan of several files; what they hold besides messages is from the first one that has it."""
     moved = list(zip(parts, shifts, strict=True))
@@ -265,6 +270,10 @@ def scan_of(
         starts = [log.start + by for log, by in moved if log.start is not None]
         ends = [log.end + by for log, by in moved if log.end is not None]
         return min(starts, default=None), max(ends, default=None)
+
+    def utc_offset() -> int | None:
+        offset = utc_shift(parts[0])
+        return None if offset is None else offset - shifts[0]
 
     def attachments() -> list[Attachment]:
         found: dict[str, Attachment] = {}
@@ -292,7 +301,7 @@ def scan_of(
 
     return Scan(
         lambda: parts[0].version,
-        epoch,
+        "unix" if shifts[0] and utc_offset() == 0 else parts[0].epoch,
         None,
         None,
         channels,
@@ -302,7 +311,7 @@ def scan_of(
         attachments=attachments,
         parameters=parameters,
         text=text,
-        utc_offset=lambda: utc_offset,
+        utc_offset=utc_offset,
         bounds=bounds,
         actors=parts[0]._scan.actors,
         converted_from=parts[0].converted_from if len({log.converted_from for log in parts}) == 1 else "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -20,11 +19,12 @@ def with_rows(log: Log, rows: Mapping[int, Rows]) -> Log:
 
 def with_scan(log: Log, **changes: Any) -> Log:
     """Return the same open log with some members of its Scan replaced."""
-    found = copy(log)
+    # Not copy(), which opens the file again, as pickling does.
+    found = type(log).__new__(type(log))
+    vars(found).update(vars(log))
     # Cached properties and gathered columns of *log* belong to its own Scan.
-    for name, attribute in vars(Log).items():
-        if isinstance(attribute, cached_property):
-            vars(found).pop(name, None)
+    for name in [name for name in vars(found) if isinstance(getattr(type(log), name, None), cached_property)]:
+        del vars(found)[name]
     found._scan = replace(log._scan, **changes)
     found._rescan = found._growth = None
     found._read_ahead = ReadAhead(lambda: list(found.channels.values()))

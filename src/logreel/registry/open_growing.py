@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import IO
 
 from logreel.errors import LogError, UnknownFormatError
 from logreel.io.growing_file import Change, GrowingFile
-from logreel.io.source import Definitions
+from logreel.io.growing_stream import GrowingStream
+from logreel.io.source import HEAD_BYTES, Definitions
 from logreel.log.growing_log import POLL
 from logreel.log.log import Log
 from logreel.registry.open import log_of
@@ -21,7 +24,7 @@ MAGIC_BYTES = 64
 
 
 def open_growing(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     format: str | None = None,
     definitions: Definitions = (),
@@ -33,7 +36,8 @@ def open_growing(
 ) -> Log | None:
     """Open a log that another process writes, for ``Log.follow`` and ``Log.refresh``; wait until it has begun.
 
-    path     name of the complete file; while ``path.active`` is written, that file is opened
+    path     name of the complete file; while ``path.active`` is written, that file is opened. Or ``-`` for standard
+             input, or a binary file object such as a pipe, whose bytes are kept in a temporary file as they come
     format, definitions, ros_axes, segment  as for ``logreel.open``
     poll     seconds between two looks at the file
     stop     a threading.Event that ends waiting; then None is returned
@@ -43,13 +47,15 @@ def open_growing(
 
     Raises UnknownFormatError, LogError for a folder; OSError if the file cannot be read.
     """
-    name, stop = os.fspath(path), stop or Event()
-    file = GrowingFile(Path(name).absolute())
+    name, file = _opened(path)
+    stop = stop or Event()
     rescanner = Rescanner(format, segment, ros_axes)
     said = False
     while not stop.is_set():
-        why = "there is no such file yet"
-        if file.target.is_dir():
+        why = "there is no such file yet" if isinstance(file, GrowingFile) else "nothing has come yet"
+        # What comes meanwhile is looked at in the next turn.
+        is_final = isinstance(file, GrowingStream) and file.has_ended
+        if file.target is not None and file.target.is_dir():
             raise LogError("is a directory, not a log", path=name)
         if file.look() is Change.REPLACED:
             file.open()
@@ -57,12 +63,14 @@ def open_growing(
             source = file.source(name)
             source.define(definitions)
             try:
-                found, scan = rescanner.scan(source, False, False)
+                found, scan = rescanner.scan(source, False, is_final)
             except UnknownFormatError as error:
-                if source.size >= MAGIC_BYTES:
+                if is_final or source.size >= (MAGIC_BYTES if isinstance(file, GrowingFile) else HEAD_BYTES):
                     raise
                 why = error.text
             except LogError as error:
+                if is_final:
+                    raise
                 why = error.text
             else:
                 log = log_of(source, formats()[found], scan)
@@ -72,5 +80,20 @@ def open_growing(
         if waiting is not None and not said:
             waiting(f"waiting for {name}: {why}")
             said = True
-        stop.wait(poll)
+        if isinstance(file, GrowingStream):
+            file.wait(poll)
+            _ = stop.wait(0)
+        else:
+            stop.wait(poll)
     return None
+
+
+def _opened(path: str | os.PathLike[str] | IO[bytes]) -> tuple[str, GrowingFile | GrowingStream]:
+    """Return the name of what is to be opened, and the file or stream."""
+    if isinstance(path, str | os.PathLike) and os.fspath(path) != "-":
+        return os.fspath(path), GrowingFile(Path(path).absolute())
+    if isinstance(path, str | os.PathLike):
+        # Not the buffered file: a thread that waits in it would hold its lock when the process ends.
+        return "<stdin>", GrowingStream(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "<stdin>")
+    name = str(getattr(path, "name", "<stream>"))
+    return name, GrowingStream(path, name)

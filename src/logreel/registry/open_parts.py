@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from logreel.errors import Problem, UnknownFormatError, UsageError
@@ -18,7 +19,6 @@ from logreel.log.joined_log import JoinedLog, Openable, scan_of
 from logreel.log.log import Channel, Log
 from logreel.log.part_checks import duplicates, natural_key, overlaps, problems_between, shape_of
 from logreel.log.scan import ChannelInfo
-from logreel.log.times import utc_shift
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 
@@ -79,29 +79,25 @@ def open_parts(
 
     Raises UsageError for files of different formats or clocks.
     """
-    names = [one for n, one in enumerate(what) if not _is_repeated(one, what[:n])]
-    if len(names) == 1 and not isinstance(names[0], Log) and len(what) == 1:
+    seen: set[object] = set()
+    names, repeated = list[Readable | Log](), list[str]()
+    for one in what:
+        is_path = isinstance(one, (str, os.PathLike))
+        key = os.path.realpath(one) if is_path else id(one)  # type: ignore[arg-type]
+        if key in seen:
+            repeated.append(os.fspath(one) if is_path else str(getattr(one, "name", "<bytes>")))  # type: ignore[arg-type]
+        else:
+            names.append(one)
+        seen.add(key)
+    if len(what) == 1 and not isinstance(names[0], Log):
         return open_one(names[0])
     # Plug-ins are loaded once, not by each thread.
     known = formats()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         logs = list(pool.map(lambda one: one if isinstance(one, Log) else open_one(one), names))
     found = join(logs, align, known)
-    if isinstance(found, JoinedLog):
-        found._scan.problems[:0] = [
-            _counted_once(os.fspath(one), os.fspath(one))  # type: ignore[arg-type]
-            for n, one in enumerate(what)
-            if _is_repeated(one, what[:n])
-        ]
+    found._scan.problems[:0] = [_counted_once(name, name) for name in repeated]
     return found
-
-
-def _is_repeated(one: Readable | Log, before: Sequence[Readable | Log]) -> bool:
-    """Return whether a path names the same file as one *before*."""
-    if not isinstance(one, (str, os.PathLike)):
-        return any(one is other for other in before)
-    real = os.path.realpath(one)
-    return any(isinstance(other, (str, os.PathLike)) and os.path.realpath(other) == real for other in before)
 
 
 def _counted_once(name: str, other: str) -> Problem:
@@ -109,7 +105,7 @@ def _counted_once(name: str, other: str) -> Problem:
     return Problem("duplicate-part", 0, 0, False, f"{text}: its messages count once")
 
 
-def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) -> Log:
+def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) -> JoinedLog:
     """Return one Log of open logs, ordered by their start; see ``open_parts``."""
     logs = sorted(
         (part for log in logs for part in (log.parts if isinstance(log, JoinedLog) else (log,))),
@@ -125,7 +121,7 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
     parts, shifts = [logs[n] for n in order], [shifts[n] for n in order]
     if align == "utc" or (align is None and not any(shifts)):
         shifts = clock_shifts(parts, align)
-    problems += problems_between(parts, shifts)
+    between = partial(problems_between, tuple(parts), tuple(shifts))
     if (share := known[parts[0].format].share) is not None:
         parts = list(share(parts, shifts))
     infos, members, values = _joined_channels(parts, known[parts[0].format])
@@ -141,11 +137,8 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
         shifts,
         overlaps(parts, shifts),
     )
-    first, offset = parts[0], utc_shift(parts[0])
-    offset = None if offset is None else offset - shifts[0]
-    epoch = "unix" if shifts[0] and offset == 0 else first.epoch
-    scan = scan_of(parts, shifts, index, infos, problems, epoch, offset)
-    return JoinedLog(parts, shifts, scan, members)
+    scan = scan_of(parts, shifts, index, infos, problems)
+    return JoinedLog(parts, shifts, scan, members, between)
 
 
 def _check_formats(logs: Sequence[Log], known: Mapping[str, Format]) -> None:

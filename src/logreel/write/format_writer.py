@@ -64,8 +64,6 @@ class FormatWriter:
     extra_messages  messages that the writer added by itself, or (below 0) left out since they are already there; by
                     ``LogCopier.count_key``
     source_clock    clock of the source logs; None if there are none
-    keeps_invalid   True: the next channel comes from a log of the same format; where its definition is invalid but
-                    can be written, it is kept and noted, so that damage to a definition costs no messages
     old_channels    schemas by topic of the channels of the log that is continued, in the order of their numbers;
                     empty in a new log
     mixes_encodings  True: messages will come in other encodings than those of the source logs

@@ -87,8 +87,9 @@ class McapWriter(RecordWriter):
         self._numbers: dict[Schema, int] = {}
         self._highest_schema = 0
         self._declared: set[int] = set()
-        #: Ids of the channels in the file, by their numbers.
+        #: Ids of the channels in the file, by their numbers; and the highest one.
         self._ids: list[int] = []
+        self._highest_id = 0
         self._summary, self._crc, self._begun = Summary(), 0, False
         #: Whether messages are written outside of chunks, and whether the checksum of the data section is unknown.
         self._loose = self._lacks_crc = False
@@ -110,7 +111,7 @@ class McapWriter(RecordWriter):
                   JSON
         """
         self._write_origins()
-        channel_id = max(self._ids, default=0) + 1
+        channel_id = self._highest_id + 1
         if channel_id >= 1 << 16:
             raise DefinitionError(f"channel {topic!r}: an MCAP has at most {(1 << 16) - 1} channels")
         declared = declare(topic, schema, metadata)
@@ -126,6 +127,7 @@ class McapWriter(RecordWriter):
     def _add_channel(self, channel_id: int, declared: Declared, is_new: bool) -> None:
         """Add a channel; *is_new*: its record is not in the file."""
         self._ids.append(channel_id)
+        self._highest_id = max(self._highest_id, channel_id)
         self.schemas.channels.append(declared)
         self._headers.add(
             struct.pack("<BQHIQQ", records.MESSAGE, 0, channel_id, 0, 0, 0),
@@ -236,7 +238,7 @@ class McapWriter(RecordWriter):
 
     def _close_chunk(self) -> None:
         """Begin another chunk; the previous one is compressed in a thread, and chunks are written in order."""
-        content = ChunkContent(self._parts, self._places, max(self._ids), self._bytes)
+        content = ChunkContent(self._parts, self._places, self._highest_id, self._bytes)
         self._begin_chunk()
         if not self._compressor.workers:
             self._write_chunk(self._compressor.compress(content))

@@ -10,7 +10,7 @@ from logreel.formats.rosbag import reader_v1, reader_v2
 from logreel.formats.rosbag.channels import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.old_bag import OldHeader, OldSummary
-from logreel.formats.rosbag.records import read_record
+from logreel.formats.rosbag.records import U64, read_record
 from logreel.formats.rosbag.write_channels import Declared, declare
 from logreel.formats.rosbag.writer_v1 import ENTRY, BagV11Writer, BagV12Writer, OldIndex
 from logreel.formats.rosbag.writer_v2 import CHUNK_BYTES, MAGIC, BagV20Writer, typical_limit
@@ -51,18 +51,18 @@ def append(
     source = Source(log.index.chunks[FILE], log.name)
     if log.version == "2.0":
         return _append_v20(out, log, source, compression, chunk_bytes)
+    if log.version not in ("1.1", "1.2"):
+        raise UnsupportedError(
+            f"a bag of version {log.version} cannot be continued, only one of 1.1, 1.2 or 2.0",
+            path=log.name,
+            hint="copy it by logreel.slice, which writes version 2.0, and append to the copy",
+            cli="copy it by 'logreel slice', which writes version 2.0, and append to the copy",
+        )
     if compression != "none" or chunk_bytes is not None:
         raise UsageError(f"a bag of version {log.version} has neither compression nor chunks", path=log.name)
     if log.version == "1.2":
         return _append_v12(out, log, source, indexed)
-    if log.version == "1.1":
-        return _append_v11(out, log, source)
-    raise UnsupportedError(
-        f"a bag of version {log.version} cannot be continued, only one of 1.1, 1.2 or 2.0",
-        path=log.name,
-        hint="copy it by logreel.slice, which writes version 2.0, and append to the copy",
-        cli="copy it by 'logreel slice', which writes version 2.0, and append to the copy",
-    )
+    return _append_v11(out, log, source)
 
 
 def _declared(ch: Channel) -> Declared:
@@ -77,6 +77,13 @@ def _refuse(log: Log, why: str) -> NoReturn:
         hint="make a complete bag of it by logreel.recover, and append to that",
         cli="make a complete bag of it by 'logreel recover', and append to that",
     )
+
+
+def _check_width(log: Log, header: OldHeader) -> None:
+    """Refuse a bag whose header has no room for the offset of an index anywhere in the file."""
+    start, end = header.places[b"index_pos"]
+    if end - start < U64.size:
+        _refuse(log, f"its header has only {end - start} bytes for the offset of the index")
 
 
 # ---------------------------------------------------------------------------------------------- version 2.0
@@ -94,10 +101,12 @@ def _append_v20(
         # Zeros before the summary are left out.
         if problem.code == "zeros" and problem.offset + problem.size == end:
             end = problem.offset
+    header = OldHeader.read(source, head)
+    _check_width(log, header)
     if chunk_bytes is None:
         chunk_bytes = max(CHUNK_BYTES, typical_limit([chunk.size for chunk in old.chunks]))
     out.keep_old(end)
-    writer = BagV20Writer(out, compression, chunk_bytes, OldSummary.read(source, head, old.chunks))
+    writer = BagV20Writer(out, compression, chunk_bytes, OldSummary.read(source, head, header, old.chunks))
     numbers = _connections_of(source, list(old.connections.values()))
     for ch in log.channels.values():
         writer.continue_channel(ch.topic, ch.schema, _declared(ch), numbers[ch.number])
@@ -139,7 +148,9 @@ def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -
         head = read_record(source, reader_v1.FIRST_RECORD, source.size)
         raw = {r.text(b"topic"): source.read(r.pos, r.end - r.pos) for r in index.records}
         entries = {r.text(b"topic"): source.data[r.data : r.end].view(ENTRY) for r in index.records}
-        old = OldIndex(OldHeader.read(source, head), index.definitions, raw, entries)
+        header = OldHeader.read(source, head)
+        _check_width(log, header)
+        old = OldIndex(header, index.definitions, raw, entries)
     elif index.records:
         _refuse(log, "it has an index, and no header that says where")
     if indexed not in (None, old is not None):

@@ -66,8 +66,8 @@ class OldSummary:
     index_order: tuple[str, ...]
 
     @classmethod
-    def read(cls, source: Source, head: Record, chunks: Sequence[Chunk]) -> OldSummary:
-        """Return the summary of a bag whose index was found to be valid; *head* is the record of its header."""
+    def read(cls, source: Source, head: Record, header: OldHeader, chunks: Sequence[Chunk]) -> OldSummary:
+        """Return the summary of a bag whose index was found to be valid; *head* is the record of its *header*."""
         connections: dict[int, bytes] = {}
         infos, known = [], FoundFile()
         at = head.u32(b"index_pos")
@@ -84,7 +84,7 @@ class OldSummary:
                 if known.connections[number] is not before:
                     connections[number] = data
             at = record.end
-        return cls(OldHeader.read(source, head), connections, infos, _index_order(source, chunks))
+        return cls(header, connections, infos, _index_order(source, chunks))
 
 
 def _index_order(source: Source, chunks: Sequence[Chunk]) -> tuple[str, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from logreel.formats.ulog.synthetic import synthetic_channels
+from logreel.io.arrays import I64
 from logreel.log.limited_log import with_scan
 from logreel.log.log import Log
 
@@ -18,10 +20,16 @@ def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
 
 
 def _without_initial_parameters(log: Log) -> Log:
-    state = log.format_state
     rows = {
-        log[channel.topic].number: np.flatnonzero(~np.isin(channel.offsets, state.initial_parameters))
-        for channel in synthetic_channels(state)
-        if channel.kind == "~parameter" and channel.topic in log
+        ch.number: partial(_later_changes, log, ch.topic)
+        for ch in log.channels.values()
+        if ch.topic.split("@")[0] == "~parameter"
     }
     return with_scan(log, index=log.index.with_synthetic_rows(rows))
+
+
+def _later_changes(log: Log, topic: str) -> I64:
+    """Return the rows of a channel ``~parameter`` that are no initial values or defaults."""
+    state = log.format_state
+    offsets = next(one.offsets for one in synthetic_channels(state) if one.topic == topic)
+    return np.flatnonzero(~np.isin(offsets, state.initial_parameters))

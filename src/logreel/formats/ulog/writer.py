@@ -85,7 +85,7 @@ class UlogWriter(FormatWriter):
         #: Message ids of the channels (-1 for synthetic ones), and those of the log that is continued, by topic.
         self._ids: list[int] = []
         self._old_ids: dict[tuple[str, int], int] = {}
-        self._continues = False
+        self._continues, self._highest_id = False, -1
 
     # ------------------------------------------------------------------------------------------ definitions
 
@@ -102,6 +102,7 @@ class UlogWriter(FormatWriter):
         flags        first byte of its compatible flags
         """
         self.definitions, self._old_ids, self._continues = definitions, dict(ids), True
+        self._highest_id = max(ids.values(), default=-1)
         self.begun, self._flags, self.has_defaults = True, flags, bool(flags & DEFAULTS_FLAG)
 
     def is_same_schema(self, old: Schema, new: Schema) -> bool:
@@ -146,8 +147,8 @@ class UlogWriter(FormatWriter):
                     self._stamped.setdefault(stamp, []).append(number)
         self.schemas.add_channel(base, layout, stamp)
         self._channels.append((base, multi))
-        used = max((-1, *self._ids, *self._old_ids.values()))
-        self._ids.append(self._old_ids.get((base, multi), used + 1))
+        self._ids.append(self._old_ids.get((base, multi), self._highest_id + 1))
+        self._highest_id = max(self._highest_id, self._ids[-1])
         if self._ids[-1] > MAX_ID:
             raise DefinitionError(f"channel {topic!r}: a ULog has message ids up to {MAX_ID}")
         head = struct.pack("<HBH", 0, ord("D"), self._ids[-1])

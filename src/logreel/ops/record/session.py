@@ -18,6 +18,7 @@ from logreel.ops.record.parts import PartWriter
 from logreel.ops.record.result import Loss, Progress
 from logreel.ops.record.selection import Selection
 from logreel.ops.record.source import (
+    OVERHEAD,
     PATIENCE,
     Declared,
     Entry,
@@ -36,8 +37,12 @@ GATHER = 0.01
 BATCH_BYTES, BATCH_MESSAGES = 4 << 20, 1 << 14
 #: Seconds for which formats that define all channels first wait for further channels.
 SETTLE = 2.0
+#: Most bytes of messages that wait for this.
+HELD_BYTES = 64 << 20
 #: Seconds between two calls of *progress*, and seconds that sources have to end.
 PROGRESS_EVERY, END_WITHIN = 0.25, 5.0
+#: Seconds that each source has to end after an error of the recording.
+LEAVE_WITHIN = 1.0
 #: Channel for the losses of a recording: topic and number of lost messages, and ms from the first to the last.
 DROPOUT = "~dropout"
 _DROPOUT_LAYOUT = Layout(
@@ -106,6 +111,7 @@ class Session:
         #: Entries that wait until all channels are known; None: nothing waits.
         self._held: deque[Entry] | None = deque() if writer.format_writer.defines_first else None
         self._held_since: float | None = None
+        self._held_bytes = 0
         self._begun = self._flushed = self._shown = monotonic()
         self._dropout: Callable[[Lost], None] | None = None
         self.messages = 0
@@ -135,9 +141,16 @@ class Session:
                 if entries and not over:
                     self._queue.gather(GATHER)
                 self._do_regularly()
-        finally:
             self._queue.stop()
-        self._finish()
+            self._finish()
+        except BaseException:
+            self._queue.stop()
+            self._queue.close()
+            for stream in self._streams:
+                if stream.thread is not None:
+                    stream.thread.join(LEAVE_WITHIN)
+            raise
+        self._queue.close()
         return stopped
 
     def _run_source(self, stream: _Stream) -> None:
@@ -218,7 +231,8 @@ class Session:
                 self._held_since = monotonic()
             settled = all(stream.ended or stream.feed.settled for stream in self._streams)
             waited = self._held_since is not None and monotonic() - self._held_since >= SETTLE
-            if settled or waited or self._queue.stopping.is_set():
+            self._held_bytes += sum(_size_of(entry) for entry in entries)
+            if settled or waited or self._held_bytes > HELD_BYTES or self._queue.stopping.is_set():
                 self._release()
             return
         for entry in entries:
@@ -414,6 +428,14 @@ class Session:
                 elif ch.refused:
                     found.append(f"channel {ch.topic!r} was left out: {ch.refused}")
         return found
+
+
+def _size_of(entry: Entry) -> int:
+    """Return about the bytes of a message; 0 for another entry."""
+    if not isinstance(entry, tuple):
+        return 0
+    payload = entry[2]
+    return OVERHEAD + (len(payload) if isinstance(payload, bytes) else OVERHEAD)
 
 
 def _sentence(loss: Lost) -> str:

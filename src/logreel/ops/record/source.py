@@ -109,6 +109,8 @@ class LiveQueue:
         #: Set when the queue is half full, so that the recording does not wait for more.
         self._half = Event()
         self.stopping = Event()
+        #: Whether nothing is taken any more.
+        self._closed = False
 
     @property
     def filling(self) -> float:
@@ -124,7 +126,7 @@ class LiveQueue:
     def put(self, channel: LiveChannel | None, time: int, payload: Any, size: int, wait: bool) -> bool:
         """Append a message; return False if it was lost.
 
-        wait  wait while the queue is full, unless the recording stops
+        wait  wait while the queue is full; also while the recording stops, since it takes what is there
         """
         size += OVERHEAD
         with self._changed:
@@ -132,7 +134,7 @@ class LiveQueue:
             while self._entries and (
                 self._bytes + size > self._most_bytes or len(self._entries) >= self._most_messages
             ):
-                if not wait or self.stopping.is_set():
+                if not wait or self._closed:
                     if channel is not None:
                         _count_lost(channel, 1, time)
                     return False
@@ -183,6 +185,11 @@ class LiveQueue:
         """Return the losses of *channels* that no entry mentions yet."""
         with self._changed:
             return [_taken_loss(ch) for ch in channels if ch.unnoted]
+
+    def close(self) -> None:
+        """Take nothing any more: what waits for room, or comes later, is lost."""
+        self._closed = True
+        self.wake()
 
     def wake(self) -> None:
         """End a wait in ``take``."""

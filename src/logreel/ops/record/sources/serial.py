@@ -84,5 +84,5 @@ class SerialSource:
         mode[3] = 0
         mode[4] = mode[5] = speed
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(handle, termios.TCSANOW, mode)
-        termios.tcflush(handle, termios.TCIFLUSH)
+        # What came before, at another speed, is thrown away.
+        termios.tcsetattr(handle, termios.TCSAFLUSH, mode)

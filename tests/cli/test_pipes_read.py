@@ -1,0 +1,189 @@
+"""Logs that come through a pipe: messages are printed while the pipe is open."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from logreel.registry.registry import formats
+from support.builders.contents import SAMPLES
+from support.harness.cli_runner import Spawn, environment
+
+SUFFIXES = sorted(SAMPLES)
+HEAD = [sys.executable, "-m", "logreel"]
+
+
+def piped(*args: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*HEAD, *args], stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
+
+
+def first_lines(process: subprocess.Popen[bytes], data: bytes) -> tuple[bytes, int]:
+    """Write *data* piece by piece until a line is printed; return the line, and how much was written."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines: list[bytes] = []
+    reader = threading.Thread(target=lambda: lines.append(process.stdout.readline()))  # type: ignore[union-attr]
+    reader.start()
+    at, piece = 0, max(64, len(data) // 40)
+    # The last piece is kept back: the log is never complete before the first line.
+    while not lines and at < len(data) - piece:
+        process.stdin.write(data[at : at + piece])
+        process.stdin.flush()
+        at += piece
+        reader.join(0.3)
+    reader.join(60)
+    return lines[0], at
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_cat_prints_the_first_message_while_the_pipe_is_open(suffix: str) -> None:
+    data = SAMPLES[suffix]()
+    log = logreel.open(data)
+    due = [(m.channel.topic, m.time) for m in log.messages(order="file")]
+    with piped("cat", "-", "--format", "ndjson") as process:
+        line, at = first_lines(process, data)
+        assert json.loads(line)["topic"] == due[0][0]
+        out, err = process.communicate(data[at:], timeout=120)
+    found = [json.loads(text) for text in (line + out).splitlines()]
+    assert [(one["topic"], one["time_ns"]) for one in found] == due
+    assert (process.returncode, err) == (0, b"")
+
+
+@pytest.mark.parametrize("suffix", [".ulg", ".bag"])
+def test_text_lines_are_shown_while_the_pipe_is_open(suffix: str, spawn: Spawn, tmp_path: Path) -> None:
+    data = SAMPLES[suffix]()
+    (tmp_path / f"x{suffix}").write_bytes(data)
+    due = spawn("-m", "logreel", "text", tmp_path / f"x{suffix}").stdout.splitlines()
+    if not due:
+        pytest.skip("the sample has no text lines")
+    with piped("text", "-") as process:
+        line, at = first_lines(process, data)
+        out, _ = process.communicate(data[at:], timeout=120)
+    assert sorted((line + out).splitlines()) == sorted(due)
+
+
+def test_info_shows_a_pipe_again_and_again_with_f() -> None:
+    data = SAMPLES[".mcap"]()
+    with piped("info", "-", "-f", "--json") as process:
+        line, at = first_lines(process, data)
+        begun = json.loads(line)
+        out, err = process.communicate(data[at:], timeout=120)
+    whole = json.loads(out.splitlines()[-1])
+    assert 0 <= begun["messages"] < whole["messages"] == len(logreel.open(data).index)
+    assert (process.returncode, err) == (0, b"")
+
+
+def test_count_ends_cat_while_the_pipe_is_open() -> None:
+    data = SAMPLES[".mcap"]()
+    with piped("cat", "-", "-n", "2") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(data[: len(data) // 2])
+        process.stdin.flush()
+        # The verb ends although the pipe is still open.
+        assert len(process.stdout.read().splitlines()) == 2
+        assert process.wait(60) == 0
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("args", "cut", "code", "word"),
+    [
+        (["cat", "-"], 0, 5, b"empty"),
+        (["cat", "-"], 3, 5, b"not a log"),
+        (["text", "-"], 0, 5, b"empty"),
+        (["cat", "-", "-t", "/nothing"], None, 2, b"/nothing"),
+        (["cat", "-"], -100, 3, b"could not be read"),
+        (["cat", "-", "-S", "+1000000s"], None, 2, b"nothing between"),
+    ],
+)
+def test_what_is_wrong_with_a_pipe_is_said_as_for_a_file(
+    args: list[str], cut: int | None, code: int, word: bytes, spawn: Spawn
+) -> None:
+    data = SAMPLES[".mcap"]()[:cut]
+    done = spawn("-m", "logreel", *args, input=data)
+    assert done.returncode == code, done.stderr
+    assert word in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_options_that_need_the_whole_log_read_it_first(spawn: Spawn, tmp_path: Path) -> None:
+    data = SAMPLES[".ulg"]()
+    (tmp_path / "x.ulg").write_bytes(data)
+    for options in (["-S", "-1s"], ["--json", "-n", "3"], ["-t", "vehicle_attitude", "--format", "csv"]):
+        piped_one = spawn("-m", "logreel", "cat", "-", *options, input=data)
+        from_file = spawn("-m", "logreel", "cat", tmp_path / "x.ulg", *options)
+        assert piped_one.returncode == from_file.returncode == 0, options
+        path = json.dumps(str(tmp_path / "x.ulg")).encode()
+        assert piped_one.stdout == from_file.stdout.replace(path, b'"<stdin>"'), options
+
+
+def test_a_regular_file_as_standard_input_is_read_by_time(spawn: Spawn, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcap"
+    with logreel.create(path) as w:
+        c = w.add_channel("/a", logreel.Schema("", "", ""))
+        for time in (3, 1, 2):
+            w.write(c, time, b"x")
+    with open(path, "rb") as file:
+        done = spawn("-m", "logreel", "cat", "-", "--format", "ndjson", stdin=file)
+    assert done.returncode in (0, 3)
+    times = [json.loads(line)["time_ns"] for line in done.stdout.splitlines()]
+    assert times == sorted(times)
+
+
+# -- in Python
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_stream_is_followed_while_it_comes(suffix: str) -> None:
+    data = SAMPLES[suffix]()
+    due = [(m.channel.topic, m.time, bytes(m.data)) for m in logreel.open(data).messages(order="file")]
+    reading, writing = os.pipe()
+    held = threading.Event()
+
+    def feed() -> None:
+        with os.fdopen(writing, "wb") as out:
+            out.write(data[: len(data) * 3 // 4])
+            out.flush()
+            held.wait(60)
+            out.write(data[len(data) * 3 // 4 :])
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    found: list[Any] = []
+    with os.fdopen(reading, "rb") as stream, logreel.open_growing(stream) as log:  # type: ignore[union-attr]
+        assert log is not None
+        for message in log.follow():
+            found.append((message.channel.topic, message.time, bytes(message.data)))
+            # The last quarter is sent only after the first message was received.
+            held.set()
+        assert log.is_complete
+        assert not [problem for problem in log.problems if problem.lost]
+    thread.join(60)
+    assert found == due
+
+
+def test_a_stream_that_fails_is_reported() -> None:
+    class Failing:
+        name = "broken"
+
+        def read(self, size: int) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    with pytest.raises(logreel.LogError, match=r"broken.*(cannot be read on|empty)"):
+        logreel.open_growing(Failing())  # type: ignore[arg-type]
+    with open(__file__, encoding="utf-8") as text, pytest.raises(TypeError, match="binary"):
+        logreel.open_growing(text)  # type: ignore[arg-type]
+
+
+def test_growing_streams_of_every_format_have_a_reader_that_goes_on() -> None:
+    assert [name for name, fmt in formats().items() if fmt.follow is None] == []
