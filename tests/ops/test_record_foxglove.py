@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import socket
 import struct
 import threading
 import time
@@ -342,16 +343,16 @@ def test_redirects_are_not_followed(status: int, text: str) -> None:
 
 
 def test_a_missing_server_is_an_error() -> None:
-    with Server() as server:
-        url = server.url
-    with RunningSource(FoxgloveSource(url)) as running:
-        running.wait()
+    # Nobody listens at this port, and nobody else gets it.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"ws://127.0.0.1:{bound.getsockname()[1]}"
+        with RunningSource(FoxgloveSource(url)) as running:
+            running.wait()
     assert f"no server answers at {url}" in str(running.error)
 
 
 def test_a_server_that_speaks_no_http_is_an_error() -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
