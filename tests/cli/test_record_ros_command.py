@@ -163,23 +163,22 @@ def test_types_that_conflict_keep_their_topic_also_when_a_bag_is_continued(
     ros: RosSystem, tmp_path: Path
 ) -> None:
     genuine("std_msgs")
-    first, second = ros.talker("first"), ros.talker("second")
-    first.advertise("/a", "std_msgs/UInt8")
-    second.advertise("/a", "std_msgs/String")
-    for turn, more in enumerate(([], ["--append"], ["--append"])):
-        if turn == 2:
-            # Another publisher of a type that the bag has.
-            first.quit()
-            first = ros.talker("third")
-            first.advertise("/a", "std_msgs/UInt8")
-        recorder = start_recording(ros, "out.bag", "-t", "/a", "--flush", "0.1s", *more)
-        for talker in (first, second):
+    # At last, another publisher of a type that the bag has.
+    for turn, name in enumerate(("first", "first", "third")):
+        talkers = [ros.talker(name), ros.talker("second")]
+        recorder = start_recording(
+            ros, "out.bag", "-t", "/a", "--flush", "0.1s", *["--append"][: min(turn, 1)]
+        )
+        for talker, kind in zip(talkers, ("std_msgs/UInt8", "std_msgs/String"), strict=True):
+            talker.advertise("/a", kind)
             talker.await_subscribers("/a")
             talker.publish("/a", range(turn, turn + 1))
         wait_for(lambda turn=turn: count(tmp_path / "out.bag.active", {"/a"}) == 2 * turn + 2)  # type: ignore[misc]
         recorder.send_signal(signal.SIGINT)
         recorder.wait(PATIENCE)
         assert recorder.returncode == 0, recorder.stderr.read()
+        for talker in talkers:
+            talker.quit()
     found = {one.header["callerid"]: one for one in connections(tmp_path / "out.bag")}
     assert {one.topic for one in found.values()} == {"/a"}
     assert found["/first"].payloads == [b"\x00", b"\x01"]

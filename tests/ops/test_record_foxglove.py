@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import socket
 import struct
 import threading
 import time
@@ -342,9 +343,7 @@ def test_redirects_are_not_followed(status: int, text: str) -> None:
 
 
 def test_a_missing_server_is_an_error() -> None:
-    import socket
-
-    # A port that is bound, on which nobody listens, refuses connections, and no other process gets it.
+    # Nobody listens at this port, and nobody else gets it.
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         url = f"ws://127.0.0.1:{bound.getsockname()[1]}"
@@ -354,8 +353,6 @@ def test_a_missing_server_is_an_error() -> None:
 
 
 def test_a_server_that_speaks_no_http_is_an_error() -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

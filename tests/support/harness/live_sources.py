@@ -72,11 +72,12 @@ class RunningSource:
     @property
     def messages(self) -> list[Received]:
         """All messages so far."""
-        for entry in self.feed.queue.take(0):
-            if not isinstance(entry, Declared | Lost):
-                channel, stamp, data = entry
-                number = next(n for n, one in enumerate(self.feed.channels) if one is channel)
-                self._messages.append(Received(channel.topic, number, stamp, data))
+        while entries := self.feed.queue.take(0):
+            for entry in entries:
+                if not isinstance(entry, Declared | Lost):
+                    channel, stamp, data = entry
+                    number = next(n for n, one in enumerate(self.feed.channels) if one is channel)
+                    self._messages.append(Received(channel.topic, number, stamp, data))
         return self._messages
 
     def until(self, count: int) -> list[Received]:
