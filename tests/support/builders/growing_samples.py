@@ -42,21 +42,21 @@ RAW = logreel.Schema("blob", "", "")
 #: A builder of each kind of file.
 SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "mcap": ("mcap", mcap_tiny),
-    "mcap zstd": ("mcap", partial(written, "mcap", RAW, 60, 7, compression="zstd")),
-    "mcap lz4": ("mcap", partial(written, "mcap", RAW, 60, 13, compression="lz4")),
-    "mcap plain": ("mcap", partial(written, "mcap", RAW, 60, 5, compression="none")),
-    "mcap long": ("mcap", partial(written, "mcap", RAW, 3000, 50, compression="none")),
-    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 60, 7)),
-    "bddf long": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 3000, 50)),
+    "mcap zstd": ("mcap", partial(written, "mcap", RAW, 24, 7, compression="zstd")),
+    "mcap lz4": ("mcap", partial(written, "mcap", RAW, 24, 9, compression="lz4")),
+    "mcap plain": ("mcap", partial(written, "mcap", RAW, 24, 5, compression="none")),
+    "mcap long": ("mcap", partial(written, "mcap", RAW, 1500, 50, compression="none")),
+    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 24, 7)),
+    "bddf long": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 1500, 50)),
     "bddf values": ("bddf", patrol),
     "bag 0": ("rosbag", lambda: old.version_0(few(topics=(CHATTER,)))),
     "bag 1.0": ("rosbag", lambda: old.version_1_0(few(start=4_490_867_000), late=(COUNT,))),
     "bag 1.1": ("rosbag", lambda: old.version_1_1(few())),
     "bag 1.2": ("rosbag", lambda: old.version_1_2(few(), indexed=False)),
     "bag 2.0": ("rosbag", lambda: version_2_0(few(), Builder(chunk_bytes=100, padded=0))),
-    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 60, 13, compression="bz2")),
-    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 60, 7, compression="lz4")),
-    "bag long": ("rosbag", partial(written, "rosbag", VECTOR, 3000, 50)),
+    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 24, 9, compression="bz2")),
+    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 24, 7, compression="lz4")),
+    "bag long": ("rosbag", partial(written, "rosbag", VECTOR, 1500, 50)),
 }
 #: Variants of bags that show what growing readers have to leave to a complete scan, too.
 VARIANTS = {name: ("rosbag", build) for name, build in {**bag_variants.SYNTHETIC, **bag_variants.ODD}.items()}
