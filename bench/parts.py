@@ -61,7 +61,7 @@ def main() -> None:
             ("bag, lz4", bigbag.make("mixed", "lz4", 1.5 * scale)),
         ):
             path = prepare(Path(source), Path(folder))
-            compare(f"open four parts: {title}", str(path), OPENING, OPENED, rounds=5, unit="parts")
+            compare(f"open four parts: {title}", str(path), OPENING, OPENED, rounds=3, unit="parts")
             for what, job in READ:
                 compare(
                     f"{what}: {title}",
