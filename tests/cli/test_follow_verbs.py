@@ -168,7 +168,6 @@ def test_play_keeps_the_intervals_of_messages_that_are_there(tmp_path: Path) -> 
     [
         (["cat", "-f", "x.ulg", "--format", "csv"], "leave out --format csv"),
         (["cat", "-f", "x.ulg", "-o", "out.txt"], "redirect the output"),
-        (["text", "-f", "-"], "standard input"),
         (["info", "-f", "a.ulg", "b.ulg"], "one log, not 2"),
         (["play", "-f", "x.ulg", "--loop"], "--loop needs the whole log"),
     ],
