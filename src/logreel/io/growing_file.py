@@ -54,7 +54,8 @@ class GrowingFile:
         # Writers that insert something at the end complete another file than the one that they began.
         is_final = self._was_active and place == self.target
         self.close()
-        self._handle, self._size, self._was_active = handle, 0, is_final
+        # An unfinished file may get its final name at any moment from now on.
+        self._handle, self._size, self._was_active = handle, 0, is_final or place == self.active
         return True
 
     def adopt(self, source: Source) -> None:
