@@ -137,6 +137,18 @@ def test_records_of_other_kinds_are_appended(tmp_path: Path) -> None:
     assert [p[1:] for p in peer.changed_parameters] == [("GAIN", 2.5)]
 
 
+def test_recovery_of_a_cut_log_states_no_offset_behind_its_end(tmp_path: Path) -> None:
+    path = small(tmp_path / "a.ulg", 50)
+    size = path.stat().st_size
+    with logreel.create(path, mode="a") as w:
+        w.write(w.add_channel("wind", WIND), 3 * 10**9, {"speed": 1})
+    path.write_bytes(path.read_bytes()[: size - 300])
+    logreel.recover(path, tmp_path / "b.ulg")
+    log = logreel.open(tmp_path / "b.ulg")
+    assert (log.problems, len(log["wind"])) == ((), len(logreel.open(path)["wind"]))
+    assert flags_of((tmp_path / "b.ulg").read_bytes())[1] == (0, 0, 0)
+
+
 def test_reserved_channels_are_continued(tmp_path: Path) -> None:
     path = small(tmp_path / "a.ulg")
     text = logreel.open(path)["~text"]

@@ -23,6 +23,9 @@ from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.format_writer import SourceClock
 from logreel.write.log_copier import Excerpt
 
+#: File position of the three offsets of appended parts, in a file that has flags.
+_OFFSETS = FILE_HEADER + HEAD + 16
+
 
 def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
     """Copy the records of *excerpt*; return False, with nothing copied, for a file that contains several logs.
@@ -185,7 +188,10 @@ class _RecordCopier:
     def _finish(self) -> None:
         """Write the new offsets of appended parts into the flags."""
         found = self._state.found
-        if found.begin == FILE_HEADER or self._moved == found.appended:
-            return
         offsets = (*self._moved, 0, 0, 0)[:3]
-        self._out.patch(FILE_HEADER + HEAD + 16, struct.pack("<3Q", *offsets))
+        # A cut file states offsets behind its end, which were not used.
+        if found.begin == FILE_HEADER or offsets == struct.unpack(
+            "<3Q", self._state.source.read(_OFFSETS, 24)
+        ):
+            return
+        self._out.patch(_OFFSETS, struct.pack("<3Q", *offsets))
