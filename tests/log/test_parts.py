@@ -154,6 +154,48 @@ def test_files_recorded_side_by_side_without_common_channels_are_no_problem(tmp_
         assert [m.channel.topic for m in log.messages(order="file")] == ["/point", "/other"] * 2
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "noted"),
+    [
+        # Seconds of two files; at most one second and half of the longer file is slight.
+        ((0, 5, 10), (9.995, 15), []),
+        ((0, 5, 10), (9, 15), []),
+        ((0, 5, 10), (8.9, 15), ["part-overlap"]),
+        ((0, 0.5), (0.25, 0.4), []),
+        ((0, 0.5), (0.2, 0.4), ["part-overlap"]),
+        ((0, 5, 10), (9.5,), []),
+        ((0, 5, 10), (4,), ["part-overlap"]),
+    ],
+)
+def test_slight_overlaps_are_no_problem(
+    tmp_path: Path, first: tuple[float, ...], second: tuple[float, ...], noted: list[str]
+) -> None:
+    files = [
+        bag(tmp_path / "a.bag", *(t + 1 for t in first)),
+        bag(tmp_path / "b.bag", *(t + 1 for t in second)),
+    ]
+    with logreel.open(files) as log:
+        assert codes(log) == noted
+        assert log["/point"]["x"].tolist() == sorted(t + 1 for t in (*first, *second))
+
+
+def test_the_overlap_of_a_file_within_another_is_that_file(tmp_path: Path) -> None:
+    files = [bag(tmp_path / "a.bag", 1, 100), bag(tmp_path / "b.bag", 10, 13)]
+    with logreel.open(files) as log:
+        (problem,) = log.problems
+        assert "overlap by 3.0 s" in problem.text
+
+
+@pytest.mark.parametrize(("later", "noted"), [(0.5, False), (1.5, True)])
+def test_a_lower_number_that_begins_slightly_later_is_no_problem(
+    tmp_path: Path, later: float, noted: bool
+) -> None:
+    one = bag(tmp_path / "out_1.bag", 10, 14)
+    zero = bag(tmp_path / "out_0.bag", 10 + later, 18 + later)
+    with logreel.open([zero, one]) as log:
+        assert ("part-order" in codes(log)) == noted
+
+
 def test_overlapping_messages_of_any_size_are_read_in_the_order_of_time(tmp_path: Path) -> None:
     text = logreel.Schema("std_msgs/String", "ros1msg", "string data\n")
     rng, files = np.random.default_rng(3), []
