@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import logreel
 from logreel.errors import UnknownFormatError, UsageError
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.joined_log import JoinedLog
 from logreel.log.part_checks import natural_key, numbers
 from support.builders.sample_logs import short_flight
@@ -250,6 +252,62 @@ def test_a_length_of_time_shifts_the_clock_of_later_files_as_in_a_merge(tmp_path
         assert (log.start, log.end) == (due.start, due.end)
         for topic in ("sensor_combined", "vehicle_attitude"):
             assert log.table(topic).column("time").equals(due.table(topic).column("time"))
+
+
+#: UTC at boot of the first recording, in seconds.
+BOOT = 1_700_000_000
+
+
+def clocked(path: Path, boot: int, first: int) -> Path:
+    """Write a ULog of two seconds of a machine that started at *boot*, a UTC time in s; *first*: s from then on."""
+    out = Builder(start_us=first * 10**6).flags().info("uint64_t boot_time_utc_us", boot * 10**6)
+    out.format("tick:uint64_t timestamp;float v;").subscribe("tick", 0)
+    for n in range(20):
+        out.data(0, struct.pack("<Qf", first * 10**6 + n * 10**5, first + n))
+    path.write_bytes(out.text(6, first * 10**6 + 10**6, f"at {first} s").bytes())
+    return path
+
+
+@pytest.mark.parametrize("align", ["utc", "start", "+3s", "+95s"])
+@pytest.mark.parametrize("boots", [(0, 500), (0, 90), (0, -500), (0, 30)], ids=str)
+def test_clocks_of_different_starts_are_aligned_as_in_a_merge(
+    tmp_path: Path, boots: tuple[int, int], align: str
+) -> None:
+    files = [
+        clocked(tmp_path / f"log_{n}.ulg", BOOT + boot, first)
+        for n, (boot, first) in enumerate(zip(boots, (100, 10), strict=True))
+    ]
+    with logreel.open(files, align=align) as log:
+        assert isinstance(log, JoinedLog)
+        # A merge keeps the clock of the log given first: with "utc" that of the file that begins first here.
+        given = [one.name for one in log.parts] if align == "utc" else files
+        logreel.merge(given, tmp_path / "merged.ulg", align=align)
+        with logreel.open(tmp_path / "merged.ulg") as merged:
+            assert (log.start, log.end, log.epoch) == (merged.start, merged.end, merged.epoch)
+            assert log.utc_offset == merged.utc_offset
+            assert [m.time for m in log.messages()] == [m.time for m in merged.messages()]
+            assert [line.time for line in log.text] == [line.time for line in merged.text]
+            for utc in (False, True):
+                ours, theirs = (one.table("tick", utc=utc) for one in (log, merged))
+                assert ours["time"].equals(theirs["time"])
+                assert ours["v"].equals(theirs["v"])
+        one, two = ((part.utc_offset or 0) - shift for part, shift in zip(log.parts, log.shifts, strict=True))
+        assert one == two or align != "utc"
+        assert ("part-clock" in codes(log)) == (abs(one - two) > 60 * SECOND)
+
+
+def test_clocks_of_different_starts_are_noted_unless_they_are_aligned(tmp_path: Path) -> None:
+    files = [clocked(tmp_path / "a.ulg", BOOT, 100), clocked(tmp_path / "b.ulg", BOOT + 500, 110)]
+    with logreel.open(files) as log:
+        (problem,) = log.problems
+        assert problem.code == "part-clock"
+        assert f"{files[0]} and {files[1]} differ by 8 min 20 s" in problem.text
+    with logreel.open(files, align="utc") as log:
+        assert codes(log) == []
+    files[1] = clocked(tmp_path / "c.ulg", BOOT + 30, 110)
+    with logreel.open(files) as log:
+        # Clocks of one start drift.
+        assert codes(log) == []
 
 
 def test_problems_of_a_file_name_it(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def _edges(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[tuple[int, in
 
 def problems_between(logs: Sequence[Log], shifts: Sequence[int]) -> list[Problem]:
     """Return the Problems of logs, in their order, as the parts of one log."""
-    return list(_missing(logs, shifts)) + list(_overlapping(logs, shifts)) + list(_other_clocks(logs))
+    return list(_missing(logs, shifts)) + list(_overlapping(logs, shifts)) + list(_other_clocks(logs, shifts))
 
 
 def _problem(code: str, text: str) -> Problem:
@@ -163,13 +163,13 @@ def _overlapping(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem
                 )
 
 
-def _other_clocks(logs: Sequence[Log]) -> Iterator[Problem]:
-    """Yield Problems for neighbours whose clocks differ in their relation to UTC: they are of different starts."""
-    for log, other in pairwise(logs):
+def _other_clocks(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem]:
+    """Yield Problems for neighbours whose clocks, once shifted, differ in UTC: they are of different starts."""
+    for (log, by), (other, more) in pairwise(zip(logs, shifts, strict=True)):
         one, two = utc_shift(log), utc_shift(other)
-        if log.epoch == "unix" or one is None or two is None or abs(one - two) <= DRIFT:
+        if log.epoch == "unix" or one is None or two is None or abs(one - by - two + more) <= DRIFT:
             continue
-        apart = duration_text(abs(one - two))
+        apart = duration_text(abs(one - by - two + more))
         yield _problem(
             "part-clock",
             f"the clocks of {log.name} and {other.name} differ by {apart}: these are different recordings, "
