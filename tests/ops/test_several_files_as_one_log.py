@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 import logreel
 from logreel import Log
 from logreel.formats.bddf.sample.builder import T0, Builder
+from logreel.formats.ulog.sample.builder import flight
 from logreel.log.joined_log import JoinedLog
 from logreel.registry.registry import formats
 from support.builders.sample_logs import short_flight
@@ -153,14 +155,67 @@ def test_a_slice_of_parts_is_the_slice_of_the_merge(parts: Parts) -> None:
         assert (ours.start, ours.end, ours.utc_offset) == (theirs.start, theirs.end, theirs.utc_offset)
 
 
-def test_a_conversion_of_parts_is_that_of_the_merge(parts: Parts) -> None:
-    for raw in (False, True):
-        one, two = (parts.folder / f"{name}.mcap" for name in ("one", "two"))
-        logreel.convert(parts.log, one, force=True, raw=raw)
-        logreel.convert(parts.merged, two, force=True, raw=raw)
-        with logreel.open(one) as ours, logreel.open(two) as theirs:
-            assert messages(ours) == messages(theirs)
-            assert set(ours) == set(theirs)
+#: Metadata about the bytes of a file, which are those of the first of several files.
+OF_FILE = {"chunks", "compression", "sha1", "size_reading", "end_mark", "index_entries", "mcap", "indexed"}
+
+
+def content(path: Path) -> dict[str, Any]:
+    """Return everything that a log holds."""
+    with logreel.open(path) as log:
+        return {
+            "messages": messages(log),
+            "channels": {topic: (ch.schema, repr(dict(ch.metadata))) for topic, ch in log.items()},
+            "metadata": {name: value for name, value in log.metadata.items() if name not in OF_FILE},
+            "attachments": {name: (one.read(), one.time) for name, one in log.attachments.items()},
+            "parameters": repr(dict(log.parameters)),
+            "text": log.text,
+            "clock": (log.start, log.end, log.epoch, log.utc_offset),
+            "from": (log.converted_from, log.problems),
+        }
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"raw": True}, {"clock": "log"}, {"count": 40}, {"start": "+1s"}], ids=str
+)
+def test_a_conversion_of_parts_is_that_of_the_merge(parts: Parts, options: dict[str, Any]) -> None:
+    one, two = (parts.folder / f"{name}.mcap" for name in ("one", "two"))
+    if parts.log.format == "mcap":
+        one, two = (path.with_suffix(".bag") for path in (one, two))
+        options = {name: value for name, value in options.items() if name != "clock"}
+    logreel.convert(parts.log, one, force=True, **options)
+    logreel.convert(parts.merged, two, force=True, **options)
+    due = content(two)
+    assert due["messages"]
+    assert content(one) == due
+
+
+def test_a_conversion_of_files_that_overlap_is_that_of_the_merge(tmp_path: Path) -> None:
+    files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
+    for file, seconds in zip(files, (4.0, 3.0), strict=True):
+        file.write_bytes(flight(seconds))
+    logreel.merge(files, tmp_path / "merged.ulg")
+    logreel.convert(files, tmp_path / "one.mcap")
+    logreel.convert(tmp_path / "merged.ulg", tmp_path / "two.mcap")
+    assert content(tmp_path / "one.mcap") == content(tmp_path / "two.mcap")
+
+
+@pytest.mark.parametrize("align", [None, "+100s"])
+def test_only_files_with_shifted_clocks_are_merged_before_a_conversion(
+    tmp_path: Path, align: str | None
+) -> None:
+    files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
+    for file, seconds in zip(files, (4.0, 3.0), strict=True):
+        file.write_bytes(flight(seconds))
+    logreel.merge(files, tmp_path / "merged.ulg", align=align)
+    out, seen = tmp_path / "out", set[str]()
+    out.mkdir()
+    with logreel.open(files, align=align) as log:
+        logreel.convert(log, out / "one.mcap", progress=lambda *_: seen.update(os.listdir(out)))
+    assert any(name.startswith(".logreel-parts-") for name in seen) == (align is not None)
+    assert os.listdir(out) == ["one.mcap"]
+    logreel.convert(tmp_path / "merged.ulg", tmp_path / "two.mcap")
+    # Also the fields with times are shifted.
+    assert content(out / "one.mcap") == content(tmp_path / "two.mcap")
 
 
 def in_order_of_columns(table: pa.Table) -> pa.Table:

@@ -290,13 +290,12 @@ def scan_of(
         found: dict[str, Parameter] = {}
         for log, by in moved:
             for name, one in log.parameters.items():
-                changes = tuple(Change(change.time + by, change.value) for change in one.changes)
-                before = found.get(name)
-                found[name] = (
-                    replace(one, changes=changes)
-                    if before is None
-                    else replace(before, changes=(*before.changes, *changes))
-                )
+                before = found.get(name, replace(one, changes=()))
+                changes = [
+                    *before.changes,
+                    *(Change(change.time + by, change.value) for change in one.changes),
+                ]
+                found[name] = replace(before, changes=tuple(sorted(changes, key=lambda change: change.time)))
         return list(found.values())
 
     def text() -> list[TextLine]:
