@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import logreel
 from logreel.errors import UnknownFormatError, UsageError
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.joined_log import JoinedLog
 from logreel.log.part_checks import natural_key, numbers
 from support.builders.sample_logs import short_flight
@@ -154,6 +156,48 @@ def test_files_recorded_side_by_side_without_common_channels_are_no_problem(tmp_
         assert [m.channel.topic for m in log.messages(order="file")] == ["/point", "/other"] * 2
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "noted"),
+    [
+        # Seconds of two files; at most one second and half of the longer file is slight.
+        ((0, 5, 10), (9.995, 15), []),
+        ((0, 5, 10), (9, 15), []),
+        ((0, 5, 10), (8.9, 15), ["part-overlap"]),
+        ((0, 0.5), (0.25, 0.4), []),
+        ((0, 0.5), (0.2, 0.4), ["part-overlap"]),
+        ((0, 5, 10), (9.5,), []),
+        ((0, 5, 10), (4,), ["part-overlap"]),
+    ],
+)
+def test_slight_overlaps_are_no_problem(
+    tmp_path: Path, first: tuple[float, ...], second: tuple[float, ...], noted: list[str]
+) -> None:
+    files = [
+        bag(tmp_path / "a.bag", *(t + 1 for t in first)),
+        bag(tmp_path / "b.bag", *(t + 1 for t in second)),
+    ]
+    with logreel.open(files) as log:
+        assert codes(log) == noted
+        assert log["/point"]["x"].tolist() == sorted(t + 1 for t in (*first, *second))
+
+
+def test_the_overlap_of_a_file_within_another_is_that_file(tmp_path: Path) -> None:
+    files = [bag(tmp_path / "a.bag", 1, 100), bag(tmp_path / "b.bag", 10, 13)]
+    with logreel.open(files) as log:
+        (problem,) = log.problems
+        assert "overlap by 3.0 s" in problem.text
+
+
+@pytest.mark.parametrize(("later", "noted"), [(0.5, False), (1.5, True)])
+def test_a_lower_number_that_begins_slightly_later_is_no_problem(
+    tmp_path: Path, later: float, noted: bool
+) -> None:
+    one = bag(tmp_path / "out_1.bag", 10, 14)
+    zero = bag(tmp_path / "out_0.bag", 10 + later, 18 + later)
+    with logreel.open([zero, one]) as log:
+        assert ("part-order" in codes(log)) == noted
+
+
 def test_overlapping_messages_of_any_size_are_read_in_the_order_of_time(tmp_path: Path) -> None:
     text = logreel.Schema("std_msgs/String", "ros1msg", "string data\n")
     rng, files = np.random.default_rng(3), []
@@ -208,6 +252,62 @@ def test_a_length_of_time_shifts_the_clock_of_later_files_as_in_a_merge(tmp_path
         assert (log.start, log.end) == (due.start, due.end)
         for topic in ("sensor_combined", "vehicle_attitude"):
             assert log.table(topic).column("time").equals(due.table(topic).column("time"))
+
+
+#: UTC at boot of the first recording, in seconds.
+BOOT = 1_700_000_000
+
+
+def clocked(path: Path, boot: int, first: int) -> Path:
+    """Write a ULog of two seconds of a machine that started at *boot*, a UTC time in s; *first*: s from then on."""
+    out = Builder(start_us=first * 10**6).flags().info("uint64_t boot_time_utc_us", boot * 10**6)
+    out.format("tick:uint64_t timestamp;float v;").subscribe("tick", 0)
+    for n in range(20):
+        out.data(0, struct.pack("<Qf", first * 10**6 + n * 10**5, first + n))
+    path.write_bytes(out.text(6, first * 10**6 + 10**6, f"at {first} s").bytes())
+    return path
+
+
+@pytest.mark.parametrize("align", ["utc", "start", "+3s", "+95s"])
+@pytest.mark.parametrize("boots", [(0, 500), (0, 90), (0, -500), (0, 30)], ids=str)
+def test_clocks_of_different_starts_are_aligned_as_in_a_merge(
+    tmp_path: Path, boots: tuple[int, int], align: str
+) -> None:
+    files = [
+        clocked(tmp_path / f"log_{n}.ulg", BOOT + boot, first)
+        for n, (boot, first) in enumerate(zip(boots, (100, 10), strict=True))
+    ]
+    with logreel.open(files, align=align) as log:
+        assert isinstance(log, JoinedLog)
+        # A merge keeps the clock of the log given first: with "utc" that of the file that begins first here.
+        given = [one.name for one in log.parts] if align == "utc" else files
+        logreel.merge(given, tmp_path / "merged.ulg", align=align)
+        with logreel.open(tmp_path / "merged.ulg") as merged:
+            assert (log.start, log.end, log.epoch) == (merged.start, merged.end, merged.epoch)
+            assert log.utc_offset == merged.utc_offset
+            assert [m.time for m in log.messages()] == [m.time for m in merged.messages()]
+            assert [line.time for line in log.text] == [line.time for line in merged.text]
+            for utc in (False, True):
+                ours, theirs = (one.table("tick", utc=utc) for one in (log, merged))
+                assert ours["time"].equals(theirs["time"])
+                assert ours["v"].equals(theirs["v"])
+        one, two = ((part.utc_offset or 0) - shift for part, shift in zip(log.parts, log.shifts, strict=True))
+        assert one == two or align != "utc"
+        assert ("part-clock" in codes(log)) == (abs(one - two) > 60 * SECOND)
+
+
+def test_clocks_of_different_starts_are_noted_unless_they_are_aligned(tmp_path: Path) -> None:
+    files = [clocked(tmp_path / "a.ulg", BOOT, 100), clocked(tmp_path / "b.ulg", BOOT + 500, 110)]
+    with logreel.open(files) as log:
+        (problem,) = log.problems
+        assert problem.code == "part-clock"
+        assert f"{files[0]} and {files[1]} differ by 8 min 20 s" in problem.text
+    with logreel.open(files, align="utc") as log:
+        assert codes(log) == []
+    files[1] = clocked(tmp_path / "c.ulg", BOOT + 30, 110)
+    with logreel.open(files) as log:
+        # Clocks of one start drift.
+        assert codes(log) == []
 
 
 def test_problems_of_a_file_name_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -216,6 +217,27 @@ def test_parts_by_time_hold_equal_spans(tmp_path: Path) -> None:
     assert [len(logreel.open(part)["a"]) for part in done.parts] == [25, 25, 25, 25]
     spans = [(logreel.open(part).start, logreel.open(part).end) for part in done.parts]
     assert [(start - START) / SECOND for start, _ in spans] == [0.0, 2.5, 5.0, 7.5]
+
+
+def test_messages_that_come_a_little_late_make_no_problem_between_parts(suffix: str, tmp_path: Path) -> None:
+    def run(feed: Feed) -> None:
+        channel = feed.channel("a", NUMBERED)
+        feed.settled = True
+        assert channel is not None
+        for n in range(300):
+            # Every other message was stamped 45 ms before it is put, after messages with later stamps.
+            stamp = START + n * SECOND // 100 - (n % 2) * SECOND * 45 // 1000
+            feed.put(channel, stamp, {"n": n, "x": 0.0}, wait=True)
+
+    done = record(Scripted("late", run), tmp_path / f"a{suffix}", split_duration="1s")
+    parts = [logreel.open(part) for part in done.parts]
+    assert len(parts) == 3
+    assert all(one["a"].times.max() > other["a"].times.min() for one, other in itertools.pairwise(parts))
+    with logreel.open(list(done.parts[::-1])) as log:
+        assert not log.problems
+        messages = [(message.time, message.decode()["n"]) for message in log.messages(["a"])]
+        assert [time for time, _ in messages] == sorted(time for time, _ in messages)
+        assert sorted(n for _, n in messages) == list(range(300))
 
 
 def test_only_the_newest_parts_are_kept(tmp_path: Path) -> None:

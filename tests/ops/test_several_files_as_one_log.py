@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import logreel
 from logreel import Log
+from logreel.formats.bddf.sample.builder import T0, Builder
+from logreel.formats.ulog.sample.builder import flight
 from logreel.log.joined_log import JoinedLog
 from logreel.registry.registry import formats
 from support.builders.sample_logs import short_flight
@@ -151,14 +155,171 @@ def test_a_slice_of_parts_is_the_slice_of_the_merge(parts: Parts) -> None:
         assert (ours.start, ours.end, ours.utc_offset) == (theirs.start, theirs.end, theirs.utc_offset)
 
 
-def test_a_conversion_of_parts_is_that_of_the_merge(parts: Parts) -> None:
-    for raw in (False, True):
-        one, two = (parts.folder / f"{name}.mcap" for name in ("one", "two"))
-        logreel.convert(parts.log, one, force=True, raw=raw)
-        logreel.convert(parts.merged, two, force=True, raw=raw)
-        with logreel.open(one) as ours, logreel.open(two) as theirs:
-            assert messages(ours) == messages(theirs)
-            assert set(ours) == set(theirs)
+#: Metadata about the bytes of a file, which are those of the first of several files.
+OF_FILE = {"chunks", "compression", "sha1", "size_reading", "end_mark", "index_entries", "mcap", "indexed"}
+
+
+def content(path: Path) -> dict[str, Any]:
+    """Return everything that a log holds."""
+    with logreel.open(path) as log:
+        return {
+            "messages": messages(log),
+            "channels": {topic: (ch.schema, repr(dict(ch.metadata))) for topic, ch in log.items()},
+            "metadata": {name: value for name, value in log.metadata.items() if name not in OF_FILE},
+            "attachments": {name: (one.read(), one.time) for name, one in log.attachments.items()},
+            "parameters": repr(dict(log.parameters)),
+            "text": log.text,
+            "clock": (log.start, log.end, log.epoch, log.utc_offset),
+            "from": (log.converted_from, log.problems),
+        }
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"raw": True}, {"clock": "log"}, {"count": 40}, {"start": "+1s"}], ids=str
+)
+def test_a_conversion_of_parts_is_that_of_the_merge(parts: Parts, options: dict[str, Any]) -> None:
+    one, two = (parts.folder / f"{name}.mcap" for name in ("one", "two"))
+    if parts.log.format == "mcap":
+        one, two = (path.with_suffix(".bag") for path in (one, two))
+        options = {name: value for name, value in options.items() if name != "clock"}
+    logreel.convert(parts.log, one, force=True, **options)
+    logreel.convert(parts.merged, two, force=True, **options)
+    due = content(two)
+    assert due["messages"]
+    assert content(one) == due
+
+
+def test_a_conversion_of_files_that_overlap_is_that_of_the_merge(tmp_path: Path) -> None:
+    files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
+    for file, seconds in zip(files, (4.0, 3.0), strict=True):
+        file.write_bytes(flight(seconds))
+    logreel.merge(files, tmp_path / "merged.ulg")
+    logreel.convert(files, tmp_path / "one.mcap")
+    logreel.convert(tmp_path / "merged.ulg", tmp_path / "two.mcap")
+    assert content(tmp_path / "one.mcap") == content(tmp_path / "two.mcap")
+
+
+@pytest.mark.parametrize("align", [None, "+100s"])
+def test_only_files_with_shifted_clocks_are_merged_before_a_conversion(
+    tmp_path: Path, align: str | None
+) -> None:
+    files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
+    for file, seconds in zip(files, (4.0, 3.0), strict=True):
+        file.write_bytes(flight(seconds))
+    logreel.merge(files, tmp_path / "merged.ulg", align=align)
+    out, seen = tmp_path / "out", set[str]()
+    out.mkdir()
+    with logreel.open(files, align=align) as log:
+        logreel.convert(log, out / "one.mcap", progress=lambda *_: seen.update(os.listdir(out)))
+    assert any(name.startswith(".logreel-parts-") for name in seen) == (align is not None)
+    assert os.listdir(out) == ["one.mcap"]
+    logreel.convert(tmp_path / "merged.ulg", tmp_path / "two.mcap")
+    # Also the fields with times are shifted.
+    assert content(out / "one.mcap") == content(tmp_path / "two.mcap")
+
+
+def in_order_of_columns(table: pa.Table) -> pa.Table:
+    """Return *table* with its columns by name: channels of several files may be in another order."""
+    return table.select(sorted(table.column_names))
+
+
+@pytest.mark.parametrize(
+    "options", [{"interpolate": True}, {"utc": True}, {"interpolate": True, "utc": True}]
+)
+def test_records_of_parts_have_the_times_that_they_have_in_the_merge(
+    parts: Parts, options: dict[str, bool]
+) -> None:
+    if "utc" in options and parts.merged.utc_offset is None and parts.merged.epoch != "unix":
+        with pytest.raises(logreel.UsageError, match="UTC"):
+            next(iter(parts.log.values())).to_arrow(**options)
+        return
+    middle = _at(parts, 0.2), _at(parts, 0.8)
+    for ours, theirs in channels(parts):
+        assert alike(ours.to_arrow(**options), theirs.to_arrow(**options)), ours.topic
+        assert alike(ours.to_arrow(None, *middle, **options), theirs.to_arrow(None, *middle, **options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rate": 25},
+        {"rate": 20, "method": "nearest", "interpolate": True},
+        {"rate": 10, "tolerance": "20ms", "start": "+1s"},
+    ],
+)
+def test_aligned_tables_of_parts_are_those_of_the_merge(parts: Parts, options: dict[str, Any]) -> None:
+    got, due = (logreel.align(log, **options) for log in (parts.log, parts.merged))
+    assert len(due)
+    assert alike(in_order_of_columns(got), in_order_of_columns(due))
+
+
+def test_queries_of_parts_give_the_rows_of_the_merge(parts: Parts) -> None:
+    pytest.importorskip("duckdb")
+    for ours, theirs in channels(parts):
+        if not len(theirs):
+            continue
+        query = f'SELECT * EXCLUDE (log) FROM "{ours.topic}" ORDER BY ALL'
+        got, due = logreel.sql(query, parts.log), logreel.sql(query, parts.merged)
+        assert len(due)
+        assert alike(got, due), ours.topic
+
+
+def test_lazy_frames_of_parts_are_those_of_the_merge(parts: Parts) -> None:
+    polars = pytest.importorskip("polars")
+    for ours, theirs in channels(parts):
+        got, due = (logreel.scan_polars(ch.log, ch.topic) for ch in (ours, theirs))
+        assert repr(got.collect().rows()) == repr(due.collect().rows()), ours.topic
+        if len(theirs):
+            last = due.select(polars.col("time").max()).collect().item()
+            got, due = (one.filter(polars.col("time") == last).collect() for one in (got, due))
+            assert len(due)
+            assert repr(got.rows()) == repr(due.rows()), ours.topic
+
+
+def test_statistics_of_the_fields_of_parts_are_those_of_the_merge(parts: Parts) -> None:
+    got, due = (
+        {one.topic: one.as_dict() for one in logreel.stats(log, fields=True)}
+        for log in (parts.log, parts.merged)
+    )
+    assert any(one["fields"] for one in due.values())
+    assert got.keys() == due.keys()
+    assert {topic: repr(got[topic]) for topic in due} == {topic: repr(one) for topic, one in due.items()}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_files_of_tables_of_parts_have_the_rows_of_those_of_the_merge(parts: Parts, suffix: str) -> None:
+    made = []
+    for name, log in (("one", parts.log), ("two", parts.merged)):
+        folder = parts.folder / f"{name}.{suffix}"
+        logreel.convert(log, f"{folder}/", force=True, interpolate=True)
+        made.append({file.name: file for file in folder.iterdir() if file.suffix == f".{suffix}"})
+    ours, theirs = made
+    assert ours.keys() == theirs.keys() != set()
+    for name, file in theirs.items():
+        if suffix == "csv":
+            assert ours[name].read_bytes() == file.read_bytes(), name
+            continue
+        got, due = pq.read_table(ours[name]), pq.read_table(file)
+        assert got.schema == due.schema
+        assert len(due) or not len(parts.merged.get(name.removesuffix(".parquet"), ()))
+        assert alike(got, due), name
+
+
+def test_records_of_files_that_overlap_are_spread_up_to_the_next_message_of_any_file(tmp_path: Path) -> None:
+    files = []
+    for n, times in enumerate(((0, 300, 400), (100, 420, 500))):
+        out = Builder()
+        series = out.pods({"varname": "v"}, "float32")
+        for at in times:
+            out.values(series, T0 + at, "float32", [at, at + 1])
+        files.append(tmp_path / f"{n}.bddf")
+        files[-1].write_bytes(out.bytes())
+    logreel.merge(files, tmp_path / "merged.bddf")
+    with logreel.open(files) as log, logreel.open(tmp_path / "merged.bddf") as merged:
+        got, due = (one["v"].to_arrow(interpolate=True) for one in (log, merged))
+        times = [at - T0 for at in np.asarray(due["time"].cast("int64")).tolist()]
+        assert times == [0, 50, 100, 200, 300, 350, 400, 410, 420, 460, 500, 540]
+        assert got.to_pylist() == due.to_pylist()
 
 
 def test_a_log_of_parts_can_be_handed_to_another_process_and_closed(parts: Parts) -> None:

@@ -262,8 +262,12 @@ def scan_of(
     index: JoinedIndex,
     channels: list[ChannelInfo],
     problems: list[Problem],
+    reference: int = 0,
 ) -> Scan:
-    """Return the Scan of several files; what they hold besides messages is from the first one that has it."""
+    """Return the Scan of several files; what they hold besides messages is from the first one that has it.
+
+    reference  number of the file whose clock, with its shift, is that of the log
+    """
     moved = list(zip(parts, shifts, strict=True))
 
     def bounds() -> tuple[int | None, int | None]:
@@ -272,8 +276,8 @@ def scan_of(
         return min(starts, default=None), max(ends, default=None)
 
     def utc_offset() -> int | None:
-        offset = utc_shift(parts[0])
-        return None if offset is None else offset - shifts[0]
+        offset = utc_shift(parts[reference])
+        return None if offset is None else offset - shifts[reference]
 
     def attachments() -> list[Attachment]:
         found: dict[str, Attachment] = {}
@@ -286,13 +290,12 @@ def scan_of(
         found: dict[str, Parameter] = {}
         for log, by in moved:
             for name, one in log.parameters.items():
-                changes = tuple(Change(change.time + by, change.value) for change in one.changes)
-                before = found.get(name)
-                found[name] = (
-                    replace(one, changes=changes)
-                    if before is None
-                    else replace(before, changes=(*before.changes, *changes))
-                )
+                before = found.get(name, replace(one, changes=()))
+                changes = [
+                    *before.changes,
+                    *(Change(change.time + by, change.value) for change in one.changes),
+                ]
+                found[name] = replace(before, changes=tuple(sorted(changes, key=lambda change: change.time)))
         return list(found.values())
 
     def text() -> list[TextLine]:
@@ -301,7 +304,7 @@ def scan_of(
 
     return Scan(
         lambda: parts[0].version,
-        "unix" if shifts[0] and utc_offset() == 0 else parts[0].epoch,
+        "unix" if shifts[reference] and utc_offset() == 0 else parts[reference].epoch,
         None,
         None,
         channels,

@@ -19,6 +19,8 @@ from logreel.log.times import duration_text, utc_shift
 BETWEEN_FILES = ("duplicate-part", "missing-part", "part-order", "part-gap", "part-overlap", "part-clock")
 #: A longer silence between two numbered files of a recording is noted, ns. Recorders that split lose less.
 SILENCE = 10**9
+#: Consecutive files of a recorder overlap by less, ns: its threads stamp messages before they queue them.
+SLIGHT = 10**9
 #: Clocks of one recording drift less against UTC, ns.
 DRIFT = 60 * 10**9
 #: Bytes of files that are compared at once.
@@ -97,7 +99,7 @@ def _edges(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[tuple[int, in
 
 def problems_between(logs: Sequence[Log], shifts: Sequence[int]) -> list[Problem]:
     """Return the Problems of logs, in their order, as the parts of one log."""
-    return list(_missing(logs, shifts)) + list(_overlapping(logs, shifts)) + list(_other_clocks(logs))
+    return list(_missing(logs, shifts)) + list(_overlapping(logs, shifts)) + list(_other_clocks(logs, shifts))
 
 
 def _problem(code: str, text: str) -> Problem:
@@ -117,8 +119,9 @@ def _missing(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem]:
             f"files with the numbers {named} are" if len(gone) > 1 else f"a file with the number {named} is"
         )
         yield _problem("missing-part", f"{many} missing between {logs[0].name} and {logs[-1].name}")
-    for (a, log), (b, other) in pairwise(zip(numbered, logs, strict=True)):
-        if b < a:
+    for (a, log, by), (b, other, more) in pairwise(zip(numbered, logs, shifts, strict=True)):
+        later = (other.start or 0) + more - (log.start or 0) - by
+        if b < a and not _is_slight(later, log, other):
             yield _problem(
                 "part-order", f"{other.name} begins after {log.name}, although its number is lower"
             )
@@ -132,19 +135,27 @@ def _missing(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem]:
             )
 
 
+def _is_slight(overlap: int, log: Log, other: Log) -> bool:
+    """Return whether *overlap*, in ns, is at most SLIGHT and half of the longer log, as between a recorder's files."""
+    return overlap <= min(SLIGHT, max(log.duration or 0, other.duration or 0) // 2)
+
+
 def _overlapping(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem]:
     """Yield Problems for neighbours that overlap in time and have channels of the same topic."""
     for n, (other, more) in enumerate(zip(logs, shifts, strict=True)):
         for log, by in zip(logs[:n], shifts[:n], strict=True):
-            if log.end is None or other.start is None:
+            if log.end is None or other.start is None or other.end is None:
                 continue
-            common = log.end + by - other.start - more
+            late = log.end + by - other.start - more
+            if late <= 0 or _is_slight(late, log, other):
+                continue
             topics = [
                 topic
                 for topic, ch in other.channels.items()
                 if not ch.reserved and topic in log and len(ch) and len(log[topic])
             ]
-            if common > 0 and topics:
+            if topics:
+                common = min(late, other.end - other.start)
                 others = f" and {len(topics) - 1} more channels" if len(topics) > 1 else ""
                 yield _problem(
                     "part-overlap",
@@ -152,13 +163,13 @@ def _overlapping(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem
                 )
 
 
-def _other_clocks(logs: Sequence[Log]) -> Iterator[Problem]:
-    """Yield Problems for neighbours whose clocks differ in their relation to UTC: they are of different starts."""
-    for log, other in pairwise(logs):
+def _other_clocks(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem]:
+    """Yield Problems for neighbours whose clocks, once shifted, differ in UTC: they are of different starts."""
+    for (log, by), (other, more) in pairwise(zip(logs, shifts, strict=True)):
         one, two = utc_shift(log), utc_shift(other)
-        if log.epoch == "unix" or one is None or two is None or abs(one - two) <= DRIFT:
+        if log.epoch == "unix" or one is None or two is None or abs(one - by - two + more) <= DRIFT:
             continue
-        apart = duration_text(abs(one - two))
+        apart = duration_text(abs(one - by - two + more))
         yield _problem(
             "part-clock",
             f"the clocks of {log.name} and {other.name} differ by {apart}: these are different recordings, "

@@ -52,22 +52,25 @@ class WholeChannelDecoder(PayloadDecoder, Protocol):
         ...
 
 
-def spread(times: I64, rows: I64, records: I64) -> I64:
+def until_next(times: I64) -> I64:
+    """Return int64[n]: ns from each message to the next one; the last has the length of the one before, or 0."""
+    gap = np.diff(times)
+    return np.append(gap, gap[-1:] if len(gap) else np.zeros(len(times), np.int64))
+
+
+def spread(times: I64, gap: I64, records: I64) -> I64:
     """Return a time for every record, spread evenly from its message to the next message of the channel.
 
-    times    int64[n]  time of all messages of the channel in ns
-    rows     int64[k]  row numbers of the messages that hold the records
+    times    int64[k]  time of the messages that hold the records, ns
+    gap      int64[k]  ns from each of these messages to the next one of the channel, see ``until_next``
     records  int64[k]  number of records in each of these messages
 
-    The last message uses the step of the one before. Where time does not advance, the records of a message share
-    its time.
+    Where time does not advance, the records of a message share its time.
     """
-    gap = np.diff(times)
-    gap = np.append(gap, gap[-1:] if len(gap) else np.zeros(1, np.int64))[rows]
     step = np.where(gap > 0, gap, 0) / np.maximum(records, 1)
     first = np.cumsum(records) - records
     number = np.arange(int(records.sum()), dtype=np.int64) - np.repeat(first, records)
-    out: I64 = np.repeat(times[rows], records) + (np.repeat(step, records) * number).astype(np.int64)
+    out: I64 = np.repeat(times, records) + (np.repeat(step, records) * number).astype(np.int64)
     return out
 
 

@@ -21,7 +21,7 @@ from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
-from logreel.log.payload_decoder import spread
+from logreel.log.payload_decoder import spread, until_next
 from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
@@ -271,14 +271,21 @@ class TableReader:
     ch          the channel
     projection  the fields that become columns
     shape       options for the rows
+    gaps        int64[n] ns from each message to the next one, which may be in another file; None: as the times are
 
     Raises NotFoundError for an unknown field, DefinitionError if the definition of the channel cannot be used.
     """
 
-    def __init__(self, ch: TableChannel, fields: Sequence[str] | None = None, shape: Shape = PLAIN) -> None:
+    def __init__(
+        self,
+        ch: TableChannel,
+        fields: Sequence[str] | None = None,
+        shape: Shape = PLAIN,
+        gaps: I64 | None = None,
+    ) -> None:
         from logreel.layout.projection import Projection
 
-        self.ch, self.shape, self._fields = ch, shape, fields
+        self.ch, self.shape, self._fields, self._given_gaps = ch, shape, fields, gaps
         self.projection = Projection(ch.layout, fields)
 
     def read(self, rows: Rows) -> pa.Table:
@@ -346,14 +353,30 @@ class TableReader:
     @cached_property
     def _readers_of_members(self) -> list[TableReader]:
         shape, found = replace(self.shape, utc=False), []
-        for member in self.ch.members:
+        for member, gaps in zip(self.ch.members, self._gaps_of_members(), strict=True):
             try:
-                found.append(TableReader(member, self._fields, shape))
+                found.append(TableReader(member, self._fields, shape, gaps))
             except NotFoundError:
                 # Definitions of the member lack some of the fields.
                 own = [path for path in self._fields or () if _has_path(member.layout, path)]
-                found.append(TableReader(member, own, shape))
+                found.append(TableReader(member, own, shape, gaps))
         return found
+
+    def _gaps_of_members(self) -> list[I64 | None]:
+        """Return the ns to the next message of the channel for the messages of each member; None if not needed."""
+        ch = self.ch
+        found: list[I64 | None] = [None] * len(ch.members)
+        if self.shape.interpolate:
+            for m in ch.log.index.members(ch.number, slice(0, len(ch))) or ():
+                gaps = np.zeros(len(ch.members[m.number]), np.int64)
+                gaps[m.rows] = self._gaps[m.at]
+                found[m.number] = gaps
+        return found
+
+    @cached_property
+    def _gaps(self) -> I64:
+        """int64[n]: ns from each message of the channel to the next one."""
+        return until_next(self._times()) if self._given_gaps is None else self._given_gaps
 
     def want(self) -> Want:
         """Return the request for all messages of a uniform channel, with their times if these are in the messages."""
@@ -374,7 +397,8 @@ class TableReader:
             got = with_gaps(got, len(numbers))
         times = self._times()
         if self.shape.interpolate and got.records is not None:
-            here = spread(times, numbers if got.kept is None else numbers[got.kept], got.records)
+            which = numbers if got.kept is None else numbers[got.kept]
+            here = spread(times[which], self._gaps[which], got.records)
         else:
             here = got.times(_times_at(times, numbers))
         return self._table(here, got.arrays)

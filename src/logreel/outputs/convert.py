@@ -240,7 +240,7 @@ def _log(
     clock: str | None,
     definitions: Definitions,
 ) -> Converted:
-    with as_open_log(src, definitions) as given, _in_one_file(given, target) as log:
+    with as_open_log(src, definitions) as given, _with_shifted_messages(given, target) as log:
         first, last = interval(log, start, end)
         part = select_part(log, topics, exclude, first, last, count)
         if count is not None:
@@ -255,12 +255,12 @@ def _log(
 
 
 @contextmanager
-def _in_one_file(log: Log, target: Target) -> Iterator[Log]:
-    """Yield *log*, or for a log of several files these merged into a temporary one next to the target.
+def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
+    """Yield *log*; if it has several files with shifted clocks, these merged into a temporary one next to the target.
 
-    What a conversion adds or imports may need messages and definitions of another file.
+    A merge also shifts the times in the fields of messages, which the log has as its files do.
     """
-    if not isinstance(log, JoinedLog):
+    if not isinstance(log, JoinedLog) or not any(log.shifts):
         yield log
         return
     check_names(

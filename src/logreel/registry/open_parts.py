@@ -121,6 +121,10 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
     parts, shifts = [logs[n] for n in order], [shifts[n] for n in order]
     if align == "utc" or (align is None and not any(shifts)):
         shifts = clock_shifts(parts, align)
+        reference = 0
+    else:
+        # The other clocks were shifted to that of the first log by name.
+        reference = order.index(0)
     between = partial(problems_between, tuple(parts), tuple(shifts))
     if (share := known[parts[0].format].share) is not None:
         parts = list(share(parts, shifts))
@@ -137,7 +141,7 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
         shifts,
         overlaps(parts, shifts),
     )
-    scan = scan_of(parts, shifts, index, infos, problems)
+    scan = scan_of(parts, shifts, index, infos, problems, reference)
     return JoinedLog(parts, shifts, scan, members, between)
 
 

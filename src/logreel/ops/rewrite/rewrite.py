@@ -77,11 +77,14 @@ def rewrite(
     the output exists or cannot be written.
     """
     by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
-    parts = [one for part in parts for one in by_file(part)]
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
+    files = [one for part in parts for one in by_file(part)]
+    if fmt.name == log.format:
+        # A log of another format imports what all files have together.
+        parts, log = files, files[0].log
     if out is None:
-        check_names(parts, target, fmt)
+        check_names(files, target, fmt)
         if target.stream is not None:
             return _to_stream(parts, target, target.stream, by_time, how, fmt, skipped or [])
     options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.converted_from) else {}
