@@ -102,6 +102,10 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     ),
     "merge": lambda log, tmp, **span: logreel.merge([log], tmp / "m.bag", force=True, **span).messages,
     "Log.messages": lambda log, tmp, **span: len(list(log.messages(**span))),
+    # Of a file, it would wait for more messages.
+    "Log.follow": lambda log, tmp, **span: len(
+        list(logreel.open(Path(log.name).read_bytes()).follow(**span))
+    ),
     "Log.table": lambda log, tmp, **span: log.table("/x", **span).num_rows,
     "Channel.to_arrow": lambda log, tmp, **span: log["/x"].to_arrow(**span).num_rows,
     "Channel.batches": lambda log, tmp, **span: length(log["/x"].batches(**span)),
@@ -144,6 +148,9 @@ def test_every_function_reads_times_as_slice_does(
     pytest.importorskip(NEEDS.get(function, "logreel"))
     log = logreel.open(path)
     for span, expected in zip(spans(), judge, strict=True):
+        if function == "Log.follow" and "nothing between" in str(expected):
+            # Messages of a later interval may still come.
+            expected = 0
         assert message_count(function, log, tmp_path, span) == expected, span
 
 

@@ -23,7 +23,8 @@ HEAD = [sys.executable, "-m", "logreel"]
 
 def piped(*args: str) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen([*HEAD, *args], stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
+    # Without buffers: lines that are read ahead of ``communicate`` would be lost to it.
+    return subprocess.Popen([*HEAD, *args], 0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
 
 
 def first_lines(process: subprocess.Popen[bytes], data: bytes) -> tuple[bytes, int]:

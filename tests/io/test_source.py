@@ -115,7 +115,7 @@ def test_long_stream_goes_to_a_temporary_file(more: int, monkeypatch: pytest.Mon
 
 
 def test_unreadable_sources_raise(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="is a directory, not a log"):
+    with pytest.raises(LogError, match="a folder with no log"):
         logreel.open(tmp_path)
     with pytest.raises(FileNotFoundError):
         logreel.open(tmp_path / "missing.ulg")
@@ -125,7 +125,7 @@ def test_unreadable_sources_raise(tmp_path: Path) -> None:
     text.write_text("ULog")
     with text.open() as stream, pytest.raises(TypeError, match="binary"):
         logreel.open(stream)  # type: ignore[arg-type]
-    for odd in (None, 3, ["x"], object()):
+    for odd in (None, 3, object()):
         with pytest.raises(TypeError, match="expected a path"):
             logreel.open(odd)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="null"):

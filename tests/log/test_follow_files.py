@@ -64,6 +64,20 @@ def test_a_finished_recording_ends_the_iteration(tmp_path: Path) -> None:
         assert not log.problems
 
 
+def test_a_file_that_is_completed_as_another_one_is_followed_from_its_start(tmp_path: Path) -> None:
+    # Koblenz logs get their index in front, so that the complete file is another one, with the same messages.
+    path = tmp_path / "x.ulg"
+    w = Recorder(path)
+    w(3)
+    with logreel.open_growing(path) as log:
+        messages = log.follow(stop=Steps([id] * 9))
+        w.writer.close()
+        copy = tmp_path / "copy"
+        copy.write_bytes(path.read_bytes())
+        os.replace(copy, path)
+        assert [m.decode()["n"] for m in messages] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("name", ["x.ulg", "x.ulg.active"])
 def test_both_names_of_an_unfinished_file_are_followed(name: str, tmp_path: Path) -> None:
     w = Recorder(tmp_path / "x.ulg")

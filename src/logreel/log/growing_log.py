@@ -187,7 +187,8 @@ class _Position:
         log, growth = self._log, self._growth
         if growth is not None and growth.switches != self._switches:
             self._switches, self._place = growth.switches, growth.resumes
-            self._is_new = growth.resumes == BEGIN
+            # An iteration that has not begun begins with the first message of the new file, whatever that continues.
+            self._is_new |= growth.resumes == BEGIN
         channels = {ch.number: ch for ch in _chosen(log, topics)}
         index: MessageIndex = log.index
         if self._is_new:

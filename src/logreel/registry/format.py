@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from logreel.log.schema import Schema
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Format:
     """One log format; each format package offers one as ``FORMAT``.
 
@@ -82,3 +82,6 @@ class Format:
     channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
     free_name: Callable[[str, Collection[str]], str] = field(default=free_name, repr=False)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<logreel.Format {self.name!r}: {self.title}>"
