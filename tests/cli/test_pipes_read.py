@@ -141,6 +141,76 @@ def test_a_regular_file_as_standard_input_is_read_by_time(spawn: Spawn, tmp_path
     assert times == sorted(times)
 
 
+# -- convert
+
+LINES = ["-o", "-", "--format", "ndjson"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_convert_writes_lines_while_the_pipe_is_open(suffix: str, spawn: Spawn, tmp_path: Path) -> None:
+    data = SAMPLES[suffix]()
+    (tmp_path / f"x{suffix}").write_bytes(data)
+    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", *LINES)
+    with piped("convert", "-", *LINES) as process:
+        line, at = first_lines(process, data)
+        assert at < len(data)
+        out, err = process.communicate(data[at:], timeout=120)
+    assert sorted((line + out).splitlines()) == sorted(due.stdout.splitlines())
+    assert len((line + out).splitlines()) > 100
+    assert (process.returncode, err) == (due.returncode, due.stderr) == (0, err)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-t", "/imu*"],
+        ["-t", "/gps/fix.latitude", "-t", "/gps/fix:longitude"],
+        ["-x", "/imu*"],
+        ["-t", "/nothing"],
+        ["-t", "/gps/fix.nothing"],
+        ["-x", "*"],
+        ["-S", "-1s"],
+        ["-n", "5"],
+        ["--utc"],
+        ["--layout", "long"],
+        ["--raw"],
+    ],
+    ids=" ".join,
+)
+def test_convert_means_the_same_by_its_options_for_a_pipe_and_a_file(
+    options: list[str], spawn: Spawn, tmp_path: Path
+) -> None:
+    data = SAMPLES[".bag"]()
+    (tmp_path / "x.bag").write_bytes(data)
+    due = spawn("-m", "logreel", "convert", tmp_path / "x.bag", *LINES, *options)
+    done = spawn("-m", "logreel", "convert", "-", *LINES, *options, input=data)
+    assert sorted(done.stdout.splitlines()) == sorted(due.stdout.splitlines())
+    assert done.returncode == due.returncode
+    assert done.stderr.replace(b"<stdin>", bytes(tmp_path / "x.bag")) == due.stderr
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_convert_reports_the_damage_of_a_pipe_as_that_of_a_file(
+    suffix: str, spawn: Spawn, tmp_path: Path
+) -> None:
+    data = bytearray(SAMPLES[suffix]())
+    middle = len(data) * 2 // 3
+    data[middle : middle + 300] = bytes(300)
+    (tmp_path / f"x{suffix}").write_bytes(data[:-100])
+    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", *LINES)
+    done = spawn("-m", "logreel", "convert", "-", *LINES, input=bytes(data[:-100]))
+    assert due.returncode == done.returncode == 3
+    assert sorted(done.stdout.splitlines()) == sorted(due.stdout.splitlines())
+
+
+def test_convert_to_a_file_gets_the_lines_of_a_pipe_by_time(spawn: Spawn, tmp_path: Path) -> None:
+    data = SAMPLES[".mcap"]()
+    (tmp_path / "x.mcap").write_bytes(data)
+    for source, out, given in ((tmp_path / "x.mcap", "a.ndjson", b""), ("-", "b.ndjson", data)):
+        assert spawn("-m", "logreel", "convert", source, tmp_path / out, input=given).returncode == 0
+    assert (tmp_path / "a.ndjson").read_bytes() == (tmp_path / "b.ndjson").read_bytes()
+
+
 # -- in Python
 
 

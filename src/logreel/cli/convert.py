@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import arguments, common, draw
+from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
@@ -103,6 +103,9 @@ def convert(
     x.mcap x.bag x.ulg are logs with the same messages. Everything that the other format cannot store is reported. An
     x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
     With --raw, messages are copied unchanged, so that they can be converted back.
+
+    A pipe (-) is read to its end first. Only convert - -o - --format ndjson prints each message as it comes, in the
+    order of the log.
     """
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import find_output
@@ -111,6 +114,11 @@ def convert(
     file, out = paths.inputs_and_output(files, out)
     suffix = _suffix(form, out)
     output = find_output(suffix or out)
+    if out == paths.STDOUT and _can_come_slowly(file, output):
+        from logreel.cli.convert_pipe import convert_as_it_comes
+
+        with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
+            return convert_as_it_comes(log, event, output, topics, exclude)
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         path = paths.destination(out, suffix, as_json, _is_text(output))
         with draw.progress(out) as progress:
@@ -147,6 +155,29 @@ def convert(
             for note in done.notes:
                 draw.say(note)
         return draw.finish(log, done.skipped)
+
+
+#: Parameters that do not keep lines from being written while the log comes: all others may need the whole log.
+_WHILE_IT_COMES = {"files", "out", "form", "topics", "exclude", "msgdef", "segment", "ros_axes", "force"}
+
+
+def _can_come_slowly(file: paths.Given, output: Output) -> bool:
+    """Return whether the messages of *file*, a pipe, become lines of JSON, without an option that needs all of it."""
+    from click.core import ParameterSource
+
+    from logreel.outputs.write import LINES
+
+    context = click.get_current_context()
+    return (
+        context is not None
+        and output.suffix == LINES
+        and all(
+            context.get_parameter_source(name) is ParameterSource.DEFAULT
+            for name in context.params
+            if name not in _WHILE_IT_COMES
+        )
+        and following.comes_slowly(file)
+    )
 
 
 def _topics(log: Log, topics: tuple[str, ...], output: Output) -> Iterable[str] | FieldsByTopic:

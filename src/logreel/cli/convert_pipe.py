@@ -1,0 +1,100 @@
+"""``logreel convert -``: lines of JSON on standard output while a log comes through a pipe."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from logreel.cli import draw, following
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from logreel.log.log import Channel, Log
+    from logreel.log.schema import Schema
+    from logreel.outputs.registry import Output
+    from logreel.outputs.tables.ndjson import Decoder
+
+
+def convert_as_it_comes(
+    log: Log, event: following.Ending, output: Output, topics: Sequence[str], exclude: Sequence[str]
+) -> int:
+    """Print each message of a growing log as a line of JSON when it is complete; return the exit code.
+
+    topics, exclude  as given by -t and -x; what no channel has at the end is an error, as for a whole log
+
+    The lines are those of the whole log, in the order of the log instead of by time. What turns out to be different
+    at the end, because a later part of the log gives channels another meaning, is reported as skipped.
+    """
+    from logreel.log.topic_match import listed
+    from logreel.outputs.convert import channels_for
+    from logreel.outputs.tables.ndjson import Decoder, line
+
+    skipped: list[str] = []
+    decoders: dict[str, Decoder] = {}
+    fields: dict[str, list[str] | None] = {}
+    used: dict[str, tuple[Schema, list[str] | None]] = {}
+    seen: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+    is_terminal = sys.stdout.isatty()
+
+    def choose(log: Log) -> list[Channel]:
+        fields.clear()
+        fields.update(_chosen_so_far(log, topics, exclude))
+        return [log[topic] for topic in fields]
+
+    for message in log.follow(choose, poll=following.POLL, stop=event):
+        ch = message.channel
+        seen[ch.topic] += 1
+        if ch.topic not in decoders:
+            decoders[ch.topic] = Decoder([ch], skipped, fields)
+            used[ch.topic] = ch.schema, fields[ch.topic]
+        data = decoders[ch.topic](message)
+        if data is not None:
+            text = line(message, data)
+            sys.stdout.write((draw.safe(text) if is_terminal else text) + "\n")
+            rows[ch.topic] += 1
+    if log.is_complete:
+        fields = _chosen(log, topics)
+        channels = channels_for(log, listed(fields) if topics else None, output, exclude)
+        _ = Decoder((ch for ch in channels if ch.topic not in decoders), skipped)
+        for decoder in decoders.values():
+            decoder.report()
+        whole = {ch.topic: (len(ch), (ch.schema, fields.get(ch.topic))) for ch in channels if len(ch)}
+        for topic in {**whole, **seen}:
+            if whole.get(topic) != (seen[topic], used.get(topic)):
+                count = whole[topic][0] if topic in whole else 0
+                skipped.append(
+                    f"the lines of {topic!r} are not those of the whole log, which has {count} messages of it: "
+                    "save the log as a file and convert that"
+                )
+        total, many = rows.total(), len(rows)
+        some = f"{total} {output.item}{'s' * (total != 1)} of {many} channel{'s' * (many != 1)}"
+        draw.say(f"wrote {some} to stdout")
+    return following.finish(log, event, skipped)
+
+
+def _chosen(log: Log, topics: Sequence[str]) -> dict[str, list[str] | None]:
+    """Return the channels and fields that -t chooses, all channels without -t; raises TopicError, NotFoundError."""
+    from logreel.ops.query.topic_fields import fields_by_topic
+
+    return dict(fields_by_topic(log, topics)) if topics else dict.fromkeys(log.channels)
+
+
+def _chosen_so_far(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> dict[str, list[str] | None]:
+    """Return the chosen channels of the log so far, with their fields; names that no channel has may come later."""
+    from logreel.errors import LogError
+
+    known = []
+    for topic in topics:
+        with suppress(LogError):
+            _chosen(log, [topic])
+            known.append(topic)
+    kept = _chosen(log, known) if known or not topics else {}
+    for topic in exclude:
+        with suppress(LogError):
+            without = {ch.topic for ch in log.match(topic)}
+            kept = {name: paths for name, paths in kept.items() if name not in without}
+    return kept
