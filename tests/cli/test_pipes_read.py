@@ -42,6 +42,9 @@ def first_lines(process: subprocess.Popen[bytes], data: bytes) -> tuple[bytes, i
         at += piece
         reader.join(0.3)
     reader.join(60)
+    if not lines:
+        # Leaving ``with Popen`` would wait for it.
+        process.kill()
     return lines[0], at
 
 
