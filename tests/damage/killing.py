@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -135,21 +135,36 @@ def recorder(path: Path, name: str, content: Simple | Replay, seed: int, announc
             os.write(announced, ANNOUNCED.pack(n, now.st_size, now.st_ino))
 
 
-def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[int, int, int]:
-    """Return the last announcement of a killed recorder: number of messages, size and inode of its file."""
+#: Records until it is killed: path, format, content, seed, and the handle for announcements.
+Recorder = Callable[[Path, str, Simple | Replay, int, int], None]
+
+
+def killed(
+    path: Path,
+    name: str,
+    content: Simple | Replay,
+    seed: int,
+    record: Recorder | None = None,
+    latest: float | None = None,
+) -> tuple[int, int, int]:
+    """Return the last announcement of a killed recorder: number of messages, size and inode of its file.
+
+    record  function that records until it is killed; None: ``recorder``
+    latest  seconds until the kill at most; None: LATEST
+    """
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         code = 1
         with contextlib.suppress(BaseException):
             os.close(read)
-            recorder(path, name, content, seed, write)
+            (record or recorder)(path, name, content, seed, write)
             code = 0
         os._exit(code)
     os.close(write)
     # Most recorders are killed after their first announcement, the others at any time.
     announced = os.read(read, ANNOUNCED.size) if seed % 4 else b""
-    time.sleep(random.Random(~seed).random() * LATEST)
+    time.sleep(random.Random(~seed).random() * (LATEST if latest is None else latest))
     os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"

@@ -12,8 +12,6 @@ import os
 import random
 import re
 import shutil
-import signal
-import struct
 import sys
 import tempfile
 import time
@@ -21,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from killing import START, Key, Replay, Simple, content_of, left
+from killing import ANNOUNCED, START, Key, Replay, Simple, content_of, killed, left
 
 import logreel
 from logreel.errors import UnknownFormatError
@@ -31,7 +29,6 @@ from logreel.ops.record import record as recording
 from logreel.ops.record import session as sessions
 from logreel.registry.registry import formats
 
-ANNOUNCED = struct.Struct("<QQQ")
 #: Seconds after which a recorder is killed at the latest.
 LATEST = 0.06
 NUMBER = re.compile(r"_(\d+)\.")
@@ -93,31 +90,6 @@ def recorder(path: Path, name: str, content: Simple | Replay, seed: int, announc
     )
 
 
-def killed(path: Path, name: str, content: Simple | Replay, seed: int) -> tuple[int, int, int]:
-    """Return the last announcement of a killed recorder: number of messages, size and inode of its file."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if not pid:
-        code = 1
-        with contextlib.suppress(BaseException):
-            os.close(read)
-            recorder(path, name, content, seed, write)
-            code = 0
-        os._exit(code)
-    os.close(write)
-    # Most recorders are killed after their first announcement, the others at any time.
-    announced = os.read(read, ANNOUNCED.size) if seed % 4 else b""
-    time.sleep(random.Random(~seed).random() * LATEST)
-    os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"
-    with open(read, "rb") as pipe:
-        announced += pipe.read()
-    whole = len(announced) // ANNOUNCED.size * ANNOUNCED.size
-    count, size, file = ANNOUNCED.unpack_from(announced, whole - ANNOUNCED.size) if whole else (0, 0, 0)
-    return count, size, file
-
-
 def number_of(path: Path) -> int:
     found = NUMBER.search(path.name)
     return int(found[1]) if found else 0
@@ -147,7 +119,9 @@ def main() -> None:
         for run in range(seed, seed + runs):
             folder = Path(where) / str(run)
             folder.mkdir()
-            count, size, file = killed(folder / f"a{formats()[name].suffixes[0]}", name, content, run)
+            count, size, file = killed(
+                folder / f"a{formats()[name].suffixes[0]}", name, content, run, recorder, LATEST
+            )
             announced += count > 0
             # For a moment, a file has both its temporary and its final name. Hidden files were never announced.
             found = [path for path in sorted(folder.iterdir()) if path.name[0] != "."]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from importlib import metadata
 from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.replay import Sink
+from logreel.registry.plugins import Plugins
 
 #: Group of entry points: classes or functions that return a Sink, with its options as keywords.
 GROUP = "logreel.sinks"
@@ -22,11 +21,12 @@ OWN = {
     "rerun": ("logreel.outputs.live.rerun", "Rerun"),
     "ros": ("logreel.outputs.live.ros", "Ros"),
 }
+_SINKS = Plugins("sink", GROUP, OWN)
 
 
 def sink_names() -> list[str]:
     """Return the names of all sinks, bundled ones first."""
-    return list(dict.fromkeys([*OWN, *sorted(point.name for point in metadata.entry_points(group=GROUP))]))
+    return _SINKS.names()
 
 
 def sink(name: str, **options: Any) -> Sink:
@@ -36,25 +36,13 @@ def sink(name: str, **options: Any) -> Sink:
 
     Raises UsageError for an unknown sink or option.
     """
-    make = _sink_class(name)
+    make = _SINKS.load(name)
+    if make is None:
+        raise UsageError(f"no sink {name!r}; there are: {', '.join(sink_names())}")
     made = make(**_options(name, make, options))
     if not isinstance(made, Sink):
         raise LogError(f"the sink plug-in {name!r} gave no Sink, but {type(made).__name__}")
     return made
-
-
-def _sink_class(name: str) -> Callable[..., Any]:
-    if name in OWN:
-        module, attribute = OWN[name]
-        own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-        return own
-    for point in metadata.entry_points(group=GROUP, name=name):
-        try:
-            foreign: Callable[..., Any] = point.load()
-        except Exception as error:
-            raise LogError(f"the sink plug-in {name!r} cannot be loaded: {error!r}") from error
-        return foreign
-    raise UsageError(f"no sink {name!r}; there are: {', '.join(sink_names())}")
 
 
 def _options(name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:

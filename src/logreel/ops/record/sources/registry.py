@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.record.source import LiveSource
+from logreel.registry.plugins import Plugins
 
 #: Group of entry points: classes or functions that return a LiveSource from an address and options.
 GROUP = "logreel.sources"
@@ -26,13 +25,14 @@ OWN: dict[str, tuple[str, str]] = {
     "ws": ("logreel.ops.record.sources.foxglove", "at_ws"),
     "wss": ("logreel.ops.record.sources.foxglove", "at_wss"),
 }
+_SOURCES = Plugins("source", GROUP, OWN)
 #: A name alone has an empty address; the file of that name is ``./NAME``.
 _SPELLING = re.compile(r"([a-z][a-z0-9+_-]+)(?::(.*))?", re.DOTALL)
 
 
 def source_names() -> list[str]:
     """Return the names of all kinds of sources, bundled ones first."""
-    return list(dict.fromkeys([*OWN, *sorted(point.name for point in metadata.entry_points(group=GROUP))]))
+    return _SOURCES.names()
 
 
 def live_source(spelling: str, **options: Any) -> LiveSource:
@@ -44,7 +44,7 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
     """
     found = _SPELLING.fullmatch(spelling)
     name, address = found.groups("") if found else ("", "")
-    make = _maker(name)
+    make = _SOURCES.load(name)
     if make is None:
         raise UsageError(
             f"{spelling!r} names no source; sources begin with {_beginnings()}",
@@ -70,7 +70,7 @@ def names_source(text: str) -> bool:
     found = _SPELLING.fullmatch(text)
     if found is None or found[1] not in source_names():
         return False
-    make = _maker(found[1])
+    make = _SOURCES.load(found[1])
     return found[2] is not None or (make is not None and _needs_no_address(make))
 
 
@@ -82,23 +82,9 @@ def _needs_no_address(make: Callable[..., Any]) -> bool:
 def has_option(spelling: str, option: str) -> bool:
     """Return whether the source with this spelling has a keyword *option*."""
     found = _SPELLING.fullmatch(spelling)
-    make = _maker(found[1]) if found else None
+    make = _SOURCES.load(found[1]) if found else None
     return make is not None and option in inspect.signature(make).parameters
 
 
 def _beginnings() -> str:
     return ", ".join(f"{name}:" for name in source_names())
-
-
-def _maker(name: str) -> Callable[..., Any] | None:
-    if name in OWN:
-        module, attribute = OWN[name]
-        own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-        return own
-    for point in metadata.entry_points(group=GROUP, name=name):
-        try:
-            foreign: Callable[..., Any] = point.load()
-        except Exception as error:
-            raise LogError(f"the source plug-in {name!r} cannot be loaded: {error!r}") from error
-        return foreign
-    return None

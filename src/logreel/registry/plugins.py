@@ -1,0 +1,44 @@
+"""Parts by name: bundled ones, imported when they are asked for, and those of other packages, by entry point."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from logreel.errors import LogError
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """The parts of one kind.
+
+    kind   word for one of them in errors
+    group  name of the group of entry points
+    own    module and attribute of each bundled part, by name
+    """
+
+    kind: str
+    group: str
+    own: Mapping[str, tuple[str, str]]
+
+    def names(self) -> list[str]:
+        """Return the names of all parts, bundled ones first."""
+        foreign = sorted(point.name for point in metadata.entry_points(group=self.group))
+        return list(dict.fromkeys([*self.own, *foreign]))
+
+    def load(self, name: str) -> Callable[..., Any] | None:
+        """Return the class or function called *name*, or None; raises LogError if another package's fails to load."""
+        if name in self.own:
+            module, attribute = self.own[name]
+            own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+            return own
+        for point in metadata.entry_points(group=self.group, name=name):
+            try:
+                foreign: Callable[..., Any] = point.load()
+            except Exception as error:
+                raise LogError(f"the {self.kind} plug-in {name!r} cannot be loaded: {error!r}") from error
+            return foreign
+        return None
