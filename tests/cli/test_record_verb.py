@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -313,8 +314,11 @@ def test_losses_are_told_and_change_the_exit_code(
             feed.put(channel, None, {"n": 1})
             feed.lose(channel, 41)
 
-    monkeypatch.setattr(registry, "_maker", lambda name: Flood)
-    monkeypatch.setattr(registry, "names_source", lambda text: True)
+    point = metadata.EntryPoint("flood", "a_package:Flood", registry.GROUP)
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda self: Flood)
+    monkeypatch.setattr(
+        metadata, "entry_points", lambda **which: metadata.EntryPoints([point]).select(**which)
+    )
     done = run("record", "a.mcap", "--from", "flood:x")
     assert done.code == 3
     assert "41 messages of /fast were lost (flood)" in done.err

@@ -126,7 +126,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
         metadata.EntryPoint(name, f"{__name__}:{value}", registry.GROUP)
         for name, value in (("radio", "Radio"), ("broken", "Nothing"), ("wrong", "dict_of"))
     )
-    monkeypatch.setattr(registry.metadata, "entry_points", lambda **which: points.select(**which))  # type: ignore[attr-defined]
+    monkeypatch.setattr(metadata, "entry_points", lambda **which: points.select(**which))
 
 
 @pytest.mark.usefixtures("plugins")
