@@ -59,5 +59,5 @@ def test_messages_that_cannot_be_decoded_are_counted(run: Run, tmp_path: Path, b
     ):
         done = run(*verb)
         assert done.code == 3
-        assert f"{due} could not be decoded, 'logreel check' tells more" in done.err
+        assert f"{due} could not be decoded, 'logreel check' says more" in done.err
         assert "0 bytes" not in done.err

@@ -150,7 +150,7 @@ def test_recording_replaced_meanwhile_does_not_get_the_name(tmp_path: Path) -> N
     out.put(b"ours")
     active.unlink()
     active.write_bytes(b"somebody else's")
-    with pytest.raises(LogError, match="somebody else moved or replaced"):
+    with pytest.raises(LogError, match="another program moved or replaced"):
         out.finish()
     out.discard()
     assert not path.exists()

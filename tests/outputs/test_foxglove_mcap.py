@@ -297,7 +297,9 @@ def test_unknown_encodings_stay_unchanged(tmp_path: Path) -> None:
 def test_lost_side_columns_are_reported(tmp_path: Path) -> None:
     path = sample(tmp_path, ".bddf")
     done = logreel.convert(path, tmp_path / "a.mcap", raw=True)
-    assert done.skipped == ("pid, n of channel 'say' left out: these numbers lie beside its messages",)
+    assert done.skipped == (
+        "pid, n of channel 'say' left out: these numbers are stored outside its messages",
+    )
     with pytest.raises(logreel.LogError, match="pid, n"):
         logreel.convert(path, tmp_path / "b.mcap", raw=True, strict=True)
     # Transcoded messages have them.

@@ -232,10 +232,10 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
     if unread:
         size = sum(problem.size for problem in unread)
         where = "one place" if len(unread) == 1 else f"{len(unread)} places"
-        losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' tells more")
+        losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' says more")
     if bad:
         many = f"{bad} messages" if bad > 1 else "one message"
-        losses.append(f"{many} could not be decoded, 'logreel check' tells more")
+        losses.append(f"{many} could not be decoded, 'logreel check' says more")
     losses += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
     if losses:
         say(f"{log.name}: {'; '.join(losses)}")

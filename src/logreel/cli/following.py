@@ -60,7 +60,7 @@ class Ending(Event):
         self._is_set = True
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Print what is in the buffer, and wait; raises BrokenPipeError if nobody reads the output any more."""
+        """Print what is in the buffer, and wait; raises BrokenPipeError if the output is no longer read."""
         sys.stdout.flush()
         if not self._is_set:
             if self._pipe is not None and any(state & select.POLLERR for _, state in self._pipe.poll(0)):

@@ -238,7 +238,7 @@ def _opened(names: tuple[str, ...], options: dict[str, Any], stack: contextlib.E
         return sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb")), False
     if len(set(found)) < len(found):
         raise UsageError("the same source is given twice")
-    # Middleware can wait for topics that nobody publishes yet.
+    # Middleware can wait for topics without a publisher yet.
     topics = options["topics"]
     plain = [topic for topic in topics if not set("*?[") & set(topic) and not topic.startswith("re:")]
     options = {**options, "topics": plain or None}

@@ -43,7 +43,7 @@ class Appender:
     force  replace an existing file, and an unfinished one that no process writes
     keep   False: the unfinished file has a unique name, and is removed if it is not completed
     append  continue the existing file *path*: the new file begins with its bytes (``keep_old``) and replaces it when
-            complete, if nobody else changed or replaced it meanwhile; *force* concerns only the unfinished file
+            complete, if no other program changed or replaced it meanwhile; *force* concerns only the unfinished file
 
     Links are replaced with *force*, never followed. The unfinished file is locked against all processes while it is
     written. Raises LogError where a file or link exists and *force* is not given, or another writer has locked it.
@@ -260,7 +260,7 @@ class Appender:
         while start < end:
             part = os.pread(self._handle, min(COPIED, end - start), start)
             if not part:
-                raise OSError("the file was cut by somebody else")
+                raise OSError("the file was cut by another program")
             start += len(part)
             yield part
 
@@ -286,7 +286,7 @@ class Appender:
     def _check_place(self) -> None:
         """Raise an OSError if the unfinished path does not name the open file any more."""
         if not is_at(self._handle, self._active):
-            raise OSError(f"somebody else moved or replaced {self._active.name}")
+            raise OSError(f"another program moved or replaced {self._active.name}")
 
     def _close(self) -> None:
         """Close the file, which releases its lock."""

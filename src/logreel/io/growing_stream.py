@@ -110,7 +110,7 @@ class GrowingStream:
         return Source.of_stream(self._spool.fileno(), self._taken, name)
 
     def still_has(self, source: Source) -> bool:
-        """Return True: nobody else can change the temporary file."""
+        """Return True: no other program can change the temporary file."""
         return True
 
     def close(self) -> None:

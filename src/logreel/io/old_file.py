@@ -51,7 +51,7 @@ class OldFile:
         except OSError:
             same = False
         if not same:
-            text = "was changed, replaced or removed by somebody else while it was appended to, and is left as it is"
+            text = "was changed, replaced or removed by another program while it was appended to, and is left as it is"
             unfinished = f"{self._path.name}.active"
             raise LogError(
                 text,
@@ -73,7 +73,7 @@ class OldFile:
         while done < size:
             part = os.pread(self._handle, min(_COPIED, size - done), done)
             if not part:
-                raise OSError("the old file was cut by somebody else")
+                raise OSError("the old file was cut by another program")
             done += _written_at(handle, part, done)
         os.lseek(handle, size, os.SEEK_SET)
 
@@ -86,7 +86,7 @@ class OldFile:
         except OSError:
             return False
         if os.fstat(handle).st_size < size:
-            raise OSError("the old file was cut by somebody else")
+            raise OSError("the old file was cut by another program")
         os.ftruncate(handle, size)
         return True
 

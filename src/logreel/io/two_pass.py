@@ -258,13 +258,13 @@ class StreamOut(_Forward):
     def _check_announced(self, place: int, size: int) -> None:
         edit = self._due.get(place)
         if edit is None or edit.size != size:
-            raise LogError("was changed by somebody else while it was sent", path=self.name)
+            raise LogError("was changed by another program while it was sent", path=self.name)
 
     def finish(self) -> None:
         """Send the remaining bytes."""
         self._send()
         if self._edits or self._dropped:
-            raise LogError("was changed by somebody else while it was sent", path=self.name)
+            raise LogError("was changed by another program while it was sent", path=self.name)
 
     def leave(self) -> None:
         """Stop sending."""

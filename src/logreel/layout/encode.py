@@ -121,7 +121,7 @@ def check_only_records(fields: Mapping[str, Any]) -> None:
     if others:
         names = ", ".join(repr(name) for name in others)
         raise UsageError(
-            f"there is no field {names:.200} beside 'records', which lists what the message holds"
+            f"there is no field {names:.200} next to 'records', which lists what the message holds"
         )
 
 

@@ -52,7 +52,7 @@ class RangeScan:
             model, ranges = found[self.model].as_py(), np.asarray(found[self.ranges].values, np.uint32)
             scanner = SCANNERS.get(model)
             if scanner is None:
-                _note(ch, f"scanner {model[:60]!r} is not known: its angles cannot be told")
+                _note(ch, f"scanner {model[:60]!r} is not known: its angles are unknown")
                 continue
             if len(ranges) not in scanner.first:
                 _note(ch, f"a scan of {len(ranges)} ranges is taken to be centred straight ahead")

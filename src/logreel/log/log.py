@@ -69,7 +69,7 @@ class Channel:
     metadata  what the format records about the channel, by name
     number    number of the channel in ``log.index``
     members   channels that it joins, in a log of several files, with *shifts*: ns to add to their times
-    reserved  whether the name begins with ``~``: a synthetic channel of text, parameters and the like
+    reserved  whether the name begins with ``~``: a synthetic channel of text, parameters and similar content
     """
 
     members: tuple[Channel, ...] = ()

@@ -46,7 +46,9 @@ class LayoutDecoder:
 def lost_side_columns(ch: Channel) -> list[str]:
     """Return a sentence that names the side columns lost if only the payloads of *ch* are written; [] if none."""
     names = getattr(ch.decoder, "logged", ())
-    text = f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers lie beside its messages"
+    text = (
+        f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers are stored outside its messages"
+    )
     return [text] if names else []
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from logreel.errors import LogError
+from logreel.errors import LogError, UsageError
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,11 @@ class Plugins:
                 raise LogError(f"the {self.kind} plug-in {name!r} cannot be loaded: {error!r}") from error
             return foreign
         return None
+
+
+def check_options(owner: str, known: Collection[str], given: Iterable[str]) -> None:
+    """Raise UsageError for the first option in *given* that is not *known*; *owner* is what has the options."""
+    for option in given:
+        if option not in known:
+            some = ", ".join(known) or "none at all"
+            raise UsageError(f"{owner} has no option {option!r}; it has: {some}")

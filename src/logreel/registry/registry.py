@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -92,11 +94,21 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
 
 def lazy(place: str) -> Callable[..., Any]:
     """Return a function that imports and calls ``module:name``, so that unused formats are not imported."""
+    return _Lazy(place)
 
-    def call(*args: Any, **options: Any) -> Any:
-        return _named(place)(*args, **options)
 
-    return call
+@dataclass(frozen=True, slots=True)
+class _Lazy:
+    """A function that is imported when it is called, or its signature is asked for."""
+
+    place: str
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return _named(self.place)(*args, **options)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(_named(self.place))
 
 
 def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:

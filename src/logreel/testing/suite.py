@@ -147,7 +147,7 @@ class FormatSuite:
             expect(back == messages[::-1], "a replay backwards has another order")
             out = io.BytesIO()
             Player(log, rate=0, sink=Frames(out)).run()
-            expect(out.getvalue(), "frames are told of without a word")
+            expect(out.getvalue(), "a description of a frame is empty")
 
     def test_payloads_lie_in_the_file(self) -> None:
         """All payloads are inside of their chunks, and messages in the file do not overlap."""

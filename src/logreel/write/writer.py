@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,7 +29,9 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.log import Log
 from logreel.log.schema import Schema
+from logreel.registry.format import Format
 from logreel.registry.open import open_log
+from logreel.registry.plugins import check_options
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads
@@ -249,7 +252,7 @@ class Writer:
             if not payloads.are_inside:
                 raise UsageError("payloads lie outside of the data, which are bytes in one row")
             if side_columns is not None and (side_columns.ndim != 2 or len(side_columns) != len(channel)):
-                raise UsageError("numbers beside the payloads need a row for each message")
+                raise UsageError("numbers stored with payloads need a row for each message")
             self._append(channel, time, payloads)
 
     def metadata(self, name: str, value: Any) -> None:
@@ -445,6 +448,8 @@ def create(
         raise UsageError("a stream holds no log to continue: mode 'a' is for a path")
     appends = mode == "a" and os.path.lexists(name)
     fmt = None if appends else format_of(name, format)
+    if fmt is not None:
+        _check_options(fmt, options)
     out: Appender | None = None
     try:
         if stream is not None and fmt is not None:
@@ -453,16 +458,24 @@ def create(
             out = Appender(name, force, append=appends)
             if fmt is None:
                 fmt, log = open_old(name, format)
+                _check_options(fmt, options)
                 format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
             else:
                 format_writer = fmt.create(out, **options)
-    except BaseException as error:
+    except BaseException:
         if out is not None:
             out.discard()
-        if isinstance(error, TypeError) and fmt is not None:
-            raise UsageError(f"{fmt.title} has no such option: {error}") from None
         raise
     return Writer(out, format_writer, flush_every, sync, appends)
+
+
+def _check_options(fmt: Format, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that new logs of the format do not have."""
+    if fmt.create is None:
+        return
+    _, *parameters = inspect.signature(fmt.create).parameters.values()
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        check_options(fmt.title, [p.name for p in parameters], options)
 
 
 def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log]:

@@ -212,7 +212,7 @@ def read_by_index(source: Source, index: Index) -> Found:
         raise BadIndex(str(error)) from None
     if verified.unnamed:
         # Blocks that the index does not name would be lost silently.
-        raise BadIndex(f"{verified.unnamed} bytes of the file are not what it tells of")
+        raise BadIndex(f"{verified.unnamed} bytes of the file are not what it describes")
     return Found(verified.file, verified.series, table, verified.times, [], index.ending, indexed=True)
 
 
@@ -238,7 +238,7 @@ class LazyIndex:
             return self._scan(self._verified.series[number])
         if self._verified.unnamed:
             size = self._verified.unnamed
-            text = f"{size} bytes of the file are not what its index tells of: blocks are missing from it"
+            text = f"{size} bytes of the file are not what its index describes: blocks are missing from it"
             self.problems.append(Problem("index", len(MAGIC), max(size, 0), True, text))
         return offset
 

@@ -48,7 +48,7 @@ class IndexFromFile:
                     builder.declare(block.series.index, len(self._series))
                     self._series.append((block.series, block.header.pos))
         except UnexpectedBlock as error:
-            raise LogError(f"was changed by somebody else: {error}", path=source.name) from None
+            raise LogError(f"was changed by another program: {error}", path=source.name) from None
         table = builder.finish()
         self._index = MessageIndex(Chunks(source), table, [SERIES_RULES] * len(self._series))
 

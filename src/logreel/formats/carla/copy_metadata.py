@@ -93,7 +93,7 @@ class SourceRecordings:
             return []
         some = ", ".join(map(str, twice[:_LISTED].tolist())) + ", …" * (len(twice) > _LISTED)
         return [
-            f"{len(twice)} actors are in several recordings by the same id ({some}): nothing tells them apart now"
+            f"{len(twice)} actors are in several recordings by the same id ({some}): nothing distinguishes them now"
         ]
 
 

@@ -100,11 +100,7 @@ def _header_difference(source: Source, chunk: Chunk) -> str:
     except BadRecord as error:
         return str(error)
     same = (there.compression, there.data, there.stored, there.size)
-    return (
-        ""
-        if same == (chunk.compression, chunk.data, chunk.stored, chunk.size)
-        else "the index tells otherwise"
-    )
+    return "" if same == (chunk.compression, chunk.data, chunk.stored, chunk.size) else "the index differs"
 
 
 def compressions(chunks: Iterable[Chunk]) -> list[str]:

@@ -76,6 +76,6 @@ def _layout(topic: str, schema: Schema, full: Schema, encoding: str) -> Layout:
     own = formats().get(schema.encoding)
     found = own.layout(schema, topic) if own is not None and own.layout is not None else None
     if found is None:
-        text = f"messages of encoding {encoding or 'that nobody names'!r} are given as bytes"
+        text = f"messages of encoding {encoding or 'not given'!r} are given as bytes"
         raise DefinitionError(text)
     return found

@@ -200,7 +200,7 @@ class McapWriter(RecordWriter):
             self.side_column_names
         ):
             raise UsageError(
-                f"beside the messages of an MCAP lie two numbers: {' and '.join(self.side_column_names)}"
+                f"an MCAP stores two numbers with each message: {' and '.join(self.side_column_names)}"
             )
         super().messages(channel, time, payloads)
 

@@ -61,7 +61,7 @@ def declare(
     except UnicodeEncodeError as error:
         raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
     if notes is not None:
-        notes += [f"channel {topic!r} is kept as the log tells it: {error.text}" for error in wrong]
+        notes += [f"channel {topic!r} is kept as the log has it: {error.text}" for error in wrong]
     return Declared(true_topic, schema.name, md5, text, headers, layout)
 
 

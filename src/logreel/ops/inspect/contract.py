@@ -190,7 +190,7 @@ def _channel(ch: Channel, rules: Rules) -> Iterator[Finding]:
 def _rate(ch: Channel, rules: Rules) -> Iterator[Finding]:
     rate = channel_stats(ch).rate
     if rate is None or rate < rules.get("min_rate", 0):
-        measured = "no rate can be told" if rate is None else f"{rate:.4g} Hz"
+        measured = "no rate can be determined" if rate is None else f"{rate:.4g} Hz"
         yield _broken("rate", f"{measured}, at least {rules.get('min_rate', 0)} Hz are required", ch)
     elif rate > rules.get("max_rate", rate):
         yield _broken("rate", f"{rate:.4g} Hz, at most {rules['max_rate']} Hz are allowed", ch)

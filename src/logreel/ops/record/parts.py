@@ -290,10 +290,10 @@ class PartWriter:
             self._count += 1
             if path in self._old or path + ACTIVE in self._old:
                 return path
-            # Files that somebody else created meanwhile are never replaced.
+            # Files that another program created meanwhile are never replaced.
             if not os.path.lexists(path) and not os.path.lexists(path + ACTIVE):
                 return path
-            self.notes.append(f"{path} was created by somebody else, so its number was left out")
+            self.notes.append(f"{path} was created by another program, so its number was left out")
 
     def _may_be_over(self, time: int, size: int) -> bool:
         """Return whether ``_is_over`` must decide about the next message, of so many bytes; counts it."""

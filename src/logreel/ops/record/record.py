@@ -88,7 +88,7 @@ def record(
     definitions  as for ``logreel.open``, of *like*
     stop     function called again and again; returns True to complete the log
     progress  function called a few times per second with the state of the recording
-    say      function called with what a source tells its user, such as a lost connection, from any thread
+    say      function called with each notice of a source, such as a lost connection, from any thread
 
     A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
     what the format cannot hold of *like* and *metadata*, and sources that failed: the others go on. Lost messages are

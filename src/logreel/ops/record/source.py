@@ -283,7 +283,7 @@ class Feed:
         """Pass on one message; return False if it was lost because the queue is full. Losses are counted.
 
         time     ns since 1970; None: now
-        payload  bytes in the encoding of the schema, which nobody changes later, or a dict of its fields
+        payload  bytes in the encoding of the schema, which must not change later, or a dict of its fields
         wait     wait while the queue is full, for sources with a flow control, such as TCP
         """
         if time is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.replay import Sink
-from logreel.registry.plugins import Plugins
+from logreel.registry.plugins import Plugins, check_options
 
 #: Group of entry points: classes or functions that return a Sink, with its options as keywords.
 GROUP = "logreel.sinks"
@@ -47,10 +47,7 @@ def sink(name: str, **options: Any) -> Sink:
 
 def _options(name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     known = {p.name: p for p in inspect.signature(make).parameters.values() if p.kind is not p.VAR_POSITIONAL}
-    for option in options:
-        if option not in known:
-            some = ", ".join(known) or "none at all"
-            raise UsageError(f"the sink {name!r} has no option {option!r}; it has: {some}")
+    check_options(f"the sink {name!r}", known, options)
     return {option: _value(option, value, known[option].default) for option, value in options.items()}
 
 

@@ -84,7 +84,7 @@ class App:
         entries = self._catalogue.list()
         ids = [entry.id for entry in entries]
         if after is not None and after not in ids:
-            raise UsageError(f"after {after!r}: there is no such log any more, begin anew")
+            raise UsageError(f"after {after!r}: there is no such log any more, begin again")
         lo = 0 if after is None else ids.index(after) + 1
         page = entries[lo : lo + limit]
         last = page[-1].id if lo + limit < len(entries) else None

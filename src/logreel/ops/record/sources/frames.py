@@ -1,4 +1,4 @@
-"""Frames in a stream of bytes: of one size, behind their lengths, or lines; and what a source of frames is told."""
+"""Frames in a stream of bytes: of one size, behind their lengths, or lines; and the options of sources of frames."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.record.source import LiveSource
-from logreel.registry.plugins import Plugins
+from logreel.registry.plugins import Plugins, check_options
 
 #: Group of entry points: classes or functions that return a LiveSource from an address and options.
 GROUP = "logreel.sources"
@@ -52,10 +52,7 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
         )
     given = {option: value for option, value in options.items() if value is not None}
     known = [p.name for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    for option in given:
-        if option not in known:
-            some = ", ".join(known) or "none at all"
-            raise UsageError(f"the source {name!r} has no option {option!r}; it has: {some}")
+    check_options(f"the source {name!r}", known, given)
     made = make(address, **given)
     if not isinstance(made, LiveSource):
         raise LogError(f"the source plug-in {name!r} gave no LiveSource, but {type(made).__name__}")

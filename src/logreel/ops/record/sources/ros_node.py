@@ -312,7 +312,7 @@ def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
     threading.Thread(target=look, daemon=True).start()
     stopping.wait()
     time.sleep(SETTLE)
-    # Then rospy waits for its threads, which nobody needs any more.
+    # Then rospy waits for its threads, which are not needed any more.
     signed_off = threading.Event()
     rospy.core.add_preshutdown_hook(lambda reason: signed_off.set())
     threading.Thread(target=rospy.signal_shutdown, args=("the recording is over",), daemon=True).start()
