@@ -9,7 +9,9 @@ from logreel.formats.carla.simulator.blocked import blocked
 from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.metrics import MetricsLog
-from logreel.formats.carla.simulator.replay import Replay, Tick
+from logreel.formats.carla.simulator.replay import Replay
+from logreel.formats.carla.simulator.tick import Tick
+from logreel.formats.carla.simulator.tick_log import write_ticks
 from logreel.formats.carla.simulator.values import (
     Box,
     Rotation,
@@ -32,4 +34,5 @@ __all__ = [
     "blocked",
     "collisions",
     "info",
+    "write_ticks",
 ]
