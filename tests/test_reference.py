@@ -186,8 +186,16 @@ ARGUMENTS = {
     "carla collisions": ["log.rec"],
     "carla blocked": ["log.rec", "0.01", "1000"],
     "carla replay": ["log.rec", "--start", "99"],
+    "carla metrics": ["log.rec", "--metric", "metric.py"],
     "carla actors": ["log.rec"],
 }
+METRIC = """
+from srunner.metrics.examples.basic_metric import BasicMetric
+
+class One(BasicMetric):
+    def _create_metric(self, town_map, log, criteria):
+        return 1
+"""
 #: Keys of a problem, which the page describes once for all commands.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
@@ -213,6 +221,7 @@ def test_the_command_line_page_has_every_key(
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
+    Path("metric.py").write_text(METRIC)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -123,14 +125,16 @@ def run_command(
             raise UsageError(
                 f"a log of format {log.format}; this asks logs of format {format_name}", path=file
             )
-        found = one.run(log, **options)
+        with contextlib.redirect_stdout(sys.stderr) if one.prints and as_json else contextlib.nullcontext():
+            found = one.run(log, **options)
         if isinstance(found, Playback):
             if sink is not None:
                 return draw.finish(log, _play(found, sink, settings))
             for step in found.rows() if as_json else ():
                 draw.echo_json(to_json_values(step), line=True)
         elif as_json:
-            draw.echo_answer(log, **to_json_values({**found.about, found.key: found.rows()}))
+            rows = {found.key: found.rows()} if found.key else {}
+            draw.echo_answer(log, **to_json_values({**found.about, **rows}))
         for line in () if as_json else found.lines():
             draw.echo(line)
         return draw.finish(log)

@@ -45,6 +45,7 @@ class Command:
     run      called with an open Log, and the options as keywords
     options  options of the command
     plays    True: *run* returns a Playback, which the command line can also send to sinks
+    prints   True: *run* may write to standard output, because it runs code of the user
     """
 
     name: str
@@ -52,13 +53,14 @@ class Command:
     run: Callable[..., Answer | Playback]
     options: tuple[Option, ...] = ()
     plays: bool = False
+    prints: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
     """The result of a command: a table, and text for people.
 
-    key      name of the rows in JSON
+    key      name of the rows in JSON; empty: there are none
     columns  values by name, all of one length; names of times in ns end in ``_ns``
     lines    yields the text, line by line
     about    values that apply to all rows, by name

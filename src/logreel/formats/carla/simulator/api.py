@@ -5,6 +5,8 @@ It only hands on names: ``Format.api`` names it, and users get it as ``logreel.c
 
 from __future__ import annotations
 
+from logreel.formats.carla.metric_run.basic_metric import BasicMetric
+from logreel.formats.carla.metric_run.runner import run_metric
 from logreel.formats.carla.simulator.blocked import blocked
 from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
@@ -22,6 +24,7 @@ from logreel.formats.carla.simulator.values import (
 )
 
 __all__ = [
+    "BasicMetric",
     "Box",
     "MetricsLog",
     "Replay",
@@ -34,5 +37,6 @@ __all__ = [
     "blocked",
     "collisions",
     "info",
+    "run_metric",
     "write_ticks",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from logreel.formats.carla.metric_run.command import OPTIONS as METRIC_OPTIONS
+from logreel.formats.carla.metric_run.command import metrics
 from logreel.formats.carla.simulator.actor_list import actor_list
 from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
 from logreel.formats.carla.simulator.collisions import collisions
@@ -52,6 +54,14 @@ COMMANDS = (
         replay,
         OPTIONS,
         plays=True,
+    ),
+    Command(
+        "metrics",
+        "Run a metric of the scenario runner: a class in a Python file, which is executed. It gets the recording as "
+        "the simulator's metrics_manager.py passes it, without a server.",
+        metrics,
+        METRIC_OPTIONS,
+        prints=True,
     ),
     Command("actors", "Show who is in a recording, since when, and until when.", actor_list),
 )
