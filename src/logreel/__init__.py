@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
+    from logreel.outputs.plot import Plot, plot
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -70,6 +71,8 @@ _LAZY = {
     "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
+    "Plot": ("logreel.outputs.plot", "Plot"),
+    "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
@@ -110,6 +113,7 @@ __all__ = [
     "MissingDependencyError",
     "NotFoundError",
     "Player",
+    "Plot",
     "Problem",
     "Schema",
     "Service",
@@ -132,6 +136,7 @@ __all__ = [
     "open",
     "open_growing",
     "play",
+    "plot",
     "record",
     "recover",
     "scan_polars",

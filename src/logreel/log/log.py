@@ -398,6 +398,11 @@ class Channel:
         names = self.fields if fields is None else fields
         return dataset(self.to_arrow(names, start, end, utc=utc, interpolate=interpolate))
 
+    def plot(self, *fields: str, **options: Any) -> Any:
+        """Return a Plot of *fields* in one panel, or of all numeric fields; options are those of ``logreel.plot``."""
+        wanted = f"{self.topic}:{','.join(fields)}" if fields else self.topic
+        return _public().plot(self.log, wanted, **options)
+
     def _repr_html_(self) -> str:
         from logreel.log.html import table
 
@@ -705,8 +710,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def play(self, **options: Any) -> Iterable[Message]:
         """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        # Players are on a higher floor: imported through the public package, since this module must not import it.
-        return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
+        return _public().play(self, **options)  # type: ignore[no-any-return]
 
     def messages_of(
         self, channels: Mapping[int, Channel], selections: Iterator[Selection]
@@ -769,6 +773,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _public() -> Any:
+    """Return the public package, for functions of higher floors, which this module must not import."""
+    return modules[__name__.partition(".")[0]]
 
 
 def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:
