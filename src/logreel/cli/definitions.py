@@ -10,7 +10,7 @@ from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.ops.definitions import Entry
+    from logreel.schemas.catalogue import Entry
 
 ADD, LIST, FIND = "add", "list", "find"
 
