@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
+    from logreel.ops import definitions
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
@@ -74,6 +75,8 @@ _LAZY = {
     "Plot": ("logreel.outputs.plot", "Plot"),
     "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
+    # Without an attribute: the module itself.
+    "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
@@ -128,6 +131,7 @@ __all__ = [
     "check",
     "convert",
     "create",
+    "definitions",
     "diff",
     "info",
     "known_formats",
@@ -153,7 +157,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         return _format_module(name)
     module, attribute = _LAZY[name]
-    value = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

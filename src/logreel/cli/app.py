@@ -27,7 +27,7 @@ VERBS = {
     "Play": ("play",),
     "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "add", "index"),
     "Offer": ("serve",),
-    "Help": ("demo", "formats", "completion"),
+    "Help": ("demo", "formats", "definitions", "completion"),
 }
 
 

@@ -55,6 +55,7 @@ class Format:
               be left out. None: files need nothing of others
     follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
               from its start whenever it has grown
+    catalogue  ``module:name`` of the catalogue of known definitions in the language of this format; empty: it has none
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     """
@@ -78,6 +79,7 @@ class Format:
     commands: str = ""
     follow: Callable[[], Growing] | None = None
     frames: str = ""
+    catalogue: str = ""
     share: Callable[[Sequence[Log], Sequence[int]], Sequence[Log]] | None = field(default=None, repr=False)
     channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
     free_name: Callable[[str, Collection[str]], str] = field(default=free_name, repr=False)
