@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.from_layout import PACKAGE, definition_from_layout, type_name
+from logreel.schemas.ros1msg.from_layout import FIELD, PACKAGE, definition_from_layout, topic_name, type_name
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
 from logreel.schemas.ros1msg.layouts import layout
 from logreel.schemas.ros1msg.names import is_type
@@ -12,6 +12,7 @@ from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
 
 __all__ = [
+    "FIELD",
     "PACKAGE",
     "Constant",
     "Definition",
@@ -28,5 +29,6 @@ __all__ = [
     "parse_message",
     "portable",
     "standard",
+    "topic_name",
     "type_name",
 ]
