@@ -119,6 +119,11 @@ def conditions(want: str) -> list[Condition]:
     return [Condition(key.strip(), value) for key, _, value in parts]
 
 
+def is_pattern(want: str) -> bool:
+    """Return whether a text is a pattern, a regular expression or a condition, if no name is like this."""
+    return want.startswith(REGEX) or bool(conditions(want)) or not {*"*?["}.isdisjoint(want)
+
+
 def check_pattern(want: str) -> None:
     """Raise UsageError for an invalid regular expression in a name, pattern or condition."""
     for value in [value for _, value in conditions(want)] or [want]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from logreel.log.channel_facts import TOPIC, Facts
-from logreel.log.topic_match import check_pattern, conditions, fitting, listed
+from logreel.log.topic_match import check_pattern, conditions, fitting, is_pattern, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,7 @@ class Selection:
         return (
             self.limit is not None
             and self._topics is not None
-            and not any(char in name for name in self._topics for char in "*?[")
-            and not any(name.startswith("re:") or conditions(name) for name in self._topics)
+            and not any(map(is_pattern, self._topics))
             and all(self._counts[name] >= self.limit for name in self._topics)
         )
 
