@@ -13,7 +13,7 @@ from logreel._version import __version__
 VERBS = {
     "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql"),
     "Play": ("play",),
-    "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "add", "index"),
+    "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index"),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "completion"),
 }
@@ -32,7 +32,7 @@ ALIASES = {
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
     "replay": "play", "view": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
-    "attach": "add", "append": "record",
+    "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 
 
