@@ -154,8 +154,8 @@ class Ros(Sink):
 
     def _controlled(self, message: Any) -> None:
         """Let the replay go on after a message of the topic that controls the rate."""
-        stamp = _stamp(message, self._stamps)
-        self._limit(self._player.position if stamp is None else stamp)
+        time = stamp(message, self._stamps)
+        self._limit(self._player.position if time is None else time)
 
     def _limit(self, time: int) -> None:
         self._player.limit = time + int(self._max_delay * SECOND)
@@ -181,7 +181,7 @@ def _raw(publisher: Any, message: Message) -> Any:
     return raw
 
 
-def _stamp(message: Any, known: dict[str, bool]) -> int | None:
+def stamp(message: Any, known: dict[str, bool]) -> int | None:
     """Return the stamp of a received message in ns; None if it does not begin with a header.
 
     known  whether messages of a type begin with a header, by MD5 sum; filled in
