@@ -6,7 +6,7 @@ import contextlib
 import math
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
@@ -157,12 +157,7 @@ def play(
     from logreel.ops.replay import Player
     from logreel.outputs.live.registry import sink
 
-    for pair in settings:
-        if "=" not in pair:
-            raise UsageError(f"--set {pair!r}: write NAME=VALUE")
-    options: dict[str, Any] = {
-        option: value for option, _, value in (pair.partition("=") for pair in settings)
-    }
+    options: dict[str, Any] = {**sink_options(settings)}
     options |= _options_of_rosbag(queue, wait_for_subscribers, rate_control_topic, rate_control_max_delay)
     if offset is not None:
         if start is not None:
@@ -219,7 +214,7 @@ def play(
             align=align,
             sink=sink(chosen, **options),
         )
-        _play(player, quiet)
+        play_to_end(player, quiet)
         return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
 
 
@@ -257,6 +252,16 @@ def _new_names(pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
+def sink_options(settings: Sequence[str]) -> dict[str, str]:
+    """Return the options of a sink from texts ``NAME=VALUE``; raises UsageError for other texts."""
+    from logreel.errors import UsageError
+
+    for pair in settings:
+        if "=" not in pair:
+            raise UsageError(f"--set {pair!r}: write NAME=VALUE")
+    return {option: value for option, _, value in (pair.partition("=") for pair in settings)}
+
+
 def _follow(
     file: str,
     to: Sink,
@@ -291,7 +296,7 @@ def _follow(
         return following.finish(log, event, to.skipped)
 
 
-def _play(player: Player, quiet: bool) -> None:
+def play_to_end(player: Player, quiet: bool = False) -> None:
     """Play in this thread, with keys and a status line on a terminal; report the number of messages at the end."""
     from logreel.cli.console import console
 
