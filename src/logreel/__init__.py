@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
+    from logreel.ops import definitions
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
+    from logreel.outputs.plot import Plot, plot
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -71,7 +73,11 @@ _LAZY = {
     "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
+    "Plot": ("logreel.outputs.plot", "Plot"),
+    "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
+    # Without an attribute: the module itself.
+    "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
@@ -112,6 +118,7 @@ __all__ = [
     "MissingDependencyError",
     "NotFoundError",
     "Player",
+    "Plot",
     "Problem",
     "Schema",
     "Service",
@@ -126,6 +133,7 @@ __all__ = [
     "check",
     "convert",
     "create",
+    "definitions",
     "diff",
     "info",
     "known_formats",
@@ -135,6 +143,7 @@ __all__ = [
     "open",
     "open_growing",
     "play",
+    "plot",
     "record",
     "recover",
     "scan_polars",
@@ -151,7 +160,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         return _format_module(name)
     module, attribute = _LAZY[name]
-    value = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

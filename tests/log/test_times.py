@@ -136,6 +136,15 @@ def test_refused_interval_has_hints_for_python_and_command_line() -> None:
         times.interval(UNIX, None, "5")
 
 
+@pytest.mark.parametrize(("duration", "hint"), [(6 * S, "+5s"), (S, "+100ms"), (S // 20, None), (0, None)])
+def test_hint_of_a_refused_interval_lies_within_the_log(duration: int, hint: str | None) -> None:
+    short: Any = Clock(end=100 * S + duration)
+    with pytest.raises(UsageError) as caught:
+        times.interval(short, "5", "15")
+    assert ("after the start" in str(caught.value)) == (hint is not None)
+    assert hint is None or caught.value.cli_text().endswith(f"; after the start: -S {hint}")
+
+
 def test_interval_can_select_an_outlier_outside_of_the_bounds() -> None:
     far: Any = Clock(outlier=9_000 * S)
     assert times.interval(far, 8_000 * S, None) == (8_000 * S, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
@@ -92,10 +92,7 @@ def play(
     from logreel.ops.replay import Player
     from logreel.outputs.live.registry import sink
 
-    for pair in settings:
-        if "=" not in pair:
-            raise UsageError(f"--set {pair!r}: write NAME=VALUE")
-    options = {option: value for option, _, value in (pair.partition("=") for pair in settings)}
+    options = sink_options(settings)
     if frames is not None:
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
@@ -131,8 +128,18 @@ def play(
             align=align,
             sink=sink(chosen, **options),
         )
-        _play(player)
+        play_to_end(player)
         return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+
+
+def sink_options(settings: Sequence[str]) -> dict[str, str]:
+    """Return the options of a sink from texts ``NAME=VALUE``; raises UsageError for other texts."""
+    from logreel.errors import UsageError
+
+    for pair in settings:
+        if "=" not in pair:
+            raise UsageError(f"--set {pair!r}: write NAME=VALUE")
+    return {option: value for option, _, value in (pair.partition("=") for pair in settings)}
 
 
 def _follow(
@@ -169,7 +176,7 @@ def _follow(
         return following.finish(log, event, to.skipped)
 
 
-def _play(player: Player) -> None:
+def play_to_end(player: Player) -> None:
     """Play in this thread, with keys and a status line on a terminal; report the number of messages at the end."""
     from logreel.cli.console import console
 

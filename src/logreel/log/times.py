@@ -280,14 +280,13 @@ def _no_overlap_error(log: Clocked, first: int | None, last: int | None) -> Usag
 
     between = "the start" if first is None else shown(first)
     until = "the end" if last is None else shown(last)
-    some = "+5s" if finish - begin > 5 * SECOND else "+100ms"
+    text = f"nothing between {between} and {until}; the log covers {shown(begin)} to {shown(finish)}"
     name, flag = ("end", "-E") if first is None else ("start", "-S")
-    return UsageError(
-        f"nothing between {between} and {until}; the log covers {shown(begin)} to {shown(finish)}",
-        path=log.name,
-        hint=f'after the start: {name}="{some}"',
-        cli=f"after the start: {flag} {some}",
-    )
+    for some, ns in (("+5s", 5 * SECOND), ("+100ms", SECOND // 10)):
+        if finish - begin > ns:
+            hint, cli = f'after the start: {name}="{some}"', f"after the start: {flag} {some}"
+            return UsageError(text, path=log.name, hint=hint, cli=cli)
+    return UsageError(text, path=log.name)
 
 
 def duration_text(ns: int | None) -> str:

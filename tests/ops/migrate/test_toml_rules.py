@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import logreel
+from logreel.ops.migrate import Migrated
 from logreel.registry.registry import formats
 from support.builders.rule_files import HEADER, joined, write_bag
 
@@ -32,7 +33,7 @@ def bag(folder: Path, old: str = OLD, rows: list[dict] = ROWS, kind: str = "pkg/
     )
 
 
-def migrated(source: Path, text: str, **options: object) -> tuple[logreel.Log, object]:
+def migrated(source: Path, text: str, **options: bool) -> tuple[logreel.Log, Migrated]:
     out = source.parent / f"out{source.suffix}"
     done = logreel.migrate(source, out, rules=rules(source.parent, text), **options)
     return logreel.open(out), done
@@ -212,7 +213,15 @@ version = 99
 to_version = 100
 topic = "OBDDataM"
 old_definition = "int16 speed\\nint16 rpm"
-definition = "int32 speed\\nint32 rpm\\nfloat32 unused1\\nint32 unused2\\nint32 unused3\\nfloat32 throttle\\nint32 unused4"
+definition = '''
+int32 speed
+int32 rpm
+float32 unused1
+int32 unused2
+int32 unused3
+float32 throttle
+int32 unused4
+'''
 [rule.fields]
 speed = { type = "int32" }
 rpm = { type = "int32" }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from logreel.errors import DefinitionError, UnsupportedError, UsageError
+from logreel.errors import DefinitionError, UsageError
 from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
 from logreel.ops.migrate.rule import BoundRule, Nested, Rule, Update, Values
 from logreel.ops.migrate.types import TypeVersion, from_text
@@ -239,6 +239,3 @@ class _Services:
         if found is None:
             raise RuleError(f"{version.name} uses no type {name!r:.80}")
         return Constructor(found)
-
-
-__all__ = ["UnsupportedError", "read_bmr"]

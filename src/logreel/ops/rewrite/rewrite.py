@@ -387,7 +387,7 @@ class Rewriting:
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
                 try:
-                    key = self.copier.merge_key(topic, ch.schema, ch.metadata)
+                    key = self._merge_key(topic, ch)
                 except (DefinitionError, UsageError) as error:
                     if not self._is_foreign and ch.number in part.names:
                         raise
@@ -402,12 +402,12 @@ class Rewriting:
             # Damage to a definition costs no messages; a name given by the user must be valid.
             copied = not self._is_foreign and not renamed
             try:
-                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names, copied)
+                number, name = self._add_channel(writer, topic, ch, metadata, copied)
             except (DefinitionError, UsageError) as error:
                 self._refuse_channel(members, error)
                 continue
             if name != topic:
-                self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
+                self._note_name(topic, ch, name)
             self.names[name] = members
             for p, ch in members:
                 table[p, ch.number] = number
@@ -415,6 +415,20 @@ class Rewriting:
                 if moved is not None:
                     self.moved[p, ch.number] = moved
         return table
+
+    def _note_name(self, topic: str, channel: Channel, name: str) -> None:
+        """Note that *topic* is called *name* in the new log."""
+        self.notes.append(f"{topic!r} of {channel.log.name} became {name!r}")
+
+    def _merge_key(self, topic: str, channel: Channel) -> Hashable:
+        """Return a key that is equal for channels that become one."""
+        return self.copier.merge_key(topic, channel.schema, channel.metadata)
+
+    def _add_channel(
+        self, writer: Writer, topic: str, channel: Channel, metadata: Mapping[str, Any], copied: bool
+    ) -> tuple[int, str]:
+        """Add a channel; return its number and name. Raises DefinitionError or UsageError if it cannot be added."""
+        return add_channel(writer, topic, *self._declared(channel, metadata), self.names, copied)
 
     def _declared(
         self, channel: Channel, metadata: Mapping[str, Any]
