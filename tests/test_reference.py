@@ -182,6 +182,7 @@ ARGUMENTS = {
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "formats": [],
+    "definitions": ["find", "std_msgs/Header"],
     "carla info": ["log.rec"],
     "carla collisions": ["log.rec"],
     "carla blocked": ["log.rec", "0.01", "1000"],
