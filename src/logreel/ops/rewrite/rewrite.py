@@ -220,8 +220,7 @@ class Rewriting:
         part = self.parts[0]
         self.format_writer.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
-        if not plain or not self.copier.copy_records(excerpt):
+        if not self._copies_records(part, by_time) or not self.copier.copy_records(excerpt):
             self._compose(writer, by_time or self._has_synthetic)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
@@ -231,6 +230,10 @@ class Rewriting:
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
+
+    def _copies_records(self, part: Part, by_time: bool) -> bool:
+        """Return whether all records of *part* stay as they are."""
+        return not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
 
     def _clock(self) -> SourceClock:
         """Return the clock of the first log, shifted as its messages are."""
@@ -427,8 +430,10 @@ class Rewriting:
         """Add a channel; return its number and name. Raises DefinitionError or UsageError if it cannot be added."""
         return add_channel(writer, topic, *self._declared(channel, metadata), self.names, copied)
 
-    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
-        """Return the schema and metadata that a channel is written with."""
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
+        """Return the schema, or the Layout to make one of, and the metadata that a channel is written with."""
         self.skipped += lost_side_columns(channel) if self._is_foreign else []
         return channel.schema, metadata
 
