@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.stats import stats
+    from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
     from logreel.ops.query.sql import sql
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
+    from logreel.outputs.plot import Plot, plot
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -71,6 +73,8 @@ _LAZY = {
     "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
+    "Plot": ("logreel.outputs.plot", "Plot"),
+    "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
     "definitions": ("logreel.ops.definitions", ""),
@@ -80,6 +84,7 @@ _LAZY = {
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
+    "migrate": ("logreel.ops.migrate", "migrate"),
     "split": ("logreel.ops.rewrite.slice", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
@@ -113,6 +118,7 @@ __all__ = [
     "MissingDependencyError",
     "NotFoundError",
     "Player",
+    "Plot",
     "Problem",
     "Schema",
     "Service",
@@ -133,9 +139,11 @@ __all__ = [
     "known_formats",
     "live_source",
     "merge",
+    "migrate",
     "open",
     "open_growing",
     "play",
+    "plot",
     "record",
     "recover",
     "scan_polars",

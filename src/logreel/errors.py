@@ -118,17 +118,25 @@ class MissingDependencyError(LogError, ImportError):
 class NotFoundError(LogError, KeyError):
     """An unknown name, such as that of a field, an actor or an attachment; the text names similar ones.
 
+    *none* is the clause for the case that nothing is known. Attributes:
+
     name     the name that was requested
     nearest  up to three similar names that exist
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], *, path: str | None = None) -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], *, path: str | None = None, none: str | None = None
+    ) -> None:
         from difflib import get_close_matches
 
         names = list(known)
         near = get_close_matches(str(name), names, n=3, cutoff=0.5)
         some = ", ".join(near or names[:3]) + ("" if near or len(names) <= 3 else " …")
-        hint = f"; {'nearest' if near else 'there are'}: {some}" if names else f"; there are no {kind}s"
+        hint = (
+            f"; {'nearest' if near else 'there are'}: {some}"
+            if names
+            else f"; {none or f'there are no {kind}s'}"
+        )
         super().__init__(f"no {kind} {name!r}{hint}", path=path)
         self.name, self.nearest = name, near
 

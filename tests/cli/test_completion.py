@@ -224,6 +224,16 @@ def test_fields_are_completed_after_their_topic(tab: Ask, line: str) -> None:
     assert tab(f"logreel {line}pair.zz") == tab(f"logreel {line}none.") == ["plain"]
 
 
+@pytest.mark.parametrize("line", ["cat a.ulg -t ", "slice a.ulg -o x.ulg -x ", "info a.ulg --topic "])
+def test_conditions_are_completed_where_no_topic_fits(tab: Ask, line: str) -> None:
+    assert tab(f"logreel {line}ty") == ["plain", "type=pair", "type=rate", "type=note"]
+    # bash replaces only what follows the sign, which ends a word for it.
+    assert tab(f"logreel {line}type=n") == ["plain", "note"]
+    assert tab(f"logreel {line}type=rate,multi") == ["plain", "rate,multi_id=0", "rate,multi_id=1"]
+    assert tab(f"logreel {line}type=rate,multi_id=1") == ["plain", "1"]
+    assert tab(f"logreel {line}typo=") == ["plain"]
+
+
 @pytest.mark.parametrize(
     "line", ["slice a.ulg -o x.ulg -t ", "info a.ulg -t ", "cat a.ulg -x ", "play a.ulg -t "]
 )

@@ -161,6 +161,31 @@ def test_topics_and_limits_select_messages(suffix: str, tmp_path: Path) -> None:
     assert numbers(out, "imu") == list(range(20))
 
 
+def test_conditions_select_channels_of_live_sources(tmp_path: Path) -> None:
+    def run(feed: Feed) -> None:
+        for topic, kind in (
+            ("/left", "sensor_msgs/Image"),
+            ("/right", "sensor_msgs/Image"),
+            ("/n", "std_msgs/Int8"),
+        ):
+            channel = feed.channel(
+                topic, logreel.Schema(kind, "ros1msg", "int8 data"), {"callerids": [topic[1:]]}
+            )
+            if channel is not None:
+                feed.put(channel, START, b"\1")
+
+    done = record(
+        Scripted("robot", run),
+        tmp_path / "a.bag",
+        topics=["type=*/Image", "type=a/B"],
+        exclude="callerids=left",
+    )
+    assert {one.topic: one.messages for one in done.channels} == {"/right": 1}
+    assert done.notes == ("'type=a/B' fitted no topic",)
+    with pytest.raises(logreel.UsageError, match="not a regular expression"):
+        record(Scripted("robot", run), tmp_path / "b.bag", topics="type=re:[")
+
+
 def test_recording_ends_when_limits_are_reached_or_time_is_over(tmp_path: Path) -> None:
     def endless(feed: Feed) -> None:
         channel = feed.channel("a", NUMBERED)

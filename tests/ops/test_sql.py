@@ -239,6 +239,7 @@ def test_the_catalogue_lists_logs_and_channels(log: logreel.Log) -> None:
     assert rows[list(log).index("sensor_gps")] == {
         "log": "<bytes>", "topic": "sensor_gps", "type": ch.schema.name, "encoding": "ulog", "messages": len(ch),
         "start_ns": ch.start, "end_ns": ch.end,
+            "facts": [(key, list(values)) for key, values in ch.facts.items() if values],
     }  # fmt: skip
     assert {"sensor_gps", "sensor_accel_1"} <= set(logreel.sql("SHOW TABLES", log)["name"].to_pylist())
     assert "voltage_v" in logreel.sql("DESCRIBE battery_status", log)["column_name"].to_pylist()
@@ -341,3 +342,63 @@ def test_results_are_returned_in_batches(log: logreel.Log, monkeypatch: pytest.M
         sizes = [batch.num_rows for batch in batches]
     assert sum(sizes) == 200_000
     assert max(sizes) <= module.RESULT_ROWS
+
+
+def test_channels_that_a_condition_selects_are_one_table(bag: logreel.Log) -> None:
+    found = logreel.sql('FROM "type=sensor_msgs/*,callerid=/robot" ORDER BY time_ns', bag)
+    chosen = bag.match("type=sensor_msgs/*,callerid=/robot")
+    assert len(chosen) > 3
+    assert sorted(set(found["topic"].to_pylist())) == sorted(ch.topic for ch in chosen)
+    for ch in chosen:
+        rows = found.filter(pc.equal(found["topic"], ch.topic))
+        assert rows["time_ns"].to_pylist() == sorted(ch.times.tolist())
+        assert set(rows["log"].to_pylist()) == {bag.name}
+    fix = found.filter(pc.equal(found["topic"], "/gps/fix"))
+    assert fix["latitude"].to_pylist() == bag["/gps/fix"]["latitude"].tolist()
+    scan = found.filter(pc.equal(found["topic"], "/scan"))
+    assert scan["latitude"].null_count == len(scan) > 0
+
+
+def test_patterns_are_tables_and_only_chosen_channels_are_decoded(
+    log: logreel.Log, decoding: Decoding
+) -> None:
+    query = (
+        """SELECT topic, count(*) AS n FROM "sensor_acc*" WHERE topic = 'sensor_accel[1]' GROUP BY topic"""
+    )
+    found = logreel.sql(query, log).to_pylist()
+    assert found == [{"topic": "sensor_accel[1]", "n": len(log["sensor_accel[1]"])}]
+    assert len(decoding.rows) == len(log["sensor_accel[1]"])
+    with pytest.raises(UsageError, match="regular expression"):
+        logreel.sql('FROM "re:["', log)
+
+
+def test_a_field_named_topic_gets_another_name_in_a_table_of_several_channels() -> None:
+    source = logreel.open(one_topic("uint8_t topic;", [struct.pack("<QB", 5, 7)]))
+    assert logreel.sql('SELECT topic, topic_2 FROM "type=t"', source).to_pylist() == [
+        {"topic": "t", "topic_2": 7}
+    ]
+    assert logreel.sql("SELECT topic FROM t", source).to_pylist() == [{"topic": 7}]
+
+
+def test_a_condition_selects_channels_of_several_logs(log: logreel.Log) -> None:
+    other = logreel.open(short_flight())
+    other.name = "other"
+    found = logreel.sql(
+        'SELECT log, topic, count(*) AS n FROM "multi_id=1" GROUP BY ALL ORDER BY ALL', log, other
+    )
+    topics = [ch.topic for ch in log.match("multi_id=1")]
+    assert [(row["log"], row["topic"]) for row in found.to_pylist()] == sorted(
+        (name, topic) for name in (log.name, "other") for topic in topics
+    )
+
+
+def test_a_table_by_a_condition_without_match_names_what_exists(bag: logreel.Log) -> None:
+    with pytest.raises(TopicError, match=r"no channel with type 'sensor_msgs/Imo'; nearest: sensor_msgs/Imu"):
+        logreel.sql('FROM "type=sensor_msgs/Imo"', bag)
+    # Names that the query defines itself are no conditions.
+    assert logreel.sql('WITH "a=b" AS (SELECT 1 AS x) FROM "a=b"', bag).to_pylist() == [{"x": 1}]
+
+
+def test_the_table_of_channels_has_what_they_say_of_themselves(bag: logreel.Log) -> None:
+    query = "SELECT topic FROM logreel.channels WHERE list_contains(facts['callerid'], '/map_server')"
+    assert logreel.sql(query, bag)["topic"].to_pylist() == ["/map"]

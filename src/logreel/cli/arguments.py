@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from click.shell_completion import CompletionItem
 
 
@@ -30,41 +32,57 @@ class Name(click.ParamType):  # type: ignore[type-arg]
 
 
 class Topic(click.ParamType):  # type: ignore[type-arg]
-    """A channel or pattern as unchanged text, completed with the topics of the logs on the line."""
+    """A channel, pattern or condition as unchanged text, completed from the logs on the line.
+
+    Completed with topics and their types, reserved ones only after ``~``; if no topic starts like this, with
+    conditions ``key=value``.
+    """
 
     name = "topic"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return topics that start with *incomplete*, with their types; reserved ones only after ``~``."""
-        from click.shell_completion import CompletionItem
-
-        found: dict[str, str] = {}
-        for file in _files(ctx):
-            found |= {topic: kind for topic, kind in _topics(file) if topic not in found}
-        return [
-            CompletionItem(topic, help=kind)
-            for topic, kind in found.items()
-            if topic.startswith(incomplete) and (topic[:1] != "~" or incomplete[:1] == "~")
-        ]
+        """Return the topics that start with *incomplete*; if there are none, the conditions."""
+        files = _files(ctx)
+        return _topic_items(files, incomplete) or _word_items(files, incomplete, _conditions)
 
 
 class TopicOrField(Topic):
-    """A channel or fields of one as unchanged text, completed with topics, and with fields after ``topic.``."""
+    """As Topic, and completed with fields after ``topic.``, as ``topic.field`` or ``topic:field,field``."""
 
     name = "topic-or-field"
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return topics that start with *incomplete*; if there are none, ``topic.field`` or ``topic:field,field``."""
-        from click.shell_completion import CompletionItem
+        """Return the topics that start with *incomplete*; if there are none, the fields, or else the conditions."""
+        files = _files(ctx)
+        found = _topic_items(files, incomplete) or _word_items(files, incomplete, _fields)
+        return found or _word_items(files, incomplete, _conditions)
 
-        if found := super().shell_complete(ctx, param, incomplete):
-            return found
-        words = dict.fromkeys(word for file in _files(ctx) for word in _fields(file, incomplete))
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+def _topic_items(files: list[str], incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    found: dict[str, str] = {}
+    for file in files:
+        found |= {topic: kind for topic, kind in _topics(file) if topic not in found}
+    return [
+        CompletionItem(topic, help=kind)
+        for topic, kind in found.items()
+        if topic.startswith(incomplete) and (topic[:1] != "~" or incomplete[:1] == "~")
+    ]
+
+
+def _word_items(
+    files: list[str], incomplete: str, words: Callable[[str, str], list[str]]
+) -> list[CompletionItem]:
+    """Return what *words* finds in each file for *incomplete*, without repeats."""
+    from click.shell_completion import CompletionItem
+
+    found = dict.fromkeys(word for file in files for word in words(file, incomplete))
+    return [CompletionItem(word) for word in found if word.startswith(incomplete)]
 
 
 def _files(ctx: click.Context) -> list[str]:
@@ -99,6 +117,26 @@ def _fields(file: str, incomplete: str) -> list[str]:
                 given = incomplete[at + 1 :].split(",")[:-1] if incomplete[at] == ":" else []
                 begun = incomplete[: at + 1] + "".join(f"{field}," for field in given)
                 return [begun + field for field in log[incomplete[:at]].fields if field not in given]
+    return []
+
+
+def _conditions(file: str, incomplete: str) -> list[str]:
+    """Return *incomplete* with its last condition replaced by each ``key=value`` that holds in the log at *file*."""
+    from logreel.registry.open import open_log
+
+    before, comma, last = incomplete.rpartition(",")
+    key = last.partition("=")[0]
+    if not key:
+        return []
+    with contextlib.suppress(Exception), open_log(file) as log:
+        return [
+            f"{before}{comma}{name}={value}"
+            for ch in log.match(None)
+            for name in ch.facts
+            # The long forms of a key are offered only once they are typed.
+            if name.startswith(key) and set(":.") & {*name} <= {*key}
+            for value in ch.facts[name]
+        ]
     return []
 
 

@@ -52,7 +52,8 @@ topics = click.option(
     multiple=True,
     metavar="TOPIC",
     type=arguments.TOPIC,
-    help="Only this channel: a name, a pattern such as 'sensor_*', or 're:' and a regular expression.",
+    help="Only this channel: a name, a pattern such as 'sensor_*', 're:' and a regular expression, or a condition such "
+    "as type=sensor_msgs/Imu.",
 )
 topics_or_fields = click.option(
     "-t",
@@ -61,7 +62,8 @@ topics_or_fields = click.option(
     multiple=True,
     metavar="TOPIC[.FIELD]",
     type=arguments.TOPIC_OR_FIELD,
-    help="Only this channel, a name, pattern or 're:…'; or only fields of it: TOPIC.FIELD or TOPIC:FIELD,FIELD.",
+    help="Only this channel, a name, pattern, 're:…' or a condition such as type=sensor_msgs/Imu; or only fields "
+    "of it: TOPIC.FIELD or TOPIC:FIELD,FIELD.",
 )
 exclude = click.option(
     "-x",
@@ -69,7 +71,7 @@ exclude = click.option(
     multiple=True,
     metavar="TOPIC",
     type=arguments.TOPIC,
-    help="Leave out this channel: a name, pattern or 're:…'.",
+    help="Leave out this channel: a name, pattern, 're:…' or condition.",
 )
 count = click.option(
     "-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages."
@@ -144,6 +146,22 @@ output = click.option(
     help="Path of the new log; - is stdout.",
 )
 form = click.option("--format", "form", metavar="NAME", help="Output format for -o -, such as csv or mcap.")
+rules = click.option(
+    "--rules",
+    "rules",
+    multiple=True,
+    metavar="FILE",
+    type=arguments.FILE,
+    help="Rules of migration: a file of ROS (.bmr) or TOML, or a folder of these.",
+)
+wanted = click.option(
+    "--to",
+    "wanted",
+    multiple=True,
+    metavar="PATH",
+    type=arguments.FILE,
+    help="File or folder with the wanted definitions (.msg) of types; these have to be reached.",
+)
 compression = click.option(
     "--compression",
     metavar="NAME",

@@ -54,7 +54,7 @@ def report(error: BaseException, args: Sequence[str] = ()) -> int:
 
 def advice(error: BaseException, args: Sequence[str] = ()) -> str:
     """Return a suggestion for *args*; empty if there is none."""
-    if isinstance(error, TopicError) and "," in error.name and ":" not in error.name:
+    if isinstance(error, TopicError) and "," in error.name and not {*":="} & {*error.name}:
         names = [name.strip() for name in error.name.split(",") if name.strip()]
         flag = "-x" if _was_excluded(error.name, args) else "-t"
         return f"; several are given one by one: {' '.join(f'{flag} {name}' for name in names)}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -58,7 +56,7 @@ def info(
     brief = not (long or as_one) and (len(names) > 1 or any(os.path.isdir(file) for file in files))
 
     def one(name: paths.Given) -> Info:
-        return _with_channels(look(name, segment=segment, definitions=msgdef), topics, exclude)
+        return look(name, topics=topics or None, exclude=exclude, segment=segment, definitions=msgdef)
 
     if brief and not as_json:
         _, code = common.print_each(names, one, LinePrinter().show, as_json)
@@ -88,9 +86,11 @@ def _follow(
     following.refuse_output()
     with following.ending() as event, following.opened(files[0], event, msgdef, segment=segment) as log:
         for n, _ in enumerate(log.changes(poll=PAUSE, stop=event)):
-            summary = look(log)
-            with suppress(TopicError):
-                summary = _with_channels(summary, topics, exclude)
+            try:
+                summary = look(log, topics=topics or None, exclude=exclude)
+            except TopicError:
+                # The channels may come later.
+                summary = look(log)
             if as_json:
                 draw.echo_json(summary.as_dict(), line=True)
                 continue
@@ -101,18 +101,6 @@ def _follow(
                 draw.echo()
             show(summary)
         return following.finish(log, event)
-
-
-def _with_channels(one: Info, topics: tuple[str, ...], exclude: tuple[str, ...]) -> Info:
-    """Return *one* with only the channels chosen by -t and -x."""
-    from logreel.log.topic_match import match_topics
-
-    if not topics and not exclude:
-        return one
-    names = [ch.topic for ch in one.channels]
-    kept = {*match_topics(names, topics, one.path)} if topics else {*names}
-    kept -= {*match_topics(names, exclude, one.path)} if exclude else set()
-    return dataclasses.replace(one, channels=tuple(ch for ch in one.channels if ch.topic in kept))
 
 
 class LinePrinter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from sys import modules
@@ -17,6 +18,7 @@ from logreel.index.order import ranges_in_one_chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
+from logreel.log.channel_facts import Facts, units_of
 from logreel.log.growing_log import GrowingLog
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
@@ -102,6 +104,19 @@ class Channel:
     def decoder(self) -> PayloadDecoder | None:
         """The PayloadDecoder of the channel, or None where the Layout alone describes the payloads."""
         return self._info.decoder()
+
+    @cached_property
+    def facts(self) -> Mapping[str, tuple[str, ...]]:
+        """What the channel says of itself, as texts by key, for conditions such as ``type=sensor_msgs/Imu``.
+
+        The keys are ``topic``, ``type``, ``encoding``, ``units`` of all fields, and those of ``metadata``.
+        """
+        return Facts(self.topic, self.schema, self.metadata, self._units)
+
+    def _units(self) -> list[str]:
+        with suppress(LogError):
+            return units_of(self.layout)
+        return []
 
     @cached_property
     def is_uniform(self) -> bool:
@@ -398,22 +413,15 @@ class Channel:
         names = self.fields if fields is None else fields
         return dataset(self.to_arrow(names, start, end, utc=utc, interpolate=interpolate))
 
+    def plot(self, *fields: str, **options: Any) -> Any:
+        """Return a Plot of *fields* in one panel, or of all numeric fields; options are those of ``logreel.plot``."""
+        wanted = f"{self.topic}:{','.join(fields)}" if fields else self.topic
+        return _public().plot(self.log, wanted, **options)
+
     def _repr_html_(self) -> str:
-        from logreel.log.html import table
+        from logreel.log.html import channel_table
 
-        count, rate = self._numbers_text()
-        head = f"{self.topic} ({self.schema.name}): {count} messages{rate and f', {rate}'}"
-        try:
-            rows = [(path,) for path in self.fields]
-        except LogError as error:
-            rows = [(error.text,)]
-        return table(head, ("field",), rows)
-
-    def _numbers_text(self) -> tuple[str, str]:
-        """Return the message count and the rate as text; both are empty if the log is closed."""
-        if self.log.closed:
-            return "", ""
-        return str(len(self)), "" if self.rate is None else f"{self.rate:.4g} Hz"
+        return channel_table(self, self.log.closed)
 
     def _ipython_key_completions_(self) -> list[str]:
         try:
@@ -552,13 +560,12 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self)} channels{closed}>"
 
     def _repr_html_(self) -> str:
-        from logreel.log.html import table
+        from logreel.log.html import log_table
 
-        channels = [ch for ch in self.channels.values() if not ch.reserved]
         span = "" if self.duration is None else f", {duration_text(self.duration)}"
+        channels = [ch for ch in self.channels.values() if not ch.reserved]
         head = f"{self.name}: {self.format} {self.version}, {len(channels)} channels{span}"
-        rows = [(ch.topic, ch.schema.name, *ch._numbers_text()) for ch in channels]
-        return table(head, ("topic", "type", "messages", "rate"), rows)
+        return log_table(head, channels, self.closed)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.channels)
@@ -666,11 +673,12 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return int(sum(counts[ch.number] for ch in self.channels.values() if not ch.reserved))
 
     def match(self, topics: str | Iterable[str] | None) -> list[Channel]:
-        """Return the channels that *topics* select: names, shell patterns, or ``re:`` and a regular expression.
+        """Return the channels that *topics* select.
 
-        topics  None: all channels except reserved ones
+        topics  names, shell patterns, ``re:`` and a regular expression, or conditions on ``Channel.facts`` such as
+                ``type=sensor_msgs/Imu``, several joined by commas; None: all channels except reserved ones
 
-        Raises TopicError for a name or pattern that matches no channel, UsageError for an invalid expression.
+        Raises TopicError for what selects no channel, UsageError for an invalid expression.
         """
         return [self.channels[name] for name in match_topics(self.channels, topics, self.name)]
 
@@ -705,8 +713,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def play(self, **options: Any) -> Iterable[Message]:
         """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        # Players are on a higher floor: imported through the public package, since this module must not import it.
-        return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
+        return _public().play(self, **options)  # type: ignore[no-any-return]
 
     def messages_of(
         self, channels: Mapping[int, Channel], selections: Iterator[Selection]
@@ -769,6 +776,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _public() -> Any:
+    """Return the public package, for functions of higher floors, which this module must not import."""
+    return modules[__name__.partition(".")[0]]
 
 
 def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:

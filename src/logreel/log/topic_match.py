@@ -1,15 +1,42 @@
-"""Select names by names, shell patterns and regular expressions."""
+"""Select channels by names, shell patterns, regular expressions, and conditions on what they say of themselves."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple, Protocol
 
 from logreel.errors import TopicError, UsageError
+from logreel.log.channel_facts import ALIASES, TOPIC
 
 #: Prefix of a regular expression.
 REGEX = "re:"
+#: ``key=value``; a key has no characters of patterns, so that these still select names with ``=``.
+_CONDITION = re.compile(r"([^=,*?\[\]]+)=(.*)", re.DOTALL)
+#: A comma that is followed by another condition.
+_AND = re.compile(r",(?=[^=,*?\[\]]+=)")
+
+
+class Described(Protocol):
+    """The part of a Channel that conditions need."""
+
+    @property
+    def facts(self) -> Mapping[str, Collection[str]]: ...
+
+
+#: Names; only where they are those of channels, conditions can select them.
+Names = Collection[str] | Mapping[str, Described]
+
+
+class Condition(NamedTuple):
+    """One ``key=value``; *value* is a text, a shell pattern, or ``re:`` and a regular expression."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
 
 
 def listed(names: str | Iterable[str]) -> list[str]:
@@ -23,13 +50,11 @@ def listed(names: str | Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def match_topics(
-    names: Collection[str], wanted: str | Iterable[str] | None, path: str | None = None
-) -> list[str]:
+def match_topics(names: Names, wanted: str | Iterable[str] | None, path: str | None = None) -> list[str]:
     """Return the *names* that *wanted* selects, in the order of *names*; None: all that do not begin with ``~``.
 
-    Raises TopicError for a name or pattern without match, UsageError for an invalid regular expression and for
-    ``topic.field``.
+    Raises TopicError for a name, pattern or condition without match, UsageError for an invalid regular expression and
+    for ``topic.field``.
     """
     if wanted is None:
         return [n for n in names if not n.startswith("~")]
@@ -42,35 +67,130 @@ def match_topics(
                 raise UsageError(
                     f"{want!r} names fields of {of}, but only whole channels can be chosen here", path=path
                 )
-            raise TopicError("channel", want, names, path=path)
+            raise no_match(names, want, path)
         found |= fits
     return [n for n in names if n in found]
 
 
-def fitting(names: Collection[str], want: str) -> set[str]:
-    """Return those of *names* that one name or pattern selects; raises UsageError for an invalid expression.
+def match_in_each(
+    logs: Sequence[Mapping[str, Described]], wanted: str | Iterable[str], path: str | None = None
+) -> list[set[str]]:
+    """Return what *wanted* selects of the channels of each log; each text has to select something in one of them.
 
-    An existing name selects only itself (``sensor_accel[1]`` is then no pattern). ``re:`` and a regular expression
+    Raises as ``match_topics`` does for all channels together.
+    """
+    found: list[set[str]] = [set() for _ in logs]
+    everything: dict[str, Described] = {}
+    for one in logs:
+        everything |= {name: ch for name, ch in one.items() if name not in everything}
+    for want in listed(wanted):
+        fits = [fitting(one, want) for one in logs]
+        if want in everything:
+            # An existing name is no pattern in the other logs either.
+            fits = [{want} & one.keys() for one in logs]
+        if not any(fits):
+            match_topics(everything, [want], path)
+        for some, more in zip(found, fits, strict=True):
+            some |= more
+    return found
+
+
+def fitting(names: Names, want: str) -> set[str]:
+    """Return those of *names* that one name, pattern or condition selects; raises UsageError for an invalid expression.
+
+    An existing name selects only itself (``sensor_accel[1]`` is then no pattern). ``key=value`` selects the channels
+    that say so of themselves, see ``Facts``; several conditions are joined by commas. ``re:`` and a regular expression
     select the names that it matches completely; other texts are shell patterns. Only patterns that begin with ``~``
-    select reserved names.
+    select reserved names, also as ``topic=~…``.
     """
     if want in names:
         return {want}
-    pattern = want.removeprefix(REGEX)
-    fits = _regex(pattern) if want.startswith(REGEX) else lambda name: fnmatchcase(name, want)
-    return {n for n in names if (n[:1] != "~" or pattern[:1] == "~") and fits(n)}
+    if isinstance(names, Mapping) and (asked := conditions(want)) and _keys(names).issuperset(dict(asked)):
+        return _with_facts(names, asked)
+    fits = _test(want)
+    return {n for n in names if (n[:1] != "~" or _is_reserved(want)) and fits(n)}
 
 
-def topic_and_fields(names: Collection[str], want: str) -> tuple[list[str], list[str]] | None:
+def conditions(want: str) -> list[Condition]:
+    """Return the conditions of ``key=value,key=value``; empty for other text."""
+    if want.startswith(REGEX) or not _CONDITION.match(want):
+        return []
+    parts = [one.partition("=") for one in _AND.split(want)]
+    return [Condition(key.strip(), value) for key, _, value in parts]
+
+
+def is_pattern(want: str) -> bool:
+    """Return whether a text is a pattern, a regular expression or a condition, if no name is like this."""
+    return want.startswith(REGEX) or bool(conditions(want)) or not {*"*?["}.isdisjoint(want)
+
+
+def check_pattern(want: str) -> None:
+    """Raise UsageError for an invalid regular expression in a name, pattern or condition."""
+    for value in [value for _, value in conditions(want)] or [want]:
+        _test(value)
+
+
+def no_match(names: Names, want: str, path: str | None = None) -> TopicError:
+    """Return the error for *want*, which selects none of *names*: it lists names, keys or values that there are."""
+    asked = conditions(want) if isinstance(names, Mapping) else []
+    if not asked or not isinstance(names, Mapping) or not names:
+        return TopicError("channel", want, names, path=path)
+    for one in asked:
+        if one.key not in (keys := _keys(names)):
+            return TopicError("key", one.key, sorted(keys), path=path)
+    # The first condition after which no channel is left, among the channels for which those before it hold.
+    count = next(n for n in range(1, len(asked) + 1) if not _with_facts(names, asked[:n]))
+    key, value = asked[count - 1]
+    left = _with_facts(names, asked[: count - 1])
+    values = dict.fromkeys(text for name in names if name in left for text in names[name].facts.get(key, ()))
+    those = "".join(f" {one} and" for one in asked[: count - 1])
+    return TopicError(f"channel with{those} {key}", value, values, path=path, none=f"none states its {key}")
+
+
+def _keys(names: Mapping[str, Described]) -> set[str]:
+    return {key for ch in names.values() for key in (*ch.facts, *ALIASES)}
+
+
+def _with_facts(names: Mapping[str, Described], asked: list[Condition]) -> set[str]:
+    """Return the names of the channels for which all conditions hold."""
+    found = {n for n in names if n[:1] != "~" or any(k == TOPIC and _is_reserved(v) for k, v in asked)}
+    for key, value in asked:
+        values = {name: names[name].facts.get(key, ()) for name in found}
+        # As for names: an existing value is no pattern.
+        is_value = any(value in some for some in values.values())
+        fits = value.__eq__ if is_value else _test(value)
+        found = {name for name, some in values.items() if any(map(fits, some))}
+    return found
+
+
+def _is_reserved(want: str) -> bool:
+    return want.removeprefix(REGEX)[:1] == "~"
+
+
+def _test(want: str) -> Callable[[str], object]:
+    """Return a function that tests a text by a shell pattern, or by ``re:`` and a regular expression."""
+    if want.startswith(REGEX):
+        return _regex(want.removeprefix(REGEX))
+    return lambda text: fnmatchcase(text, want)
+
+
+def topic_and_fields(names: Names, want: str) -> tuple[list[str], list[str]] | None:
     """Split ``topic.field`` or ``topic:field,field`` into the *names* that the topic fits, and the field paths.
 
-    The topic is the longest beginning of *want* that is a name or a pattern that fits one. Returns None for other text
-    and for regular expressions. Whether the fields exist is not checked.
+    The topic is the longest beginning of *want* that is a name or a pattern that fits one. Conditions can have fields
+    only after a colon, since values such as types have dots. Returns None for other text and for regular expressions.
+    Whether the fields exist is not checked.
     """
     if want.startswith(REGEX):
         return None
+    # Of conditions, what has a further condition after it belongs to the value.
+    value = want.rfind("=") if isinstance(names, Mapping) and conditions(want) else None
     for at in range(len(want) - 2, 0, -1):
-        if want[at] in ".:" and (fits := fitting(names, want[:at])):
+        if want[at] not in ".:":
+            continue
+        if value is not None and want[:at] not in names and (want[at] == "." or at < value):
+            continue
+        if fits := fitting(names, want[:at]):
             rest = want[at + 1 :]
             fields = [field.strip() for field in (rest.split(",") if want[at] == ":" else [rest])]
             return [name for name in names if name in fits], [field for field in fields if field]

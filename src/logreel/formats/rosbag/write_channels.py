@@ -9,6 +9,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
 
@@ -106,6 +107,8 @@ def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[M
     given = metadata.get("headers")
     if given is None:
         latching = {"latching": "1"} if metadata.get("latching") else {}
+        if ORIGINAL in metadata:
+            latching[ORIGINAL] = str(metadata[ORIGINAL])
         callers = [{"callerid": str(caller)} for caller in metadata.get("callerids", ())]
         return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
     if not all(isinstance(one, Mapping) for one in given):

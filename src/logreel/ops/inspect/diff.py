@@ -14,7 +14,7 @@ from logreel.log.brief import Brief
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Attachment, Parameter
 from logreel.log.times import Time, intervals, seconds_text
-from logreel.log.topic_match import match_topics
+from logreel.log.topic_match import match_in_each
 from logreel.ops.inspect.compare import Compared, compare
 from logreel.ops.inspect.stats import FieldStats, field_stats
 from logreel.ops.json_values import to_json_values
@@ -221,9 +221,10 @@ def _chosen(
 ) -> list[str]:
     names = list(dict.fromkeys([*one.channels, *two.channels]))
     path = f"{one.name}, {two.name}"
-    found = names if topics is None else match_topics(names, topics, path)
-    without = set(match_topics(names, exclude, path)) if exclude else set()
-    return [name for name in found if name not in without]
+    both = (one.channels, two.channels)
+    found = set(names) if topics is None else set().union(*match_in_each(both, topics, path))
+    found -= set().union(*match_in_each(both, exclude, path))
+    return [name for name in names if name in found]
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Problem
 from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog, names_of
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.scan import Segment
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
@@ -109,10 +109,27 @@ class Info(Brief):
         }
 
 
-def info(what: Openable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Info:
+def select_channels(
+    log: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str] = ()
+) -> list[Channel]:
+    """Return the channels that *topics* select, None: all, without those that *exclude* selects, in file order."""
+    without = {ch.number for ch in log.match(exclude)}
+    chosen = log.channels.values() if topics is None else log.match(topics)
+    return [ch for ch in chosen if ch.number not in without]
+
+
+def info(
+    what: Openable | Log,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    segment: int | None = None,
+    definitions: Definitions = (),
+) -> Info:
     """Return a summary of a log without decoding its messages.
 
     what         an open Log, or anything that ``logreel.open`` takes
+    topics, exclude  channels to list and to leave out, as for ``Log.match``; None: all, reserved ones too
     segment      number of one log of a file with several; see ``Log.segments``
     definitions  as for ``logreel.open``
     """
@@ -129,7 +146,7 @@ def info(what: Openable | Log, *, segment: int | None = None, definitions: Defin
                 ch.end,
                 dict(ch.metadata),
             )
-            for ch in log.channels.values()
+            for ch in select_channels(log, topics, exclude)
         )
         attachments = tuple(AttachmentInfo(a.name, a.media_type, a.size) for a in log.attachments.values())
         return Info(

@@ -19,6 +19,7 @@ from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Log
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, utc_shift
+from logreel.log.topic_match import is_pattern, match_in_each
 from logreel.ops.open_logs import open_many
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def sql(
 
     query  SQL of DuckDB; ``SELECT avg(voltage_v) FROM battery_status``. Topics with special characters need quotes,
            ``"/imu/data"``, or are named by their alias, ``imu_data``. A path in quotes, ``"pose.position.x"``,
-           ``"q[2]"``, is a column, too; only this part of the field is decoded
+           ``"q[2]"``, is a column, too; only this part of the field is decoded. Conditions and patterns as for
+           ``Log.match``, ``"type=sensor_msgs/Imu"``, ``"/camera/*"``, are tables of all channels that they select,
+           with a column ``topic``
     logs   open Logs, or anything that ``logreel.open`` takes; the same topic of several logs is one table
     start, end  ns, or text as on the command line, separately for each log; half-open
     utc    wall-clock times
@@ -133,14 +136,14 @@ class Tables:
 
     paths   paths of nested fields that are columns, too
     wrong   exceptions raised while a table was read
-    missed  names of tables in the query that no log has
+    missed  errors for names of tables in the query that no log has
     turn    lock held while messages are decoded
     """
 
     asked: list[Asked]
     paths: tuple[str, ...]
     wrong: list[Exception] = field(default_factory=list)
-    missed: list[str] = field(default_factory=list)
+    missed: dict[str, TopicError] = field(default_factory=dict)
     turn: Lock = field(default_factory=Lock)
 
     @cached_property
@@ -181,6 +184,21 @@ class Tables:
                 parts.append(Part(ch, one.name, rows, one.utc, self.paths))
         return TopicTable(topic, parts, self.wrong.append, self.turn)
 
+    def selection(self, want: str) -> TopicTable:
+        """Return the channels that a condition or pattern selects as one table, with a column ``topic``.
+
+        Raises TopicError if it selects none, UsageError for an invalid regular expression.
+        """
+        from logreel.ops.query.topic_table import Part, TopicTable
+
+        parts = []
+        chosen = match_in_each([one.log.channels for one in self.asked], want)
+        for one, names in zip(self.asked, chosen, strict=True):
+            for ch in (ch for ch in one.log.channels.values() if ch.topic in names):
+                rows = one.log.index.rows_between(ch.number, *one.span)
+                parts.append(Part(ch, one.name, rows, one.utc, self.paths, labelled=True))
+        return TopicTable(want, parts, self.wrong.append, self.turn)
+
     def everything(self) -> dict[str, TopicTable]:
         """Return the tables of all topics that can be decoded, by topic and by unambiguous alias, in lower case."""
         found: dict[str, TopicTable] = {}
@@ -206,8 +224,13 @@ def _offer(con: Any, duckdb: Any, query: str, tables: Tables) -> None:
     chosen: dict[str, str] = {}
     for name in sorted(names):
         topic = tables.topic(name)
-        if topic is None:
-            tables.missed.append(name)
+        if topic is None and is_pattern(name):
+            try:
+                con.register(name, tables.selection(name))
+            except TopicError as error:
+                tables.missed[name] = error
+        elif topic is None:
+            tables.missed[name] = TopicError("table", name, tables.topics)
         elif chosen.setdefault(name.casefold(), topic) != topic:
             raise UsageError(
                 f"case does not tell tables apart: the query names {topic!r} and another one like it"
@@ -233,7 +256,8 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
         )
         for ch in log.channels.values():
             kind = ch.schema
-            channels.append((one.name, ch.topic, kind.name, kind.encoding, len(ch), ch.start, ch.end))
+            facts = {key: list(values) for key, values in ch.facts.items() if values}
+            channels.append((one.name, ch.topic, kind.name, kind.encoding, len(ch), ch.start, ch.end, facts))
     text, number = pa.string(), pa.int64()
     edges = [("start_ns", number), ("end_ns", number)]
     clock: list[tuple[str, pa.DataType]] = [
@@ -245,7 +269,7 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
     kinds: dict[str, list[tuple[str, pa.DataType]]] = {
         "logs": [("log", text), ("format", text), ("version", text), *clock],
         "channels": [(n, text) for n in ("log", "topic", "type", "encoding")]
-        + [("messages", number), *edges],
+        + [("messages", number), *edges, ("facts", pa.map_(text, pa.list_(text)))],
     }
     for name, rows in (("logs", logs), ("channels", channels)):
         schema = pa.schema(kinds[name])
@@ -266,9 +290,9 @@ def _database_errors(duckdb: Any, tables: Tables) -> Iterator[None]:
         if tables.wrong:
             raise tables.wrong[0] from None
         text = str(error)
-        for name in tables.missed:
+        for name, missed in tables.missed.items():
             if f"with name {name} does not exist" in text:
-                raise TopicError("table", name, tables.topics) from None
+                raise missed from None
         wrong = (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException)
         kind = UsageError if isinstance(error, wrong) else LogError
         raise kind(f"the query failed: {' '.join(text.partition('LINE ')[0].split())}") from None

@@ -24,7 +24,7 @@ from logreel.log.tables import Rows, Shape, TableReader, time_column
 from logreel.ops.query.prune import matching_rows, referenced_columns
 from logreel.ops.query.record_batches import BYTES, MOST
 
-TIME, TIME_NS, LOG = "time", "time_ns", "log"
+TIME, TIME_NS, LOG, TOPIC = "time", "time_ns", "log", "topic"
 #: Largest array of DuckDB; larger and empty arrays become lists.
 MAX_ARRAY = 100_000
 
@@ -36,6 +36,7 @@ class Part:
     log    name of the log
     rows   the messages of the interval
     paths  paths of nested fields that are columns, too
+    labelled  whether there is a column ``topic``: the table has several channels of a log
     """
 
     ch: Channel
@@ -43,6 +44,7 @@ class Part:
     rows: Rows
     utc: bool = False
     paths: tuple[str, ...] = ()
+    labelled: bool = False
 
     @cached_property
     def clock(self) -> pa.DataType:
@@ -58,7 +60,7 @@ class Part:
         for path in self.paths:
             with contextlib.suppress(NotFoundError):
                 every += [(path, path, field) for field in schema_of(layout, [path])]
-        taken = {TIME, TIME_NS, LOG}
+        taken = {TIME, TIME_NS, *self.labels}
         found = {}
         for path, label, field in every:
             name, n = label, 1
@@ -70,6 +72,11 @@ class Part:
                 found[name] = path, field.with_type(kind)
         return found
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """Columns that have one value for all messages of the channel."""
+        return {TOPIC: self.ch.topic, LOG: self.log} if self.labelled else {LOG: self.log}
+
     def times(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Return int64[n]: times (ns) of all messages of the channel, as in the column ``time``."""
         column = time_column(self.ch, self.ch.times, self.utc)
@@ -77,9 +84,12 @@ class Part:
 
     def known(self, low: int, high: int) -> pc.Expression:
         """Return an expression that holds for all messages with times from *low* to *high*, both included."""
-        ns, at, log = pc.field(TIME_NS), pc.field(TIME), pc.field(LOG) == self.log
+        ns, at = pc.field(TIME_NS), pc.field(TIME)
         first, last = (pa.scalar(value, self.clock) for value in (low, high))
-        return (ns >= low) & (ns <= high) & (at >= first) & (at <= last) & log
+        found = (ns >= low) & (ns <= high) & (at >= first) & (at <= last)
+        for name, text in self.labels.items():
+            found &= pc.field(name) == text
+        return found
 
     def batches(self, columns: list[str], rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the messages in batches of bounded size with *columns* of *schema*; missing columns are null."""
@@ -89,8 +99,9 @@ class Part:
         for batch in TableReader(self.ch, paths, shape).batches(rows, MOST, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())
-            if LOG in columns:
-                arrays[LOG] = pa.repeat(pa.scalar(self.log), batch.num_rows)
+            for name, text in self.labels.items():
+                if name in columns:
+                    arrays[name] = pa.repeat(pa.scalar(text), batch.num_rows)
             yield pa.RecordBatch.from_arrays(
                 [_as(arrays.get(name), schema.field(name).type, batch.num_rows) for name in columns],
                 schema=pa.schema([schema.field(name) for name in columns]),
@@ -122,11 +133,12 @@ def _storable(kind: pa.DataType) -> pa.DataType | None:
 
 
 class TopicTable(ds.Dataset):
-    """The channels of one topic, of one log or several, as a dataset.
+    """The channels of one topic, of one log or several, as a dataset; or several channels of each.
 
-    Its columns are ``time``, ``time_ns`` (int64), the fields of the channels by name, and ``log``. It decodes what
-    ``scanner`` is asked for, in batches of bounded size.
+    Its columns are ``time``, ``time_ns`` (int64), the fields of the channels by name, for several channels ``topic``,
+    and ``log``. It decodes what ``scanner`` is asked for, in batches of bounded size.
 
+    topic   the topic, or what was written to select several
     failed  called with each exception raised while batches are read: Arrow only keeps its text
     turn    lock held while a batch is decoded: DuckDB reads several tables in parallel
     """
@@ -146,7 +158,7 @@ class TopicTable(ds.Dataset):
                 pa.field(TIME, parts[0].clock),
                 pa.field(TIME_NS, pa.int64()),
                 *(self._field(name) for name in names),
-                pa.field(LOG, pa.string()),
+                *(pa.field(name, pa.string()) for name in parts[0].labels),
             ]
         )
 
@@ -157,15 +169,20 @@ class TopicTable(ds.Dataset):
 
     def _field(self, name: str) -> pa.Field[Any]:
         """Return one column, of a type that holds the values of all logs."""
-        kinds = {part.fields[name][1].type: part.log for part in self._parts if name in part.fields}
+        kinds = {
+            part.fields[name][1].type: f"{part.ch.topic} of {part.log}" if part.labelled else part.log
+            for part in self._parts
+            if name in part.fields
+        }
         try:
             return pa.unify_schemas(
                 [pa.schema([pa.field(name, kind)]) for kind in kinds], promote_options="permissive"
             ).field(0)
         except pa.ArrowTypeError:
-            both = " and ".join(f"{kind} in {log}" for kind, log in kinds.items())
+            both = " and ".join(f"{kind} in {where}" for kind, where in kinds.items())
+            what = "channels" if self._parts[0].labelled else "logs"
             raise UsageError(
-                f"{name!r} of {self._topic!r} is {both}: ask for these logs one by one"
+                f"{name!r} of {self._topic!r} is {both}: ask for these {what} one by one"
             ) from None
 
     def scanner(  # type: ignore[override]
@@ -201,7 +218,8 @@ class TopicTable(ds.Dataset):
                     yield from found.to_batches()
 
     def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
-        if condition is None or not {TIME, TIME_NS, LOG} & {*referenced_columns(condition, self._schema, ())}:
+        known = {TIME, TIME_NS, *part.labels}
+        if condition is None or not known & {*referenced_columns(condition, self._schema, ())}:
             return part.rows
         return matching_rows(condition, self._schema, part.times(), part.known, part.rows)
 

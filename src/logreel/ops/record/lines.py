@@ -13,6 +13,7 @@ from typing import Any
 
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.layout.layout import Layout
+from logreel.log.channel_facts import Facts
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.add import write_metadata
@@ -80,6 +81,8 @@ class LineRecorder:
         self._waiting: list[_Line] = []
         self._ahead, self._room, self._since, self._heard = ahead, AHEAD_BYTES, 0.0, 0.0
         self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
+        #: Whether the recording wants a topic.
+        self._accepted: dict[str, bool] = {}
         #: Reason why a topic has no channel.
         self._refused: dict[str, str] = {}
         #: First and last time written, except to reserved channels, ns.
@@ -220,7 +223,7 @@ class LineRecorder:
         except UsageError as error:
             self._leave_out(place, error)
             return
-        if not self._selection.takes(line.topic):
+        if not self._accepts(line.topic) or not self._selection.takes(line.topic):
             return
         self._has_text |= line.topic == TEXT
         if self._ahead > 0 and (self._waiting or line.topic not in self.channels):
@@ -232,6 +235,14 @@ class LineRecorder:
                 self.infer()
         else:
             self._write(line)
+
+    def _accepts(self, topic: str) -> bool:
+        """Return whether the recording wants the channel; types that are inferred are not known yet."""
+        if topic not in self._accepted:
+            schema, metadata = self._known.get(topic, (None, {}))
+            about = schema if isinstance(schema, Schema) else None
+            self._accepted[topic] = self._selection.accepts(Facts(topic, about, metadata))
+        return self._accepted[topic]
 
     def infer_if_due(self, silent: bool) -> None:
         """Infer types if lines have waited long enough; *silent*: none came now."""

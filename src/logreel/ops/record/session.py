@@ -121,7 +121,9 @@ class Session:
     def run(self, sources: Sequence[LiveSource], stop: Callable[[], bool]) -> bool:
         """Record until all sources have ended, *stop* returns True, or a limit is reached; return whether stopped."""
         for source in sources:
-            feed = Feed(source.name, self._queue, self._selection.wants, self._say)
+            feed = Feed(
+                source.name, self._queue, self._selection.wants, self._say, accepts=self._selection.accepts
+            )
             stream = _Stream(source, feed)
             stream.thread = Thread(target=self._run_source, args=(stream,), name=source.name, daemon=True)
             self._streams.append(stream)

@@ -10,6 +10,7 @@ from threading import Condition, Event
 from typing import Any, Protocol, runtime_checkable
 
 from logreel.layout.layout import Layout
+from logreel.log.channel_facts import Facts
 from logreel.log.schema import Schema
 
 #: Default capacity of the queue: bytes, and messages.
@@ -221,7 +222,9 @@ def _taken_loss(channel: LiveChannel) -> Lost:
 class Feed:
     """What a source passes its channels and messages to; for any thread.
 
-    wants  function that returns whether the recording wants a topic
+    wants  function that returns whether the recording can want a topic, by its name
+
+    accepts  function that returns whether it wants the channel with these facts
 
     say    function that shows a sentence to the user at once
 
@@ -240,6 +243,7 @@ class Feed:
     notes: list[str] = field(default_factory=list)
     broken: int = 0
     settled: bool = False
+    accepts: Callable[[Facts], bool] = lambda facts: True
 
     @property
     def stopping(self) -> bool:
@@ -258,7 +262,7 @@ class Feed:
         *,
         latched: bool = False,
     ) -> LiveChannel | None:
-        """Declare a channel; return it for ``put``, or None if the recording does not want its topic.
+        """Declare a channel; return it for ``put``, or None if the recording does not want it.
 
         topic     as the source names it; channels of several sources with one topic and type share a channel
         schema    a Schema in the language of the source, e.g. ``ros1msg``, or the Layout of the payloads. Where the
@@ -270,7 +274,8 @@ class Feed:
         The log may refuse the channel later: then ``refused`` of the returned object has the reason, and a source may
         end its subscription.
         """
-        if not self.wants(topic):
+        about = schema if isinstance(schema, Schema) else None
+        if not self.wants(topic) or not self.accepts(Facts(topic, about, metadata)):
             return None
         made = LiveChannel(self.name, topic, schema, dict(metadata or {}), latched)
         self.channels.append(made)

@@ -11,7 +11,7 @@ from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.log.topic_match import fitting, match_topics
+from logreel.log.topic_match import match_in_each
 from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import rewrite
@@ -90,17 +90,10 @@ def kept_topics(
     logs: Sequence[Log], topics: str | Iterable[str] | None, exclude: str | Iterable[str]
 ) -> list[set[str]]:
     """Return the selected topics of each log; raises TopicError for a name or pattern that matches nothing."""
-    wanted, without = (
-        None if t is None else [t] if isinstance(t, str) else list(t) for t in (topics, exclude)
-    )
-    everything = {name: None for log in logs for name in log}
-    # Raises for what fits none.
-    match_topics(everything, [*(wanted or ()), *(without or ())])
-    kept = []
-    for log in logs:
-        names = set(log) if wanted is None else set().union(*(fitting(log.channels, one) for one in wanted))
-        kept.append(names.difference(*(fitting(log.channels, one) for one in without or ())))
-    if everything and not any(kept):
+    channels = [log.channels for log in logs]
+    kept = [set(log) for log in logs] if topics is None else match_in_each(channels, topics)
+    kept = [names - more for names, more in zip(kept, match_in_each(channels, exclude), strict=True)]
+    if any(channels) and not any(kept):
         raise UsageError("no channel is left")
     return kept
 

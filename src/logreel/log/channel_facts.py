@@ -1,0 +1,103 @@
+"""What a channel says of itself, as texts by key: type, encoding, units, and all of its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import FixedArray, Node, Sequence, Struct
+from logreel.log.schema import Schema
+
+#: Keys that every channel has.
+TOPIC, TYPE, ENCODING, UNITS = "topic", "type", "encoding", "units"
+#: Other names of keys.
+ALIASES = {"unit": UNITS}
+
+
+class Facts(Mapping[str, tuple[str, ...]]):
+    """Texts by key, for conditions such as ``type=sensor_msgs/Imu``; a key may have several values.
+
+    The keys are ``topic``, ``type`` (name of the schema), ``encoding``, ``units`` (of all fields), and those of the
+    metadata. A nested entry has its path (``spec.bosdyn:grpc:service``), its own name (``bosdyn:grpc:service``) and the
+    part of this after the last colon (``service``). Items of lists are values of the list's key.
+
+    units  returns the units of the fields; called when they are first needed
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        schema: Schema | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        units: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        self._topic, self._schema, self._metadata, self._units = topic, schema, metadata or {}, units
+
+    @cached_property
+    def _texts(self) -> Mapping[str, dict[str, None]]:
+        found: dict[str, dict[str, None]] = {key: {} for key in (TOPIC, TYPE, ENCODING, UNITS)}
+        found[TOPIC][self._topic] = None
+        if self._schema is not None:
+            found[TYPE][self._schema.name] = found[ENCODING][self._schema.encoding] = None
+        for path, value in _entries(self._metadata, ()):
+            text = _text(value)
+            for key in (".".join(path), path[-1], path[-1].rpartition(":")[2]):
+                if key:
+                    found.setdefault(ALIASES.get(key, key), {})[text] = None
+        return found
+
+    @cached_property
+    def _with_units(self) -> tuple[str, ...]:
+        return tuple({**self._texts[UNITS], **dict.fromkeys(self._units())})
+
+    def __getitem__(self, key: str) -> tuple[str, ...]:
+        key = ALIASES.get(key, key)
+        return self._with_units if key == UNITS else tuple(self._texts[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+def units_of(layout: Layout) -> list[str]:
+    """Return the units of all fields of *layout*, without repeats, in the order of the fields."""
+    found: dict[str, None] = {}
+    # Trees may share parts: each node is visited once.
+    seen: set[int] = set()
+    nodes: list[Node] = [layout.root]
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Struct):
+            found |= {field.unit: None for field in node.fields if field.unit}
+            nodes += [field.node for field in reversed(node.fields)]
+        elif isinstance(node, (FixedArray, Sequence)):
+            nodes.append(node.item)
+    return list(found)
+
+
+def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield path and value of everything in nested mappings and lists, except None."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _entries(item, (*path, str(key)))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _entries(item, path)
+    elif value is not None and path:
+        yield path, value
+
+
+def _text(value: Any) -> str:
+    """Return the text of a value; of bool as in JSON."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    return str(value)
