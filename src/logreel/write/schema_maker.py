@@ -87,6 +87,12 @@ class SchemaMaker:
         """
         raise DefinitionError(f"{self.title} has no definitions of its own for messages of channel {topic!r}")
 
+    def schema_to_encode(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return a Schema as ``schema_from_layout`` does, for many messages that are encoded from columns."""
+        return (
+            self.schema_from_layout(topic, layout, name) if name else self.schema_from_layout(topic, layout)
+        )
+
     def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
         """Return the Schema that *text*, read from *file*, defines for *topic*."""
         if not self.encoding:

@@ -37,6 +37,8 @@ class MessageType:
     version   the version that *layout* describes
     instance  leading fields that distinguish several sensors of the type
     notes     what is assumed or unknown about the fields
+    definition  its fields as text, if the log describes them; see ``own_types``
+    original  what the channel was in another format, as text; empty: it was not converted
     """
 
     name: str
@@ -44,6 +46,8 @@ class MessageType:
     version: int = USUAL_VERSION
     instance: tuple[str, ...] = ()
     notes: str = ""
+    definition: str = ""
+    original: str = ""
 
     @cached_property
     def id(self) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers, values_of
+from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, buffer_of, row_numbers, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     Bytes,
@@ -108,7 +108,7 @@ def _measure(node: Node, array: Array, path: Path, found: dict[Path, int]) -> No
 
     match node:
         case String() | Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
-            most = pc.max(pc.binary_length(array)).as_py()
+            most = pc.max(pc.binary_length(cast("Any", array))).as_py()
             found[path] = max(found.get(path, 0), most or 0)
         case FixedArray(item=Scalar(type="char")):
             pass
@@ -503,7 +503,7 @@ def _cut(value: _Value, array: Array, count: Array) -> Array:
     items = fixed.flatten()
     if value.back is _to_binary:
         data = np.asarray(items, np.uint8)[keep]
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+        buffers = [None, buffer_of(offsets), buffer_of(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.binary(), len(size), buffers, 0)
     return _list(value.back(items.filter(pa.array(keep))), offsets)
 
@@ -514,7 +514,7 @@ def zeros(node: Node, n: int) -> Array:
 
     from logreel.layout.arrow_from_buffers import arrow_type
 
-    return without_nulls(node, pa.nulls(n, arrow_type(node)))
+    return without_nulls(node, cast("Array", pa.nulls(n, cast("Any", arrow_type(node)))))
 
 
 def without_nulls(node: Node, array: Array) -> Array:
@@ -545,7 +545,7 @@ def without_nulls(node: Node, array: Array) -> Array:
             return array.cast(pa.int64()).fill_null(0).cast(array.type) if array.null_count else array
         case _:
             zero = False if pa.types.is_boolean(array.type) else 0
-            return array.fill_null(pa.scalar(zero, array.type)) if array.null_count else array
+            return cast("Any", array).fill_null(zero) if array.null_count else array
 
 
 def _fixed_items(array: Array, n: int) -> Array:

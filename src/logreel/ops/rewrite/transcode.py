@@ -14,8 +14,9 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
+from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Scalar, Struct
+from logreel.layout.nodes import Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
 from logreel.log.log import Channel
 from logreel.log.scan import MADE_OF, ORIGINAL
@@ -97,16 +98,22 @@ class Transcoded:
         import pyarrow as pa
 
         target, records = self.schemas.layout(self.number), None
+        record = target.record if self.restores else self.fitted.layout.record
+        hidden = self.schemas.computed_fields(self.number) if self.restores else ()
+        names = [f.name for f in record.visible() if f.name not in hidden]
         if isinstance(target.root, Counted):
-            records, arrays = _exploded(arrays)
-        hidden = self.schemas.computed_fields(self.number)
-        names = [f.name for f in target.record.visible() if f.name not in hidden]
-        if self.stamp is not None and len(names) == len(arrays) + 1:
-            names = [name for name in names if name != self.stamp[0]]
+            if not self.restores:
+                (records_field,) = record.visible()
+                names = [f.name for f in _members(records_field.node)]
+            records, arrays = _exploded(arrays, self.restores)
         columns = dict(zip(names, arrays, strict=True))
+        n = len(time) if records is None else int(records.sum())
         if self.stamp is not None and self.stamp[0] not in columns:
             columns[self.stamp[0]] = pa.array(time // self.stamp[1])
-        table = pa.table(columns) if columns else pa.table({"": pa.nulls(len(time))})
+        splitter = self.schemas.splitter(self.number)
+        for name in splitter.optional if splitter is not None else ():
+            columns.setdefault(name, pa.array(np.zeros(n, np.int64)))
+        table = pa.table(columns) if columns else pa.table({"": pa.nulls(n)})
         return self.schemas.encode(self.number, table, records)
 
 
@@ -199,13 +206,17 @@ class Transcoding(Rewriting):
         fitted = fit(channel.layout, abilities, lengths, kept=kept)
         name = self._names.get(channel.topic, ("", ""))
         topic = name[0] or schemas.topic_for(topic)
-        type_name = {"name": name[1]} if name[1] else {}
-        schema = schemas.schema_from_layout(topic, fitted.layout, **type_name)
+        schema = schemas.schema_to_encode(topic, fitted.layout, name[1])
         metadata = self._original_metadata(channel, fitted)
         number, label = add_channel(writer, topic, schema, metadata, self.names)
         if not schemas.keeps_metadata:
             for key, value in metadata.items():
-                self.format_writer.metadata(f"{key}/{label}", value)
+                try:
+                    self.format_writer.metadata(f"{key}/{label}", value)
+                except LogError as error:
+                    self.notes.append(
+                        f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
+                    )
         self.declared[label] = metadata
         self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
         self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
@@ -279,6 +290,10 @@ class Transcoding(Rewriting):
         for batch in super()._batches(by_time):
             yield self._replaced(batch)
 
+    def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> I64 | None:
+        found = super()._side_columns(batch, numbered)
+        return batch.payloads.side_columns if found is None else found
+
     def _replaced(self, batch: Batch) -> Batch:
         """Return *batch* with the messages of transcoded channels encoded again."""
         kinds = [number in self.transcoded for number in batch.channels.tolist()]
@@ -306,7 +321,7 @@ class Transcoding(Rewriting):
             batch,
             queue=batch.queue[rows],
             time=batch.time[rows],
-            payloads=chained(payloads).rows(order),
+            payloads=replace(chained(payloads), side_columns=_side_columns(payloads)).rows(order),
             offset=batch.offset[rows],
             more={name: values[rows] for name, values in batch.more.items()},
         )
@@ -318,6 +333,20 @@ def _without(layout: Layout, name: str) -> tuple[Layout, int | None]:
     if not name or not isinstance(layout.root, Struct) or not fields or fields[0].name != name:
         return layout, None
     return Layout(Struct(tuple(fields[1:])), layout.name), 0
+
+
+def _side_columns(payloads: Sequence[Payloads]) -> I64 | None:
+    """Return int64[n, k]: the side columns of all payloads, zeros where there are none; None if none has any."""
+    width = max(0 if one.side_columns is None else one.side_columns.shape[1] for one in payloads)
+    if not width:
+        return None
+    found = np.zeros((sum(len(one.start) for one in payloads), width), np.int64)
+    at = 0
+    for one in payloads:
+        if one.side_columns is not None:
+            found[at : at + len(one.start), : one.side_columns.shape[1]] = one.side_columns
+        at += len(one.start)
+    return found
 
 
 def _in_order(part: Part, number: int, by_time: bool) -> I64:
@@ -356,9 +385,19 @@ def _one(column: pa.ChunkedArray[Any]) -> Array:
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
-def _exploded(arrays: Arrays) -> tuple[I64, Arrays]:
-    """Return the number of records of each message, and the records of all messages as columns."""
+def _members(node: Node) -> list[Field]:
+    """Return the members of the records that *node*, an array of structs, holds."""
+    item = node.item if isinstance(node, Counted) else node
+    return list(item.visible()) if isinstance(item, Struct) else []
+
+
+def _exploded(arrays: Arrays, by_member: bool) -> tuple[I64, Arrays]:
+    """Return the number of records of each message, and the members of the records of all messages as columns.
+
+    by_member  True: a column of lists per member; False: one column with lists of records
+    """
     import pyarrow.compute as pc
 
     size = np.asarray(pc.list_value_length(arrays[0]), np.int64)
-    return size, [array.flatten() for array in arrays]  # type: ignore[attr-defined]
+    flat = [as_list(array).flatten() for array in arrays]
+    return size, flat if by_member else as_struct(flat[0]).flatten()
