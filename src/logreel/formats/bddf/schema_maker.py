@@ -20,13 +20,43 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payloads
-from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker
+from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.schemas.protobuf.describe import Message
     from logreel.schemas.protobuf.types import Types
+
+
+TEXT = "bosdyn.api.TextMessage"
+#: Fields of a line of text, in the order of their numbers, and their kinds; the level is an enumeration.
+_TEXT_KINDS = {"message": "string", "timestamp": "time", "source": "string", "level": "int32"}
+
+
+def _text_columns(lines: TextColumns) -> dict[str, Any]:
+    import pyarrow as pa
+
+    return {
+        "message": lines.text,
+        "timestamp": pa.array(lines.time),
+        "source": lines.source,
+        "level": pa.array(lines.level.astype(np.int32)),
+    }
+
+
+def _text_payloads(table: pa.Table) -> Payloads:
+    """Return messages of the type TextMessage."""
+    from logreel.schemas.protobuf.columns import encode, texts
+    from logreel.schemas.protobuf.describe import Field, Message
+
+    fields = (Field(name, n, kind) for n, (name, kind) in enumerate(_TEXT_KINDS.items(), 1))
+    values: dict[str, Any] = {
+        name: texts(table.column(name).to_pylist()) if kind == "string" else np.asarray(table.column(name))
+        for name, kind in _TEXT_KINDS.items()
+    }
+    data, start = encode(Message(TEXT, tuple(fields)), values, len(table))
+    return Payloads(data, start[:-1], np.diff(start))
 
 
 class BddfSchemaMaker(SchemaMaker):
@@ -67,6 +97,8 @@ class BddfSchemaMaker(SchemaMaker):
 
     def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
         """Return the payloads of messages; those of types made here are encoded from columns at once."""
+        if is_message(self.series[number], TEXT) and table.column_names == list(_TEXT_KINDS):
+            return _text_payloads(table)
         made = self._made.get(own_descriptors(self.series[number].annotations))
         if made is None:
             return super().encode(number, table, records)
@@ -77,6 +109,10 @@ class BddfSchemaMaker(SchemaMaker):
         names = [f.name for f in layout.record.visible()]
         data, start = encode(message, values(layout, message, [table.column(n) for n in names]), len(table))
         return Payloads(data, start[:-1], np.diff(start))
+
+    def text_channel(self) -> TextChannel:
+        """Return a series of TextMessage: debug, information, warning, error."""
+        return TextChannel("text", Schema(TEXT, "protobuf"), (4, 4, 4, 4, 3, 2, 2, 1), 0, _text_columns)
 
     def topic_for(self, topic: str) -> str:
         """Return *topic* without the tilde of reserved channels."""

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.koblenz.definitions import MessageType, registered_types
 from logreel.formats.koblenz.own_types import class_name, definition_of
 from logreel.formats.koblenz.write_kinds import kind_of
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.log.schema import Schema
-from logreel.write.schema_maker import Abilities, SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+
+_TEXT = Layout(
+    Struct((Field("level", Scalar("int32")), Field("source", String()), Field("text", String()))), "TextM"
+)
+
+
+def _text_columns(lines: TextColumns) -> dict[str, Any]:
+    import pyarrow as pa
+
+    return {"level": pa.array(lines.level.astype(np.int32)), "source": lines.source, "text": lines.text}
 
 
 class KoblenzSchemaMaker(SchemaMaker):
@@ -35,6 +50,11 @@ class KoblenzSchemaMaker(SchemaMaker):
     def schema_to_encode(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a type of its own named after *topic*, with a description of its fields."""
         return Schema(topic, self.encoding, definition_of(layout))
+
+    def text_channel(self) -> TextChannel:
+        """Return a type of its own for lines of text, with syslog levels; -1: unknown."""
+        schema = Schema("TextM", self.encoding, definition_of(_TEXT))
+        return TextChannel("TextM", schema, tuple(range(8)), -1, _text_columns)
 
     def topic_for(self, topic: str) -> str:
         """Return the class name of a type for *topic*: topics are types."""

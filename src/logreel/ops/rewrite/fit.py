@@ -538,7 +538,7 @@ def without_nulls(node: Node, array: Array) -> Array:
         case FixedArray(item=item, count=n):
             return _fixed_list(without_nulls(item, _fixed_items(array, n)), n)
         case Counted(item=item):
-            size = np.asarray(pc.fill_null(pc.list_value_length(array), 0), np.int64)
+            size = np.asarray(cast("Any", pc.list_value_length(array)).fill_null(0), np.int64)
             offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
             return _list(without_nulls(item, as_list(array).flatten()), offsets)
         case Time():
