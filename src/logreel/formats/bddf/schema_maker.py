@@ -51,10 +51,10 @@ def _text_payloads(table: pa.Table) -> Payloads:
     from logreel.schemas.protobuf.describe import Field, Message
 
     fields = (Field(name, n, kind) for n, (name, kind) in enumerate(_TEXT_KINDS.items(), 1))
-    values: dict[str, Any] = {
-        name: texts(table.column(name).to_pylist()) if kind == "string" else np.asarray(table.column(name))
-        for name, kind in _TEXT_KINDS.items()
-    }
+    values = dict[str, Any]()
+    for name, kind in _TEXT_KINDS.items():
+        column = table.column(name)
+        values[name] = texts(list(map(str, column.to_pylist()))) if kind == "string" else np.asarray(column)
     data, start = encode(Message(TEXT, tuple(fields)), values, len(table))
     return Payloads(data, start[:-1], np.diff(start))
 

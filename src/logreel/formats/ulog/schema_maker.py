@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,14 +67,13 @@ def _text_columns(lines: TextColumns) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    empty = pc.equal(lines.source, "")
-    named = pc.binary_join_element_wise(
-        pa.scalar("["), lines.source, pa.scalar("] "), lines.text, pa.scalar("")
-    )
+    source, text = cast("pa.StringArray", lines.source), cast("pa.StringArray", lines.text)
+    join: Any = pc.binary_join_element_wise
+    named = join("[", source, "] ", text, "")
     return {
         "level": pa.array(lines.level.astype(np.uint8)),
         "tag": pa.array(np.zeros(len(lines.time), np.uint16)),
-        "text": pc.if_else(empty, lines.text, named),
+        "text": pc.if_else(pc.equal(source, pa.scalar("")), text, named),
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError
+from logreel.errors import DefinitionError, UsageError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, buffer_of, row_numbers, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
@@ -276,6 +276,8 @@ class _Fitting:
         return max(1, self.lengths.get(path, 0))
 
     def _value(self, node: Node, path: Path, like: Node | None) -> _Value:
+        if like is not None and not _may_hold(like, node):
+            raise MisfitError("it has another type")
         match node:
             case Scalar():
                 return _Value(node)
@@ -298,7 +300,7 @@ class _Fitting:
                 return _Value(
                     FixedArray(one.node, n),
                     lambda array: _fixed_list(one.forward(as_fixed_list(array).flatten()), n),
-                    lambda array: _fixed_list(one.back(as_fixed_list(array).flatten()), n),
+                    lambda array: _fixed_list(one.back(_exactly(array, n, path)), n),
                 )
             case Counted(item=item):
                 one = self._item(item, path, like)
@@ -413,6 +415,31 @@ class _Fitting:
         raise DefinitionError(f"nothing for {type(node).__name__}")
 
 
+def _may_hold(like: Node, node: Node) -> bool:
+    """Return whether *like* can be what *node* became."""
+    match node:
+        case Scalar():
+            return isinstance(like, Scalar)
+        case Time():
+            return isinstance(like, Time) or like == Scalar("int64")
+        case FixedArray(item=Scalar(type="char")) | String() | Rest(text=True):
+            return isinstance(like, String | Rest) or (
+                isinstance(like, FixedArray) and like.item == Scalar("char")
+            )
+        case Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
+            return isinstance(like, Bytes | Rest) or (
+                isinstance(like, FixedArray | Counted) and like.item == Scalar("uint8")
+            )
+        case FixedArray(item=Scalar(type="uint8")):
+            return isinstance(like, FixedArray) or (
+                isinstance(like, Counted) and like.item != Scalar("uint8")
+            )
+        case FixedArray() | Counted():
+            return isinstance(like, FixedArray | Counted)
+        case _:
+            return isinstance(like, Struct)
+
+
 def _has_count(node: Node) -> bool:
     """Return whether *node* is an array of variable length, other than text."""
     return isinstance(node, Bytes | Counted) or (isinstance(node, Rest) and not node.text)
@@ -447,6 +474,15 @@ def _fixed_list(values: Array, n: int) -> Array:
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.list_(values.type, n), len(values) // n, [None], 0, children=[values])
+
+
+def _exactly(array: Array, n: int, path: Path) -> Array:
+    """Return the items of lists that all have *n*; raises UsageError if any has another number."""
+    items = as_fixed_list(array).flatten()
+    sizes = np.full(len(array), n) if hasattr(array.type, "list_size") else np.diff(_offsets(array))
+    if len(items) != n * len(array) or (sizes != n).any():
+        raise UsageError(f"field {'.'.join(path)!r}: an array of {n} items has another number of them")
+    return items
 
 
 def _mapped(array: Array, convert: Callable[[Array], Array]) -> Array:
