@@ -14,6 +14,9 @@ from support.harness.decoding import decoding
 __all__ = ["SHARED", "decoding", "logs", "run", "shared", "spawn"]
 from hypothesis import HealthCheck, settings
 
+# Definitions in the folder of the person who runs the tests would change results; tests name a folder of their own.
+os.environ["LOGREEL_DATA"] = "off"
+
 # A shared machine stalls at random: a deadline would test the machine.
 settings.register_profile("logreel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("logreel")

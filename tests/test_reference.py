@@ -75,7 +75,7 @@ def test_the_api_page_has_every_member_of_what_people_hold() -> None:
 def test_the_api_page_has_every_name_of_one_format_only() -> None:
     text = next(text for head, text in sections("api.md").items() if head.startswith("`logreel.carla`"))
     assert set(logreel.carla.__all__) <= words(text)
-    for thing in (*logreel.carla.MetricsLog.__mro__[:-1], logreel.carla.Replay, Answer):
+    for thing in (*logreel.carla.MetricsLog.__mro__[:-1], logreel.carla.Replay, logreel.carla.Tick, Answer):
         assert {name for name in vars(thing) if name[:1] != "_"} <= words(text), thing
     assert {name for name in vars(Actor) if name[:1] != "_"} <= words(section_of("api.md", "Actor"))
 
@@ -182,15 +182,25 @@ ARGUMENTS = {
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "formats": [],
+    "definitions": ["find", "std_msgs/Header"],
     "carla info": ["log.rec"],
     "carla collisions": ["log.rec"],
     "carla blocked": ["log.rec", "0.01", "1000"],
+    "carla replay": ["log.rec", "--start", "99"],
+    "carla metrics": ["log.rec", "--metric", "metric.py"],
     "carla actors": ["log.rec"],
 }
+METRIC = """
+from srunner.metrics.examples.basic_metric import BasicMetric
+
+class One(BasicMetric):
+    def _create_metric(self, town_map, log, criteria):
+        return 1
+"""
 #: Keys of a problem, which the page describes once for all commands.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
-FREE = {"data", "metadata", "defaults", "parameters", "rows"}
+FREE = {"data", "metadata", "defaults", "parameters", "rows", "created", "applied", "not_applied", "weather"}
 
 
 def keys(value: Any) -> Iterator[str]:
@@ -212,6 +222,7 @@ def test_the_command_line_page_has_every_key(
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
+    Path("metric.py").write_text(METRIC)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)

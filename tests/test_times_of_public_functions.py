@@ -91,6 +91,7 @@ def sliced(log: logreel.Log, tmp: Path, **span: Any) -> int:
 FUNCTIONS: dict[str, Callable[..., int]] = {
     "slice": sliced,
     "convert": lambda log, tmp, **span: logreel.convert(log, tmp / "x.ndjson", force=True, **span).rows,
+    "plot": lambda log, tmp, **span: len(logreel.plot(log, "/x", **span).panels[0].curves[0].times),
     "align": lambda log, tmp, **span: logreel.align(log, clock="/x", **span).num_rows,
     "sql": lambda log, tmp, **span: logreel.sql("select count(*) as n from x", log, **span)["n"][0].as_py(),
     "play": lambda log, tmp, **span: len(list(logreel.play(log, rate=1e6, **span))),

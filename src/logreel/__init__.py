@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
+    from logreel.ops import definitions
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.stats import stats
+    from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
     from logreel.ops.query.sql import sql
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
+    from logreel.outputs.plot import Plot, plot
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -70,13 +73,18 @@ _LAZY = {
     "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
+    "Plot": ("logreel.outputs.plot", "Plot"),
+    "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
+    # Without an attribute: the module itself.
+    "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
+    "migrate": ("logreel.ops.migrate", "migrate"),
     "split": ("logreel.ops.rewrite.slice", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
@@ -110,6 +118,7 @@ __all__ = [
     "MissingDependencyError",
     "NotFoundError",
     "Player",
+    "Plot",
     "Problem",
     "Schema",
     "Service",
@@ -124,14 +133,17 @@ __all__ = [
     "check",
     "convert",
     "create",
+    "definitions",
     "diff",
     "info",
     "known_formats",
     "live_source",
     "merge",
+    "migrate",
     "open",
     "open_growing",
     "play",
+    "plot",
     "record",
     "recover",
     "scan_polars",
@@ -148,7 +160,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         return _format_module(name)
     module, attribute = _LAZY[name]
-    value = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    value = getattr(found, attribute) if attribute else found
     globals()[name] = value
     return value
 

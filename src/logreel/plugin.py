@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from logreel.log.payload_decoder import PayloadDecoder
     from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
     from logreel.log.schema import Schema
-    from logreel.registry.commands import Answer, Command, Option
+    from logreel.registry.commands import Answer, Command, Option, Playback
     from logreel.registry.format import Format
     from logreel.registry.registry import lazy
     from logreel.testing.suite import FormatSuite
@@ -97,6 +97,7 @@ _LAZY = {
     "PayloadDecoder": "logreel.log.payload_decoder",
     "PayloadRange": "logreel.index.ranges",
     "Payloads": "logreel.write.payloads",
+    "Playback": "logreel.registry.commands",
     "PayloadSplitter": "logreel.write.schema_maker",
     "RecordHeaders": "logreel.write.record_headers",
     "RecordWriter": "logreel.write.record_writer",
@@ -165,6 +166,7 @@ __all__ = [
     "PayloadRange",
     "PayloadSplitter",
     "Payloads",
+    "Playback",
     "Problem",
     "RecordHeaders",
     "RecordWriter",

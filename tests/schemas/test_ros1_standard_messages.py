@@ -126,8 +126,8 @@ def test_all_packages_are_there():
     count: dict[str, int] = {}
     for name in standard().names():
         count[name.split("/")[0]] = count.get(name.split("/")[0], 0) + 1
-    assert {p: count.get(p, 0) for p in PACKAGES} == PACKAGES
-    assert set(count) == set(PACKAGES)
+    # At least: earlier versions had types that were given up.
+    assert {p: n for p, n in PACKAGES.items() if count.get(p, 0) < n} == {}
 
 
 @pytest.mark.parametrize("name", standard().names())

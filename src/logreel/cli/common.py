@@ -146,6 +146,22 @@ output = click.option(
     help="Path of the new log; - is stdout.",
 )
 form = click.option("--format", "form", metavar="NAME", help="Output format for -o -, such as csv or mcap.")
+rules = click.option(
+    "--rules",
+    "rules",
+    multiple=True,
+    metavar="FILE",
+    type=arguments.FILE,
+    help="Rules of migration: a file of ROS (.bmr) or TOML, or a folder of these.",
+)
+wanted = click.option(
+    "--to",
+    "wanted",
+    multiple=True,
+    metavar="PATH",
+    type=arguments.FILE,
+    help="File or folder with the wanted definitions (.msg) of types; these have to be reached.",
+)
 compression = click.option(
     "--compression",
     metavar="NAME",

@@ -181,8 +181,13 @@ def table(
 
 def emphasis(text: str) -> str:
     """Return *text* with the colour of headings, if stdout is a terminal with colours."""
+    return f"\x1b[1;36m{text}\x1b[0m" if has_colors() else text
+
+
+def has_colors() -> bool:
+    """Return whether stdout is a terminal with colours."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain else f"\x1b[1;36m{text}\x1b[0m"
+    return not plain
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.registry.commands import Command, Option
+    from logreel.registry.commands import Command, Option, Playback
     from logreel.registry.format import Format
 
 
@@ -56,14 +58,29 @@ def format_group(name: str) -> click.Group | None:
 def _command(format_name: str, one: Command) -> click.Command:
     """Return the command line command for a Command of a format."""
 
-    def run(file: str, as_json: bool, **options: Any) -> int:
-        return run_command(format_name, one, file, as_json, options)
+    def run(
+        file: str, as_json: bool, sink: str | None = None, settings: tuple[str, ...] = (), **options: Any
+    ) -> int:
+        return run_command(format_name, one, file, as_json, options, sink, settings)
 
     decorated: Callable[..., Any] = common.as_json(paths.text_output(run))
+    for add in reversed(_SINK_OPTIONS if one.plays else ()):
+        decorated = add(decorated)
     for option in reversed(one.options):
         decorated = _option(option)(decorated)
     brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
     return click.command(one.name, help=one.help, short_help=brief)(common.one_file(decorated))
+
+
+_SINK_OPTIONS = (
+    click.option(
+        "--to",
+        "sink",
+        metavar="SINK",
+        help="Play to a sink in real time: stdout, frames, foxglove, rerun, null, or a plug-in.",
+    ),
+    click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set an option of the sink."),
+)
 
 
 def _option(option: Option) -> Callable[[Any], Any]:
@@ -74,24 +91,62 @@ def _option(option: Option) -> Callable[[Any], Any]:
         )
     if kind is bool:
         return click.option(*option.flags, option.name, is_flag=True, help=option.help)
-    return click.option(*option.flags, option.name, type=kind, default=option.default, help=option.help)
+    return click.option(
+        *option.flags,
+        option.name,
+        type=kind,
+        default=option.default,
+        help=option.help,
+        metavar=option.metavar or None,
+    )
 
 
-def run_command(format_name: str, one: Command, file: str, as_json: bool, options: dict[str, Any]) -> int:
-    """Run a Command on a log, print the Answer, and return the exit code."""
+def run_command(
+    format_name: str,
+    one: Command,
+    file: str,
+    as_json: bool,
+    options: dict[str, Any],
+    sink: str | None = None,
+    settings: tuple[str, ...] = (),
+) -> int:
+    """Run a Command on a log, print the result or play it to a sink, and return the exit code."""
     from logreel.errors import UsageError
     from logreel.ops.json_values import to_json_values
+    from logreel.registry.commands import Playback
     from logreel.registry.open import open_log
 
+    if settings and sink is None:
+        raise UsageError("--set is for a sink: name it with --to")
+    if as_json and sink is not None:
+        raise UsageError("--json prints the steps, --to plays them: leave one of them out")
     with open_log(file) as log:
         if log.format != format_name:
             raise UsageError(
                 f"a log of format {log.format}; this asks logs of format {format_name}", path=file
             )
-        found = one.run(log, **options)
-        if as_json:
-            draw.echo_answer(log, **to_json_values({**found.about, found.key: found.rows()}))
-        else:
-            for line in found.lines():
-                draw.echo(line)
+        with contextlib.redirect_stdout(sys.stderr) if one.prints and as_json else contextlib.nullcontext():
+            found = one.run(log, **options)
+        if isinstance(found, Playback):
+            if sink is not None:
+                return draw.finish(log, _play(found, sink, settings))
+            for step in found.rows() if as_json else ():
+                draw.echo_json(to_json_values(step), line=True)
+        elif as_json:
+            rows = {found.key: found.rows()} if found.key else {}
+            draw.echo_answer(log, **to_json_values({**found.about, **rows}))
+        for line in () if as_json else found.lines():
+            draw.echo(line)
         return draw.finish(log)
+
+
+def _play(found: Playback, name: str, settings: tuple[str, ...]) -> list[str]:
+    """Play the result of a command to a sink; return what the sink skipped."""
+    from logreel.cli.play import play_to_end, sink_options
+    from logreel.ops.replay import Player
+    from logreel.outputs.live.registry import sink
+
+    to = sink(name, **sink_options(settings))
+    with found.log() as log:
+        play_to_end(Player([log], rate=found.rate, sink=to))
+    return to.skipped

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
 from typing import Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
 from logreel.io.chunks import FILE
 from logreel.io.growing_file import Change, GrowingFile
 from logreel.io.growing_stream import GrowingStream
+from logreel.io.part_files import LaterParts
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, time_ns
@@ -37,6 +39,9 @@ Choice = list[str] | Callable[[Any], list[Any]] | None
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
+#: Seconds for which the next part of a split recording may come after one is complete, and between two looks for parts
+#: whose number is not the next one.
+PARTS = 1.0
 #: Sources of one file, from before it has grown, that may be waiting for the garbage collector.
 MAX_SOURCES = 32
 #: Cached properties of a Channel that follow from its Layout alone.
@@ -48,19 +53,29 @@ class Growth:
 
     log       the Log
     end       place of the last message
-    switches  number of times that the file was replaced or truncated
-    restarts  number of those times that it then had other messages
+    switches  number of times that the file was replaced or truncated, or that the next part was begun
+    restarts  number of those times that the same file name then had other messages
     resumes   place in the present file of the last message of the one before; BEGIN: it has other messages
     complete  whether the writer has given the file its final name
+    news      number of messages that came since the log was opened
     """
 
     def __init__(self, log: Any, rescan: Rescan, file: GrowingFile | GrowingStream) -> None:
         self._log, self._rescan, self._file = log, rescan, file
         self._is_other = self._was_empty = False
         self._sources: list[ref[Source]] = []
+        self._positions = WeakSet[_Position]()
+        self._watch_parts()
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
         self.complete = False
+        self.news = 0
+
+    def _watch_parts(self) -> None:
+        target = self._file.target
+        self._parts = None if target is None else LaterParts(target)
+        self._is_next_there = False
+        self._completed = self._listed = -PARTS
 
     def refresh(self) -> int:
         """Extend the log; return the number of new messages."""
@@ -70,7 +85,7 @@ class Growth:
         if change is Change.SAME:
             return 0
         if change is Change.COMPLETE:
-            self.complete = True
+            self.complete, self._completed = True, time.monotonic()
             # The end of a sound file is read already. Of a damaged one all is known now.
             return self._read_again() if self._log.problems or self._is_other else 0
         if change is Change.REPLACED and not self._file.open():
@@ -78,15 +93,63 @@ class Growth:
         self._is_other |= change is not Change.GROWN
         return self._read_again()
 
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the file may become longer, or may be followed by the next part of a split recording."""
+        waits = self._is_next_there or time.monotonic() < self._completed + PARTS
+        return not self.complete or (bool(self._parts) and waits)
+
+    def go_on(self) -> None:
+        """Replace the content of the log by the next part of a split recording, if all of this part was read."""
+        if not self._parts or not isinstance(self._file, GrowingFile):
+            return
+        now = time.monotonic()
+        every = self.complete or self._file.is_removed or now >= self._listed + PARTS
+        if every:
+            self._listed = now
+        path = self._parts.next(self._file.modified_ns, every)
+        self._is_next_there = path is not None
+        if path is None:
+            return
+        # What was written until it was left is to be read first.
+        if not self.complete and not (self._file.is_left() and self._file.look() is Change.SAME):
+            return
+        part = GrowingFile(path)
+        if not part.open():
+            return
+        source = self._new_source(part, os.path.join(os.path.dirname(self._log.name), path.name))
+        try:
+            name, scan = self._rescan(source, True, False)
+        except LogError:
+            # The beginning of a file may be too short to be recognised.
+            return
+        self._switch(BEGIN)
+        part.follows(self._file)
+        self._file.close()
+        self._file = part
+        self._watch_parts()
+        self.complete = self._is_other = self._was_empty = False
+        self._adopt(source, name, scan)
+        self._log.name = source.name
+
+    def track(self, position: _Position) -> None:
+        """Keep the rest of the present file for *position* when another one takes its place."""
+        self._positions.add(position)
+
     def is_readable(self) -> bool:
         """Return whether all mapped bytes are still in the file; reading others would end the process."""
         return self._file.still_has(self._log._source)
 
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        self._parts = None
+        self.complete = True
+
     def _read_again(self) -> int:
         log = self._log
         old, old_index = log._source, log.index
-        source = self._file.source(log.name)
-        source.definitions, source.types = old.definitions, old.types
+        source = self._new_source(self._file, log.name)
         self._release_old(source)
         # Kept now: after a truncation it can no longer be read.
         self._was_empty |= not source.head and source.inode == old.inode
@@ -99,14 +162,30 @@ class Growth:
             resumes = BEGIN if self._was_empty else _resumed((old, old_index), (source, scan.index))
             if resumes is None and not self.complete:
                 return 0
-            self.resumes = last_place(scan.index) if resumes is None else resumes
-            self.switches += 1
+            self._switch(last_place(scan.index) if resumes is None else resumes, source.inode == old.inode)
             self.restarts += self.resumes == BEGIN
-            self.end, self._is_other, self._was_empty = self.resumes, False, False
-        log._adopt(source, name, scan)
+            self._is_other = self._was_empty = False
+        return self._adopt(source, name, scan)
+
+    def _new_source(self, file: GrowingFile | GrowingStream, name: str) -> Source:
+        old = self._log._source
+        source = file.source(name)
+        source.definitions, source.types = old.definitions, old.types
+        return source
+
+    def _switch(self, resumes: Place, is_cut: bool = False) -> None:
+        """Go on behind *resumes* in another file, or, if *is_cut*, in the same one, which was truncated."""
+        for position in self._positions:
+            position.switch(resumes, is_cut)
+        self.switches, self.resumes, self.end = self.switches + 1, resumes, resumes
+
+    def _adopt(self, source: Source, name: str, scan: Scan) -> int:
+        self._log._adopt(source, name, scan)
         new = rows_after(scan.index, self.end, range(len(scan.channels)))
         self.end = max(self.end, last_place(scan.index))
-        return sum(map(len, new.values()))
+        count = sum(map(len, new.values()))
+        self.news += count
+        return count
 
     def _release_old(self, source: Source) -> None:
         """Collect Sources that nothing but cycles keep: each has an open file handle."""
@@ -114,11 +193,6 @@ class Growth:
         if len(self._sources) >= MAX_SOURCES:
             gc.collect()
         self._sources.append(ref(source))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        self.complete = True
 
 
 def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
@@ -172,41 +246,76 @@ class _Position:
 
     def __init__(self, log: Any, growth: Growth | None, existing: bool) -> None:
         self._log, self._growth = log, growth
-        self._switches = 0 if growth is None else growth.switches
         self._place = BEGIN if existing or growth is None else growth.end
         self._is_new = existing
+        #: Logs of earlier files with messages that were not yielded before another file took their place.
+        self._rests: list[tuple[Any, Place, bool, dict[str, int]]] = []
         #: Number of messages yielded so far of synthetic channels, by topic.
-        self._synthetic = {} if existing else {ch.topic: len(ch) for ch in self._synthetic_channels()}
+        self._synthetic = {} if existing else _synthetic_counts(log)
+        if growth is not None:
+            growth.track(self)
 
-    def _synthetic_channels(self) -> list[Any]:
-        rules = self._log.index.rules
-        return [ch for ch in self._log.channels.values() if rules[ch.number].is_synthetic]
+    def switch(self, resumes: Place, is_cut: bool) -> None:
+        """Go on behind *resumes* in another file, after the rest of this one; see ``Growth``."""
+        growth = self._growth
+        if is_cut:
+            # The other messages cannot be read any more.
+            self._place = min(self._place, resumes)
+            self._is_new |= self._place == BEGIN
+            return
+        if growth is not None and (self._is_new or self._place < growth.end):
+            self._rests.append((self._log._at_present(), self._place, self._is_new, self._synthetic))
+        self._place, self._is_new = resumes, resumes == BEGIN
 
     def new_messages(self, topics: Choice, first: int | None, last: int | None) -> Iterator[Any]:
         """Yield the messages after the position with first <= time < last, and go to the end."""
         log, growth = self._log, self._growth
-        if growth is not None and growth.switches != self._switches:
-            self._switches, self._place = growth.switches, growth.resumes
-            # An iteration that has not begun begins with the first message of the new file, whatever that continues.
-            self._is_new |= growth.resumes == BEGIN
-        channels = {ch.number: ch for ch in _chosen(log, topics)}
-        index: MessageIndex = log.index
-        if self._is_new:
-            self._synthetic.clear()
-            batches = index.select_batches(channels, order="file")
-        else:
-            rows = rows_after(index, self._place, channels)
-            for ch in self._synthetic_channels():
-                if ch.number in channels and len(ch) > (seen := self._synthetic.get(ch.topic, 0)):
-                    rows[ch.number] = np.arange(seen, len(ch))
-            batches = iter([select_rows(index, rows)] if rows else [])
-        self._place = last_place(index) if growth is None else growth.end
+        # The log may be refreshed, and even get the content of another file, while messages are yielded.
+        present = log._at_present()
+        found = _batches_after(log, self._place, self._is_new, self._synthetic, topics)
+        rests, self._rests = self._rests, []
+        self._place = last_place(log.index) if growth is None else growth.end
+        self._synthetic = ({} if self._is_new else self._synthetic) | _synthetic_counts(log)
         self._is_new = False
-        self._synthetic |= {ch.topic: len(ch) for ch in self._synthetic_channels()}
-        for message in log.messages_of(channels, (_between(batch, first, last) for batch in batches)):
+        for rest in rests:
+            for message in _messages(rest[0], *_batches_after(*rest, topics), first, last):
+                yield message._replace(data=memoryview(bytes(message.data)))
+        for message in _messages(present, *found, first, last):
             if growth is not None and not growth.is_readable():
                 return
             yield message._replace(data=memoryview(bytes(message.data)))
+
+
+def _batches_after(
+    log: Any, place: Place, is_new: bool, synthetic: Mapping[str, int], topics: Choice
+) -> tuple[dict[int, Any], Iterator[Selection]]:
+    """Return the chosen channels of a log, and its messages of them after *place*; if *is_new*, all of them.
+
+    synthetic  number of messages of synthetic channels that are left out, by topic
+    """
+    channels = {ch.number: ch for ch in _chosen(log, topics)}
+    index: MessageIndex = log.index
+    if is_new:
+        return channels, index.select_batches(channels, order="file")
+    rows = rows_after(index, place, channels)
+    for topic, count in _synthetic_counts(log).items():
+        number = log[topic].number
+        if number in channels and count > (seen := synthetic.get(topic, 0)):
+            rows[number] = np.arange(seen, count)
+    return channels, iter([select_rows(index, rows)] if rows else [])
+
+
+def _messages(
+    log: Any, channels: Mapping[int, Any], batches: Iterator[Selection], first: int | None, last: int | None
+) -> Iterator[Any]:
+    messages: Iterator[Any] = log.messages_of(channels, (_between(batch, first, last) for batch in batches))
+    return messages
+
+
+def _synthetic_counts(log: Any) -> dict[str, int]:
+    """Return the number of messages of the synthetic channels by topic."""
+    rules = log.index.rules
+    return {ch.topic: len(ch) for ch in log.channels.values() if rules[ch.number].is_synthetic}
 
 
 def _between(batch: Selection, first: int | None, last: int | None) -> Selection:
@@ -296,7 +405,8 @@ class GrowingLog:
         truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``, or the stream
         ended), or when *stop* is set; a file that just stops growing, as that of a killed recorder, is waited for.
         Another file under the same name is followed from its start, or, if it begins with the same messages, from the
-        next one.
+        next one. After a part of a split recording (``x_0.bag``) comes the next one (``x_1.bag``), whose content and
+        name then replace those of the log.
 
         topics      names or patterns, see ``match``; the channels may come later; or a function that returns
                     channels of the log so far; None: all except reserved ones
@@ -345,20 +455,33 @@ class GrowingLog:
         return self._changes(poll, stop or Event())
 
     def _changes(self, poll: float, stop: Event) -> Iterator[int]:
-        yield self.refresh()
-        while not stop.is_set():
-            before, known = time.monotonic(), self._state()
-            new = self.refresh()
-            if self._state() != known:
-                yield new
-            elif self.is_complete:
-                return
-            else:
+        new, growth = self.refresh(), self._watched()
+        seen = 0 if growth is None else growth.news
+        while True:
+            # Readers may call refresh before they take the next item.
+            known = self._state()
+            yield new
+            before = time.monotonic()
+            while not stop.is_set():
+                self.refresh()
+                if growth is not None and self._state() == known:
+                    growth.go_on()
+                if growth is None or self._state() != known or not growth.may_go_on:
+                    break
                 stop.wait(max(poll, (time.monotonic() - before) / BUSY))
+                before = time.monotonic()
+            if growth is None or stop.is_set() or self._state() == known:
+                return
+            new, seen = growth.news - seen, growth.news
 
     def _state(self) -> tuple[int, ...]:
         """Return what is not the same after a change that readers see."""
         return id(self._scan), self.replacements
+
+    def _at_present(self) -> Any:
+        """Return another Log of what this one has now; it does not grow."""
+        log: Any = self
+        return log.__class__(log._source, log.format, log._scan, log._read_text)
 
     def _adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""

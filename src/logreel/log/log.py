@@ -413,22 +413,15 @@ class Channel:
         names = self.fields if fields is None else fields
         return dataset(self.to_arrow(names, start, end, utc=utc, interpolate=interpolate))
 
+    def plot(self, *fields: str, **options: Any) -> Any:
+        """Return a Plot of *fields* in one panel, or of all numeric fields; options are those of ``logreel.plot``."""
+        wanted = f"{self.topic}:{','.join(fields)}" if fields else self.topic
+        return _public().plot(self.log, wanted, **options)
+
     def _repr_html_(self) -> str:
-        from logreel.log.html import table
+        from logreel.log.html import channel_table
 
-        count, rate = self._numbers_text()
-        head = f"{self.topic} ({self.schema.name}): {count} messages{rate and f', {rate}'}"
-        try:
-            rows = [(path,) for path in self.fields]
-        except LogError as error:
-            rows = [(error.text,)]
-        return table(head, ("field",), rows)
-
-    def _numbers_text(self) -> tuple[str, str]:
-        """Return the message count and the rate as text; both are empty if the log is closed."""
-        if self.log.closed:
-            return "", ""
-        return str(len(self)), "" if self.rate is None else f"{self.rate:.4g} Hz"
+        return channel_table(self, self.log.closed)
 
     def _ipython_key_completions_(self) -> list[str]:
         try:
@@ -567,13 +560,12 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self)} channels{closed}>"
 
     def _repr_html_(self) -> str:
-        from logreel.log.html import table
+        from logreel.log.html import log_table
 
-        channels = [ch for ch in self.channels.values() if not ch.reserved]
         span = "" if self.duration is None else f", {duration_text(self.duration)}"
+        channels = [ch for ch in self.channels.values() if not ch.reserved]
         head = f"{self.name}: {self.format} {self.version}, {len(channels)} channels{span}"
-        rows = [(ch.topic, ch.schema.name, *ch._numbers_text()) for ch in channels]
-        return table(head, ("topic", "type", "messages", "rate"), rows)
+        return log_table(head, channels, self.closed)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.channels)
@@ -721,8 +713,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def play(self, **options: Any) -> Iterable[Message]:
         """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        # Players are on a higher floor: imported through the public package, since this module must not import it.
-        return modules[__name__.partition(".")[0]].play(self, **options)  # type: ignore[no-any-return]
+        return _public().play(self, **options)  # type: ignore[no-any-return]
 
     def messages_of(
         self, channels: Mapping[int, Channel], selections: Iterator[Selection]
@@ -785,6 +776,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _public() -> Any:
+    """Return the public package, for functions of higher floors, which this module must not import."""
+    return modules[__name__.partition(".")[0]]
 
 
 def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Key in the metadata of a channel that a conversion added: the topic from which its messages were converted.
 MADE_OF = "made_of"
+#: Key in the metadata of a channel whose messages were converted from another format: JSON text of what it was there.
+ORIGINAL = "logreel_original"
 
 
 @dataclass(frozen=True, slots=True)

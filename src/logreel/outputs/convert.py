@@ -351,7 +351,9 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
 def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     """Write a log; in a format for exchange (MCAP), with schemas that other tools know."""
     if not format_to_write(target.path, part.log, target.format).exchange:
-        return rewrite([part], target)
+        from logreel.ops.rewrite.transcode import rewrite_transcoded
+
+        return rewrite_transcoded(part, target)
     from logreel.outputs.foxglove.channel_map import interleave
 
     mixed = interleave(part.log, part.channels, part.shift)

@@ -6,11 +6,14 @@ A format names its commands in ``Format.commands``; on the command line they are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from logreel.log.log import Log
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,7 @@ class Option:
     help     description for people
     kind     bool for a switch, float, str, or a tuple of allowed texts
     default  value if the option is not given
+    metavar  name of its value in the help; empty: by its kind
     """
 
     name: str
@@ -29,6 +33,7 @@ class Option:
     help: str = ""
     kind: type | tuple[str, ...] = str
     default: Any = None
+    metavar: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +44,23 @@ class Command:
     help     description for people
     run      called with an open Log, and the options as keywords
     options  options of the command
+    plays    True: *run* returns a Playback, which the command line can also send to sinks
+    prints   True: *run* may write to standard output, because it runs code of the user
     """
 
     name: str
     help: str
-    run: Callable[..., Answer]
+    run: Callable[..., Answer | Playback]
     options: tuple[Option, ...] = ()
+    plays: bool = False
+    prints: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
     """The result of a command: a table, and text for people.
 
-    key      name of the rows in JSON
+    key      name of the rows in JSON; empty: there are none
     columns  values by name, all of one length; names of times in ns end in ``_ns``
     lines    yields the text, line by line
     about    values that apply to all rows, by name
@@ -79,6 +88,22 @@ class Answer:
     def text(self) -> str:
         """Return all lines, each with its line feed."""
         return "".join(f"{line}\n" for line in self.lines())
+
+
+@dataclass(frozen=True, slots=True)
+class Playback:
+    """The result of a command that replays a log: steps as text and as plain data, and a log that a Player can play.
+
+    lines  yields a line of text per step
+    rows   yields a dict of plain values per step; names of times in ns end in ``_ns``
+    log    opens a log that has the steps as messages
+    rate   speed of the replay relative to this log
+    """
+
+    lines: Callable[[], Iterator[str]]
+    rows: Callable[[], Iterator[dict[str, Any]]]
+    log: Callable[[], AbstractContextManager[Log]]
+    rate: float
 
 
 def _plain(column: Any) -> list[Any]:

@@ -50,11 +50,14 @@ class Format:
                  and metadata; as ``LogCopier.merge_key``
     free_name    returns the name of a topic, changed where necessary to differ from names that are taken; as
                  ``FormatWriter.free_name``
+    names_in  functions by encoding of schemas: returns the topics and types by which tools of that definition language
+              know the channels of a Log, by topic
     share     returns the Logs of the files of one log as they are joined, from these and the ns that are added to the
               times of each: what only an earlier file defines may be used for later ones, and what later files repeat
               be left out. None: files need nothing of others
     follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
               from its start whenever it has grown
+    catalogue  ``module:name`` of the catalogue of known definitions in the language of this format; empty: it has none
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     """
@@ -78,6 +81,10 @@ class Format:
     commands: str = ""
     follow: Callable[[], Growing] | None = None
     frames: str = ""
+    catalogue: str = ""
+    names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
+        default_factory=dict, repr=False
+    )
     share: Callable[[Sequence[Log], Sequence[int]], Sequence[Log]] | None = field(default=None, repr=False)
     channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
     free_name: Callable[[str, Collection[str]], str] = field(default=free_name, repr=False)

@@ -131,6 +131,10 @@ class FormatWriter:
         """
         self.channel(number, topic, schema, metadata)
 
+    def stored_times(self, time: I64) -> I64:
+        """Return int64[n]: *time* in ns as reading the log gives it, where the format stores coarser times."""
+        return time
+
     def message(self, channel: int, time: int, data: Payload) -> None:
         """Append one message at *time* ns."""
         zero, raw = np.zeros(1, np.int64), np.frombuffer(data, np.uint8)

@@ -11,6 +11,7 @@ from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 from logreel.log.joined_channels import channel_key
 from logreel.log.log import Log
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 from logreel.registry.format import Format
 from logreel.write.format_writer import FormatWriter
@@ -44,11 +45,15 @@ class LogCopier:
     The methods copy nothing that is specific to the format, so a format without its own LogCopier can be written, too.
 
     clock  ``utc`` if the UTC offset of the source is added to all times, else ``log``
+    replaced_types  types that get other definitions, so that those of the source are not copied
+    parameters_are_messages  True: parameters of a log of another format are written as messages
     """
 
     def __init__(self, writer: FormatWriter) -> None:
         self.writer = writer
         self.clock = "log"
+        self.replaced_types: frozenset[str] = frozenset()
+        self.parameters_are_messages = False
 
     # ---------------------------------------------------------------------------------- besides messages
 
@@ -66,13 +71,13 @@ class LogCopier:
 
         Returns sentences about what was left out.
         """
-        # The entry named after the format describes the file itself.
-        names = [name for name in log.metadata if name != log.format]
+        names = metadata_names(log)
         sentences = try_each(
             "metadata", names, lambda name: self.import_metadata(log, name, returns), returns
         )
+        parameters = () if self.parameters_are_messages else log.parameters
         sentences += try_each(
-            "parameter", log.parameters, lambda name: self._import_parameter(log, name), returns
+            "parameter", parameters, lambda name: self._import_parameter(log, name), returns
         )
         return sentences + try_each(
             "attachment", log.attachments, lambda name: self._import_attachment(log, name), returns
@@ -127,6 +132,14 @@ class LogCopier:
         That is not the topic where topics follow from content and may differ in the new file.
         """
         return topic
+
+
+def metadata_names(log: Log) -> list[str]:
+    """Return the names of the metadata of *log* that a log of another format can have, too.
+
+    The entry named after the format describes the file itself, and what channels were before describes messages.
+    """
+    return [name for name in log.metadata if name != log.format and not name.startswith(f"{ORIGINAL}/")]
 
 
 def copier_for(format: Format, writer: FormatWriter) -> LogCopier:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,9 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payloads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,26 @@ class PayloadSplitter:
     side_columns: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What the definitions of a format can express; messages of other formats are fitted to it.
+
+    name           pattern of valid names of fields
+    times          whether there are types for times and durations, in ns
+    nested_arrays  whether the items of arrays can be arrays
+    fixed_size     whether all messages of a channel have one size
+    largest        largest message in bytes
+    time_name      field with the time of the message, which the format adds; empty: none
+    """
+
+    name: re.Pattern[str] = re.compile(r".+", re.DOTALL)
+    times: bool = True
+    nested_arrays: bool = True
+    fixed_size: bool = False
+    largest: int = (1 << 31) - 1
+    time_name: str = ""
+
+
 class SchemaMaker:
     """Schemas of new channels, and how their messages are encoded from dicts and tables.
 
@@ -41,12 +66,21 @@ class SchemaMaker:
     encoding = ""
     #: Whether all messages of a channel have one size, so that strings and arrays cannot vary.
     fixed_size = False
+    #: What ``schema_from_layout`` can express; None: messages of other formats are not fitted to it.
+    abilities: Abilities | None = None
+
+    #: Nanoseconds per unit of the field with the time of the message, in definitions that ``schema_from_layout`` makes.
+    time_unit = 1
+    #: Whether channels have metadata; else those of transcoded channels become metadata of the log.
+    keeps_metadata = True
 
     def __init__(self, title: str) -> None:
         self.title = title
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a Schema in the language of the format for messages with the fields of *layout*.
+
+        name  name of the type, in formats that do not name types by topics; empty: after the topic
 
         Messages are then encoded by ``self.layout(number)``: same field names and values, but maybe other bytes than
         those of *layout*. Raises DefinitionError for what the format cannot hold.
@@ -70,6 +104,23 @@ class SchemaMaker:
     def splitter(self, number: int) -> PayloadSplitter | None:
         """Return how to get payloads from encoded rows of a channel; None if these are the payloads."""
         return None
+
+    def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
+        """Return the payloads of messages of a channel: one column per field of ``self.layout(number)``.
+
+        records  int64[n]: number of rows of each message, where messages hold many records
+
+        Raises UsageError for a column that is missing or has values that do not fit.
+        """
+        from logreel.layout.encode import encode_table
+
+        splitter = self.splitter(number)
+        data, start = encode_table(self.layout(number), table, records)
+        return Payloads(data, start[:-1], np.diff(start)) if splitter is None else splitter.split(data, start)
+
+    def topic_for(self, topic: str) -> str:
+        """Return the topic that a channel of a log of another format gets; the FormatWriter may still change it."""
+        return topic
 
     def time_field(self, number: int) -> tuple[str, int] | None:
         """Return the field of a channel that holds the time of the message, and its ns per unit; None if none does."""

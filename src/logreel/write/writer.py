@@ -193,7 +193,7 @@ class Writer:
         If messages hold many records, consecutive rows of one time are one message. Raises UsageError for a column
         that is missing or holds what does not fit.
         """
-        from logreel.layout.encode import encode_table, times_of
+        from logreel.layout.encode import times_of
 
         with self._lock:
             self._check(channel)
@@ -210,12 +210,7 @@ class Writer:
             if isinstance(layout.root, Sequence):
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
-            data, start = encode_table(layout, table, records)
-            payloads = (
-                Payloads(data, start[:-1], np.diff(start))
-                if splitter is None
-                else splitter.split(data, start)
-            )
+            payloads = self._schemas.encode(channel, table, records)
             self._append(np.full(len(times), channel, np.int32), times, payloads)
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:

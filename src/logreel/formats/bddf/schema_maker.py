@@ -35,7 +35,7 @@ class BddfSchemaMaker(SchemaMaker):
         self._definitions = tuple(definitions)
         self._types: Types | None = None
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a POD type if each record is one number named ``value``, else JSON with a JSON Schema."""
         return schema_from_layout(layout)
 

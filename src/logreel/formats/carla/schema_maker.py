@@ -36,7 +36,7 @@ class CarlaSchemaMaker(SchemaMaker):
         self.topics.append(topic)
         self._are_frames.append(is_frame)
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return the schema of *topic*; it does not depend on the fields."""
         schema = Schema(topic, self.encoding)
         try:

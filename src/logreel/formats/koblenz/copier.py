@@ -10,9 +10,11 @@ import numpy as np
 from logreel.formats.koblenz.records import HEAD
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.time_index import seconds_between
+from logreel.formats.koblenz.write_kinds import kind_of
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.order import in_file_order
 from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.log_copier import Excerpt, LogCopier
 
@@ -29,7 +31,10 @@ class KoblenzCopier(LogCopier):
 
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
         """Return type and version: sensors of one type may get other names where one of them is missing."""
-        return f"{metadata['type_id']}@{metadata['version']}"
+        if "type_id" in metadata:
+            return f"{metadata['type_id']}@{metadata['version']}"
+        kind = kind_of(topic, Schema(topic.partition("/")[0].partition("@")[0], "koblenz"), metadata)
+        return f"0x{kind.type:08X}@{kind.version}"
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Leave room for the index of the time that the source logs cover."""

@@ -18,7 +18,7 @@ class KoblenzSchemaMaker(SchemaMaker):
         super().__init__(title)
         self.layouts: list[Layout] = []
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return the type that *topic* begins with, whatever the fields are."""
         schema = Schema(topic.partition("/")[0].partition("@")[0], self.encoding)
         try:

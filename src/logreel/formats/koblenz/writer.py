@@ -90,6 +90,10 @@ class KoblenzWriter(FormatWriter):
 
     # --------------------------------------------------------------------------------------------- messages
 
+    def stored_times(self, time: I64) -> I64:
+        """Return int64[n]: *time* in ns as reading gives it: logs have milliseconds as float64."""
+        return np.rint(time / _MS * _MS).astype(np.int64)
+
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages; where payloads are not what their types are, a UsageError comes after the others."""
         one = payloads.in_one()

@@ -17,11 +17,11 @@ class McapSchemaMaker(SchemaMaker):
         super().__init__(title)
         self.channels: list[Declared] = []
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a ROS 1 type named after the topic."""
         from logreel.schemas import ros1msg
 
-        name = ros1msg.type_name(topic)
+        name = name or ros1msg.type_name(topic)
         return Schema(name, self.encoding, ros1msg.definition_from_layout(layout, name))
 
     def layout(self, number: int) -> Layout:

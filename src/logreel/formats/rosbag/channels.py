@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.log.scan import ChannelInfo
+from logreel.log.scan import ORIGINAL, ChannelInfo
 from logreel.log.schema import Schema
 
 #: Name of the index's side column with the number of each message's connection in its channel.
@@ -44,7 +44,8 @@ class Channel:
 
     def metadata(self) -> dict[str, Any]:
         """Return the metadata of the channel: checksum, callers, latching, connections and their headers."""
-        return {
+        originals = [text for c in self.connections for name, text in c.header if name == ORIGINAL]
+        return ({ORIGINAL: originals[0]} if originals else {}) | {
             "md5sum": self.md5,
             "callerids": sorted({c.caller for c in self.connections if c.caller}),
             "latching": any(c.latching for c in self.connections),

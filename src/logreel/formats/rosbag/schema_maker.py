@@ -9,21 +9,22 @@ from logreel.formats.rosbag.write_channels import ENCODING, TYPE, Declared
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
-from logreel.write.schema_maker import SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker
 
 
 class BagSchemaMaker(SchemaMaker):
     """ROS 1 definitions; *channels* are those declared, by number."""
 
     encoding = ENCODING
+    abilities = Abilities(ros1msg.FIELD, nested_arrays=False)
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
         self.channels: list[Declared] = []
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
-        """Return a type of package ``logreel``, named after the topic."""
-        name = ros1msg.type_name(topic)
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return the type *name*; empty: a type of package ``logreel``, named after the topic."""
+        name = name or ros1msg.type_name(topic)
         return Schema(name, ENCODING, ros1msg.definition_from_layout(layout, name))
 
     def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
@@ -32,6 +33,10 @@ class BagSchemaMaker(SchemaMaker):
         folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
         name = f"{folder or ros1msg.PACKAGE}/{path.stem}"
         return Schema(name if TYPE.fullmatch(name) else ros1msg.type_name(topic), ENCODING, text)
+
+    def topic_for(self, topic: str) -> str:
+        """Return *topic* as a name of ROS: ``/sensor/imu_1`` for ``sensor/imu[1]``."""
+        return ros1msg.topic_name(topic)
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's definition."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
 
@@ -32,12 +33,17 @@ class Declared:
 
 
 def declare(
-    topic: str, schema: Schema, metadata: Mapping[str, Any], notes: list[str] | None = None
+    topic: str,
+    schema: Schema,
+    metadata: Mapping[str, Any],
+    notes: list[str] | None = None,
+    renew: bool = False,
 ) -> Declared:
     """Return the channel to be written; raise DefinitionError or UsageError for a channel that a bag cannot contain.
 
     notes  None: invalid topics, types and checksums raise; else they are kept as in the (damaged) source log, and a
            sentence for each is added
+    renew  replace ``*`` and checksums of releases before 0.6 by the one that tools of today compute from the definition
     """
     if schema.encoding != ENCODING:
         raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
@@ -54,7 +60,7 @@ def declare(
         wrong.append(UsageError(text))
     if wrong and notes is None:
         raise wrong[0]
-    layout, text, md5 = _define(schema, stated, notes is not None)
+    layout, text, md5 = _define(schema, stated, notes is not None, renew)
     headers = _headers(true_topic, metadata, notes is not None)
     try:
         "".join((text, *(value for header in headers for value in header.values()))).encode()
@@ -74,8 +80,8 @@ def has_same_checksum(one: Schema, other: Schema) -> bool:
     return first.md5 == second.md5
 
 
-def _define(schema: Schema, stated: str, tolerant: bool) -> tuple[Layout | None, str, str]:
-    """Return Layout (None: raw bytes), text and checksum of a type, by its own text or else the standard one."""
+def _define(schema: Schema, stated: str, tolerant: bool, renew: bool) -> tuple[Layout | None, str, str]:
+    """Return Layout (None: raw bytes), text and checksum of a type, by its own text or else the known definition."""
     try:
         found = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
         layout = ros1msg.layout(found)
@@ -85,7 +91,9 @@ def _define(schema: Schema, stated: str, tolerant: bool) -> tuple[Layout | None,
         return None, schema.text, stated
     # Other tools do not know the definitions that this text leaves out.
     text = found.text if found.borrowed or not schema.text.strip() else schema.text
-    return layout, text, stated or found.md5
+    # A definition that contradicts the stated checksum leaves it as it is: readers report that.
+    is_old = renew and stated != found.md5 and found.matches(stated)
+    return layout, text, found.md5 if is_old else stated or found.md5
 
 
 def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
@@ -99,6 +107,8 @@ def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[M
     given = metadata.get("headers")
     if given is None:
         latching = {"latching": "1"} if metadata.get("latching") else {}
+        if ORIGINAL in metadata:
+            latching[ORIGINAL] = str(metadata[ORIGINAL])
         callers = [{"callerid": str(caller)} for caller in metadata.get("callerids", ())]
         return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
     if not all(isinstance(one, Mapping) for one in given):

@@ -25,6 +25,8 @@ class BagWriter(RecordWriter):
     earliest, latest, largest = 0, (10**9 << 32) - 1, (1 << 31) - 1
     side_column_names = (CONNECTION,)
     joins_publishers = True
+    #: Whether checksums of bags of version 1.1 and before are replaced by those of later releases.
+    renews_checksums = True
 
     def __init__(self, out: Appender) -> None:
         self.schemas: BagSchemaMaker = BagSchemaMaker(self.title)
@@ -39,11 +41,11 @@ class BagWriter(RecordWriter):
         metadata  like that of channels of bags: ``topic``, ``md5sum`` (computed if not given), ``headers``, or else
                   ``callerids`` and ``latching``
         """
-        self._declare(declare(topic, schema, metadata))
+        self._declare(declare(topic, schema, metadata, None, self.renews_checksums))
 
     def copied_channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel of a bag; invalid topics, types and checksums are kept and noted."""
-        self._declare(declare(topic, schema, metadata, self.notes))
+        self._declare(declare(topic, schema, metadata, self.notes, self.renews_checksums))
 
     def _declare(self, declared: Declared) -> None:
         self._add_lines(declared, self.add(declared), fresh=True)

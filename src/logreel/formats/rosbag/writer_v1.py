@@ -72,6 +72,7 @@ class _BagV1Writer(BagWriter):
 class BagV11Writer(_BagV1Writer):
     """Writes version 1.1; *continues*: the old bag is in *out* already."""
 
+    renews_checksums = False
     # Larger seconds are read as negative ones, which the first recorders wrote.
     latest = (0xF0000000 + 1) * 10**9 - 1
 

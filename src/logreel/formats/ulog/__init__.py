@@ -65,4 +65,5 @@ FORMAT = Format(
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
+    names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
 )

@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from logreel.errors import LogError
 from logreel.formats.ulog.copy_metadata import MetadataCopier
 from logreel.formats.ulog.information import OWN
 from logreel.formats.ulog.record_copier import copy_records
-from logreel.formats.ulog.synthetic import STRUCTS
 from logreel.formats.ulog.writer import UlogWriter
-from logreel.layout.layout import Layout
-from logreel.log.log import Log
-from logreel.write.log_copier import Excerpt, LogCopier, try_each
+from logreel.log.log import Channel, Log
+from logreel.write.log_copier import Excerpt, LogCopier, metadata_names, try_each
+from logreel.write.original import original_of
 
 
 class UlogCopier(LogCopier):
@@ -29,7 +29,7 @@ class UlogCopier(LogCopier):
     def copy_metadata(self, log: Log) -> list[str]:
         """Copy definitions, information, attachments, parameters and defaults, as they are written there."""
         writer, metadata = self.writer, self._metadata
-        messages = metadata.add(log)
+        messages = metadata.add(log, self.replaced_types)
         writer.head += metadata.take()
         writer.has_defaults |= metadata.has_defaults
         writer.source_header, writer.has_initial_parameters = metadata.header, True
@@ -60,7 +60,7 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
         writer.define(str(line))
     # Reading reorders information; the stored types have the order of the file.
     order = {name: n for n, name in enumerate(kept.get("types", ()))}
-    names = [name for name in log.metadata if name not in (log.format, OWN)]
+    names = [name for name in metadata_names(log) if name != OWN]
     names.sort(key=lambda name: order.get(name, len(order)))
     messages = try_each(
         "metadata", names, lambda name: _import_metadata(writer, kept, name, log.metadata[name]), returns
@@ -78,11 +78,10 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
     messages += try_each(
         "attachment", names, lambda name: _import_attachment(writer, log, name, parts), returns
     )
-    rows = [ch for name, ch in log.channels.items() if name.split("@")[0] == "~parameter"]
-    if rows and rows[0].schema.encoding == "ulog":
-        decode = Layout(STRUCTS["~parameter"], "~parameter").decoder()
+    rows = [ch for ch in log.channels.values() if _holds_parameters(ch)]
+    if rows:
         for message in log.messages([ch.topic for ch in rows], order="file"):
-            row = decode(message.data)
+            row = message.decode()
             if row["kind"] != "change":
                 writer.parameter_row(row)
     else:
@@ -90,6 +89,17 @@ def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
             "parameter", log.parameters, lambda name: _import_parameter(writer, log, name), returns
         )
     return messages
+
+
+def _holds_parameters(ch: Channel) -> bool:
+    """Return whether the messages of *ch* are, or were before a conversion, those of the channel ``~parameter``."""
+    was = original_of(ch)
+    topic, schema = (ch.topic, ch.schema) if was is None else (was.topic, was.schema)
+    fields = ["name", "kind", "type", "value"]
+    try:
+        return (topic.split("@")[0], schema.encoding) == ("~parameter", "ulog") and ch.fields == fields
+    except LogError:
+        return False
 
 
 def _import_parameter(writer: UlogWriter, log: Log, name: str) -> None:

@@ -12,7 +12,8 @@ from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
 
 STAMP = "timestamp"
 _KIND = {scalar: name for name, scalar in BASIC.items()}
-_FIELD = re.compile(r"(?!_padding)[A-Za-z0-9_]+")
+#: Names of fields.
+FIELD = re.compile(r"(?!_padding)[A-Za-z0-9_]+")
 
 
 def definition_from_layout(layout: Layout, name: str) -> str:
@@ -45,7 +46,7 @@ def _add_struct(node: Struct, name: str, lines: list[str]) -> None:
 
 def _fields(node: Struct, name: str, lines: list[str]) -> Iterator[str]:
     for f in node.visible():
-        if not _FIELD.fullmatch(f.name):
+        if not FIELD.fullmatch(f.name):
             raise DefinitionError(f"{f.name!r:.60} cannot be a field of a ULog: letters, digits and _ only")
         kind, times = _type(f.node, f"{name}-{f.name}", lines)
         yield f"{kind}{times} {f.name}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from logreel.errors import DefinitionError
-from logreel.formats.ulog.from_layout import definition_from_layout
+from logreel.formats.ulog.from_layout import FIELD, definition_from_layout
+from logreel.formats.ulog.write_records import MAX_SIZE
 from logreel.index.rules import FieldAt
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.write.schema_maker import SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker
 
 _INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
 
@@ -19,6 +20,9 @@ class UlogSchemaMaker(SchemaMaker):
 
     encoding = "ulog"
     fixed_size = True
+    abilities = Abilities(FIELD, False, False, True, MAX_SIZE - 2 - 8, "timestamp")
+    time_unit = 1000
+    keeps_metadata = False
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -28,12 +32,12 @@ class UlogSchemaMaker(SchemaMaker):
         """Add the next channel: name of its format, Layout (None: undefined), and where its ``timestamp`` is."""
         self._channels.append((name, layout, stamp))
 
-    def schema_from_layout(self, topic: str, layout: Layout) -> Schema:
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a format of the topic's name, followed by one for each nested struct."""
         if topic.startswith("~"):
             return Schema(topic, self.encoding)
-        name = base_name(topic)[0]
-        return Schema(name, self.encoding, definition_from_layout(layout, name))
+        base = base_name(topic)[0]
+        return Schema(base, self.encoding, definition_from_layout(layout, base))
 
     def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
         """Return the Schema of format texts, one per line; the first is that of the topic."""

@@ -220,8 +220,7 @@ class Rewriting:
         part = self.parts[0]
         self.format_writer.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
-        if not plain or not self.copier.copy_records(excerpt):
+        if not self._copies_records(part, by_time) or not self.copier.copy_records(excerpt):
             self._compose(writer, by_time or self._has_synthetic)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
@@ -231,6 +230,10 @@ class Rewriting:
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
+
+    def _copies_records(self, part: Part, by_time: bool) -> bool:
+        """Return whether all records of *part* stay as they are."""
+        return not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
 
     def _clock(self) -> SourceClock:
         """Return the clock of the first log, shifted as its messages are."""
@@ -384,7 +387,7 @@ class Rewriting:
             for ch in part.channels:
                 topic = part.names.get(ch.number, ch.topic)
                 try:
-                    key = self.copier.merge_key(topic, ch.schema, ch.metadata)
+                    key = self._merge_key(topic, ch)
                 except (DefinitionError, UsageError) as error:
                     if not self._is_foreign and ch.number in part.names:
                         raise
@@ -399,12 +402,12 @@ class Rewriting:
             # Damage to a definition costs no messages; a name given by the user must be valid.
             copied = not self._is_foreign and not renamed
             try:
-                number, name = add_channel(writer, topic, *self._declared(ch, metadata), self.names, copied)
+                number, name = self._add_channel(writer, topic, ch, metadata, copied)
             except (DefinitionError, UsageError) as error:
                 self._refuse_channel(members, error)
                 continue
             if name != topic:
-                self.notes.append(f"{topic!r} of {members[0][1].log.name} became {name!r}")
+                self._note_name(topic, ch, name)
             self.names[name] = members
             for p, ch in members:
                 table[p, ch.number] = number
@@ -413,8 +416,24 @@ class Rewriting:
                     self.moved[p, ch.number] = moved
         return table
 
-    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
-        """Return the schema and metadata that a channel is written with."""
+    def _note_name(self, topic: str, channel: Channel, name: str) -> None:
+        """Note that *topic* is called *name* in the new log."""
+        self.notes.append(f"{topic!r} of {channel.log.name} became {name!r}")
+
+    def _merge_key(self, topic: str, channel: Channel) -> Hashable:
+        """Return a key that is equal for channels that become one."""
+        return self.copier.merge_key(topic, channel.schema, channel.metadata)
+
+    def _add_channel(
+        self, writer: Writer, topic: str, channel: Channel, metadata: Mapping[str, Any], copied: bool
+    ) -> tuple[int, str]:
+        """Add a channel; return its number and name. Raises DefinitionError or UsageError if it cannot be added."""
+        return add_channel(writer, topic, *self._declared(channel, metadata), self.names, copied)
+
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
+        """Return the schema, or the Layout to make one of, and the metadata that a channel is written with."""
         self.skipped += lost_side_columns(channel) if self._is_foreign else []
         return channel.schema, metadata
 

@@ -1,21 +1,24 @@
-"""ROS 1 message definitions: parsing, checksums, standard messages, Layouts."""
+"""ROS 1 message definitions: parsing, checksums, known definitions, Layouts."""
 
 from __future__ import annotations
 
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.from_layout import PACKAGE, definition_from_layout, type_name
+from logreel.schemas.ros1msg.from_layout import FIELD, PACKAGE, definition_from_layout, topic_name, type_name
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
+from logreel.schemas.ros1msg.known import Known
 from logreel.schemas.ros1msg.layouts import layout
-from logreel.schemas.ros1msg.names import is_type
+from logreel.schemas.ros1msg.names import is_type, spellings
 from logreel.schemas.ros1msg.portable import portable
 from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
 
 __all__ = [
+    "FIELD",
     "PACKAGE",
     "Constant",
     "Definition",
     "FieldLine",
+    "Known",
     "Message",
     "Registry",
     "as_read",
@@ -27,6 +30,8 @@ __all__ = [
     "parse",
     "parse_message",
     "portable",
+    "spellings",
     "standard",
+    "topic_name",
     "type_name",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterator
 
@@ -13,12 +14,21 @@ from logreel.schemas.ros1msg.sections import Section, join_text
 
 #: Package of generated types.
 PACKAGE = "logreel"
+#: Names of fields that the tools of ROS accept: they generate Python code.
+FIELD = re.compile(rf"(?!(?:{'|'.join(keyword.kwlist)})\Z)[A-Za-z][A-Za-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z0-9]+")
+_UNFIT = re.compile(r"[^A-Za-z0-9_/]+")
 
 
 def type_name(topic: str) -> str:
     """Return the name of a generated type for *topic*: ``logreel/ImuData`` for ``/imu/data``."""
     return f"{PACKAGE}/{_camel(topic) or 'Message'}"
+
+
+def topic_name(text: str) -> str:
+    """Return *text* as a global name of ROS: ``/sensor/imu_1`` for ``sensor/imu[1]``."""
+    parts = (_UNFIT.sub("_", part).strip("_") for part in text.split("/"))
+    return "/" + "/".join(part if part[0].isalpha() else f"n{part}" for part in parts if part)
 
 
 def _camel(text: str) -> str:

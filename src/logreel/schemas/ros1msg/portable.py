@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from logreel.errors import DefinitionError
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import Message
-from logreel.schemas.ros1msg.names import BUILTIN, short_name, spellings
+from logreel.schemas.ros1msg.names import spellings
 from logreel.schemas.ros1msg.resolve import parse
+from logreel.schemas.ros1msg.respell import HEADER, respelled
 from logreel.schemas.ros1msg.sections import Section, join_text
 
-_HEADER = "std_msgs/Header"
 _HEADER_FIELDS = (("uint32", "seq"), ("time", "stamp"), ("string", "frame_id"))
 
 
@@ -30,7 +30,7 @@ def portable(text: str, name: str) -> str:
     names = _names(found)
     sections: dict[str, str] = {}
     for one, message in found.messages.items():
-        sections.setdefault(names[one], _respelled(message, found.uses[one], names))
+        sections.setdefault(names[one], respelled(message, found.uses[one], names))
     same = all(names[one] == one and sections[one] == m.text for one, m in found.messages.items())
     return text if same and not found.borrowed else join_text(Section(*item) for item in sections.items())
 
@@ -38,39 +38,12 @@ def portable(text: str, name: str) -> str:
 def _names(found: Definition) -> Mapping[str, str]:
     """Return the new name of each message; the first one, which the text does not name, keeps its name."""
     names = {name: name for name in found.messages}
-    earlier = set(spellings(_HEADER)) & names.keys() - {found.name}
+    earlier = set(spellings(HEADER)) & names.keys() - {found.name}
     # A package may have a Header with other fields: then both are kept.
     if all(_is_header(found.messages[name]) for name in earlier):
-        names |= dict.fromkeys(earlier, _HEADER)
+        names |= dict.fromkeys(earlier, HEADER)
     return names
 
 
 def _is_header(message: Message) -> bool:
     return tuple((f.spelled, f.name) for f in message.fields) == _HEADER_FIELDS
-
-
-def _respelled(message: Message, uses: Mapping[str, str], names: Mapping[str, str]) -> str:
-    """Return the text of *message*, whose types are named so that the rules of other parsers find them."""
-    lines = message.text.split("\n")
-    for n, line in enumerate(lines):
-        code = line.partition("#")[0].partition("=")[0]
-        if "\t" in code.strip():
-            # genmsg accepts only blanks between the words of a line.
-            lines[n] = line = code.replace("\t", " ") + line[len(code) :]
-        if not code.strip() or "=" in line.partition("#")[0]:
-            continue
-        written = code.split(None, 1)[0].partition("[")[0]
-        if written in BUILTIN:
-            continue
-        meant = names[uses[written]]
-        if _usual(written, message.package) != meant:
-            lines[n] = line.replace(written, meant, 1)
-    return "\n".join(lines)
-
-
-def _usual(written: str, package: str) -> str:
-    """Return the type that other parsers understand by *written* in a message of *package*."""
-    if written == "Header":
-        return _HEADER
-    # Not every parser accepts ``pkg/msg/Type``.
-    return written if "/" in written and short_name(written) == written else f"{package}/{written}"

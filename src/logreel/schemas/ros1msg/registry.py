@@ -1,17 +1,17 @@
-"""Registry of known definitions: standard messages and those that users add."""
+"""Registry of definitions: those given for one log, those in the user's folder, and those that logreel ships."""
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 
 from logreel.errors import DefinitionError
+from logreel.schemas.ros1msg import known
 from logreel.schemas.ros1msg.definition import Definition, link
 from logreel.schemas.ros1msg.grammar import MAX_TEXT, Message, parse_message
-from logreel.schemas.ros1msg.names import is_type, spellings
+from logreel.schemas.ros1msg.names import is_type, short_name, spellings
 from logreel.schemas.ros1msg.sections import Section, split_text
 
 #: Suffixes of descriptors and calibrations, which are for other formats.
@@ -48,18 +48,19 @@ class Bundle(Mapping[str, Message]):
 
 
 class Registry:
-    """Definitions by type and checksum; the latest additions come first, the standard messages last.
+    """Definitions by type and checksum; the latest additions come first, known definitions last.
 
-    known  False: without the standard messages
+    known  False: without the definitions that logreel ships and those in the user's folder
     """
 
     def __init__(self, *, known: bool = True) -> None:
-        self._bundles: list[Bundle] = list(_shipped()) if known else []
+        self._bundles: list[Bundle] = []
+        self._with_known = known
         self._linked: dict[tuple[str, Bundle], Definition] = {}
 
     @classmethod
     def of(cls, paths: Iterable[Path]) -> Registry:
-        """Return a registry with the definitions at *paths*, before the standard messages.
+        """Return a registry with the definitions at *paths*, before the known ones.
 
         Descriptors and calibrations of other formats, and folders that contain only such files, are skipped. Raises the
         errors of ``add_path``.
@@ -73,28 +74,44 @@ class Registry:
         return registry
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and any(True for _ in self._places(name))
+        return isinstance(name, str) and self.message(name) is not None
 
     def __len__(self) -> int:
         return len(self.names())
 
     def names(self) -> list[str]:
         """Return the names of all types, sorted."""
-        return sorted({name for bundle in self._bundles for name in bundle})
-
-    def _places(self, name: str) -> Iterator[tuple[str, Bundle]]:
-        return ((n, bundle) for n in spellings(name) for bundle in self._bundles if n in bundle)
+        added = {name for bundle in self._bundles for name in bundle}
+        return sorted(added | known.names() if self._with_known else added)
 
     def message(self, name: str) -> Message | None:
         """Return the latest message of type *name*, None if unknown; raise DefinitionError if it is invalid."""
-        return next((bundle[n] for n, bundle in self._places(name)), None)
+        for n in spellings(name):
+            for bundle in self._bundles:
+                if n in bundle:
+                    return bundle[n]
+            if self._with_known and (found := known.message(n)) is not None:
+                return found
+        return None
 
     def versions(self, name: str) -> Iterator[Definition]:
-        """Yield all known versions of the type, the latest first; raise DefinitionError for an unusable one."""
-        for n, bundle in self._places(name):
-            if (n, bundle) not in self._linked:
-                self._linked[n, bundle] = link(n, bundle, self.message)
-            yield self._linked[n, bundle]
+        """Yield all versions of the type, the latest first; raise DefinitionError for an unusable one that was added.
+
+        Unusable files in the user's folder are left out.
+        """
+        for n in spellings(name):
+            for bundle in self._bundles:
+                if n not in bundle:
+                    continue
+                if (n, bundle) not in self._linked:
+                    self._linked[n, bundle] = link(n, bundle, self.message)
+                yield self._linked[n, bundle]
+            for one in known.versions(n) if self._with_known else ():
+                try:
+                    yield one.definition
+                except DefinitionError:
+                    if one.path is None:
+                        raise
 
     def find(self, name: str, md5: str = "*") -> Definition | None:
         """Return the latest version of the type with this checksum (current or of bags 1.1), or None.
@@ -102,9 +119,15 @@ class Registry:
         md5  ``*`` or empty: any
 
         Former names of a type are found, too (``roslib/Log``, ``tf/tfMessage``, ``rostools/Header``); the Definition
-        has the name in the registry. Raises DefinitionError for an unusable definition.
+        has the name in the registry. A known definition with this checksum of a type with another name has the same
+        fields, and is returned under *name*. Raises DefinitionError for an unusable definition.
         """
-        return next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
+        found = next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
+        if found is None and self._with_known:
+            for one in known.with_md5(md5):
+                with contextlib.suppress(DefinitionError):
+                    return known.renamed(one.definition, short_name(name))
+        return found
 
     def add(self, text: str, name: str) -> None:
         """Add the concatenated *text* of type *name*, which takes precedence with all types defined in it."""
@@ -149,30 +172,7 @@ def _read(file: Path) -> list[Section]:
     return split_text(file.read_text(encoding="utf-8", errors="replace"), name)
 
 
-_HEADING = re.compile(r"^MSG: (\S+)\n", re.MULTILINE)
-
-
-@lru_cache(maxsize=1)
-def _shipped() -> tuple[Bundle, ...]:
-    """Return the bundles in ``standard/``: one of current messages, then one per file of earlier ones."""
-    now: list[Section] = []
-    earlier = []
-    folder = resources.files("logreel.schemas.ros1msg").joinpath("standard")
-    for file in sorted(folder.iterdir(), key=lambda f: f.name):
-        parts = _HEADING.split(file.read_text(encoding="utf-8"))[1:]
-        # The empty line between two messages is part of neither.
-        sections = [
-            Section(name, f"{body}\n" if (body := text.strip("\n")) else "")
-            for name, text in zip(parts[::2], parts[1::2], strict=True)
-        ]
-        if file.name.startswith("earlier"):
-            earlier.append(Bundle(sections))
-        else:
-            now += sections
-    return Bundle(now), *earlier
-
-
 @lru_cache(maxsize=1)
 def standard() -> Registry:
-    """Return the shared registry of the standard messages; add definitions to a new ``Registry()`` instead."""
+    """Return the shared registry of known definitions; add definitions to a new ``Registry()`` instead."""
     return Registry()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from logreel.formats.carla.metric_run.command import OPTIONS as METRIC_OPTIONS
+from logreel.formats.carla.metric_run.command import metrics
 from logreel.formats.carla.simulator.actor_list import actor_list
 from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
 from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
+from logreel.formats.carla.simulator.replay_command import OPTIONS, replay
 from logreel.formats.carla.simulator.wording import WORDINGS
 from logreel.registry.commands import Command, Option
 
@@ -43,6 +46,22 @@ COMMANDS = (
             Option("min_distance", kind=float, default=MIN_DISTANCE),
             _CORRECT,
         ),
+    ),
+    Command(
+        "replay",
+        "Show what the simulator applies in each step of a replay, a line per step or a JSON object per line; or play "
+        "the steps to a sink: Foxglove, Rerun and others.",
+        replay,
+        OPTIONS,
+        plays=True,
+    ),
+    Command(
+        "metrics",
+        "Run a metric of the scenario runner: a class in a Python file, which is executed. It gets the recording as "
+        "the simulator's metrics_manager.py passes it, without a server.",
+        metrics,
+        METRIC_OPTIONS,
+        prints=True,
     ),
     Command("actors", "Show who is in a recording, since when, and until when.", actor_list),
 )

@@ -1,10 +1,10 @@
-"""Replay of a recording as the simulator shows it: the pose of every actor at any time."""
+"""Replay of a recording as the simulator shows it: the pose of every actor at any time, and step by step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,30 +13,21 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Columns
 from logreel.formats.carla.simulator.rotation import camera_pose
+from logreel.formats.carla.simulator.stepping import Camera, Step, Stepper, interpolated
+from logreel.formats.carla.simulator.tick import Tick
 from logreel.formats.carla.simulator.values import Rotation, Transform, Vector
 from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
+    from logreel.log.actor import Actor
     from logreel.log.log import Log
 
 #: Pose of the spectator that follows an actor: metres in the frame of the actor, degrees of pitch.
 OFFSET, PITCH = (-10.0, 0.0, 5.0), -25.0
 #: From this time factor on, the simulator does not interpolate.
 FAST = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """One step of a replay.
-
-    time   seconds since the start of the recording
-    frame  number of the frame shown
-    poses  pose of each actor that exists, by id, in centimetres and degrees as recorded
-    """
-
-    time: float
-    frame: int
-    poses: Mapping[int, Transform]
+#: Id of the spectator in most recordings.
+SPECTATOR = 1
 
 
 class Replay:
@@ -45,12 +36,15 @@ class Replay:
     start             seconds; below 0: from the end
     duration          seconds; 0: to the end
     time_factor       speed relative to the recording
+    follow            id of the actor that the spectator follows in ``ticks``; None: none
+    offset, pitch     pose of the spectator relative to it: metres in its frame, degrees
     ignore_hero       True: without actors with the role ``hero``
     ignore_spectator  True: without the spectator
     replay_sensors    True: with sensors
 
     The simulator interpolates from the frame that it loaded before to the current one, so it is one frame late. A frame
-    is current from its time to that of the next frame; the last frame never is.
+    is current from its time to that of the next frame; the last frame never is. Raises NotFoundError if there is no
+    actor to follow.
     """
 
     def __init__(
@@ -60,24 +54,53 @@ class Replay:
         duration: float = 0.0,
         time_factor: float = 1.0,
         *,
+        follow: int | None = None,
+        offset: tuple[float, float, float] = OFFSET,
+        pitch: float = PITCH,
         ignore_hero: bool = False,
         ignore_spectator: bool = True,
         replay_sensors: bool = False,
     ) -> None:
-        if not time_factor > 0:
+        if not 0 < time_factor < math.inf:
             raise UsageError(f"a time factor is greater than 0, not {time_factor}")
+        if not (math.isfinite(start) and math.isfinite(duration)):
+            raise UsageError(f"start and duration are finite numbers of seconds, not {start} and {duration}")
+        if not all(map(math.isfinite, (*offset, pitch))):
+            raise UsageError(f"offset and pitch are finite numbers, not {offset} and {pitch}")
         self._columns, self.time_factor = Columns(log), time_factor
         self._elapsed = self._columns.elapsed
         self.total = float(self._elapsed[-1]) if len(self._elapsed) else 0.0
         self.start = min(max(start + self.total if start < 0 else start, 0.0), self.total)
         self.end = min(self.start + duration, self.total) if duration > 0 else self.total
-        self._actors = {
-            a.id: a
-            for a in log.actors.values()
-            if not (ignore_hero and a.attributes.get("role_name") == "hero")
-            and not (ignore_spectator and (a.id == 1 or a.description.startswith("spectator")))
-            and (replay_sensors or not a.description.startswith("sensor."))
-        }
+        if follow is not None:
+            log.actor(follow)
+        self._follow, self._offset, self._pitch = follow, offset, pitch
+        self._ignore_hero, self._ignore_spectator = ignore_hero, ignore_spectator
+        self._replay_sensors = replay_sensors
+        self._actors = {a.id: a for a in log.actors.values() if self._is_replayed(a)}
+
+    @property
+    def log(self) -> Log:
+        """The recording."""
+        return self._columns.log
+
+    @property
+    def spectator_id(self) -> int:
+        """Id of the spectator in the recording; 1 if it does not say."""
+        found = (a.id for a in self.log.actors.values() if a.description.startswith("spectator"))
+        return next(found, SPECTATOR)
+
+    def _is_replayed(self, actor: Actor) -> bool:
+        return self._replays(actor.id, actor.description, actor.attributes.get("role_name", ""))
+
+    def _replays(self, actor: int, description: str, role: str) -> bool:
+        """Return whether the replay has an actor with this id, description and role."""
+        spectator = actor == SPECTATOR or description.startswith("spectator")
+        return (
+            not (self._ignore_hero and role == "hero")
+            and not (self._ignore_spectator and spectator)
+            and (self._replay_sensors or not description.startswith("sensor."))
+        )
 
     def poses(self, time: float) -> dict[int, Transform]:
         """Return the pose of every actor that exists at a time, if the simulator loaded all frames before it.
@@ -89,24 +112,34 @@ class Replay:
             return {}
         return self._shown(frame, frame - 1, part)
 
-    def ticks(self, delta: float) -> Iterator[Tick]:
+    def ticks(self, delta: float, *, stop: bool = False) -> Iterator[Tick]:
         """Yield the steps of a simulator with a fixed step of *delta* seconds, from the start to the end.
 
-        Frames between two steps are not loaded: poses are interpolated from the frame shown before.
+        Frames between two steps are not loaded: poses are interpolated from the frame shown before; only events,
+        weather and visual time of skipped frames are applied.
+
+        stop  True: also the step in which the end is reached. In it, vehicles get neutral controls and walkers stop
         """
-        if not delta > 0:
+        if not 0 < delta < math.inf:
             raise UsageError(f"a step is greater than 0, not {delta}")
-        loaded, before, count = -1, -1, 0
-        shown: dict[int, Transform] = {}
+        camera = None if self._follow is None else Camera(self._follow, self._offset, self._pitch)
+        stepper = Stepper(self.log, self._replays, self.time_factor < FAST, camera)
+        return stepper.ticks(self._steps(delta, stop))
+
+    def _steps(self, delta: float, stop: bool) -> Iterator[Step]:
+        ids, count = self._columns.frame_ids, 0
         while (time := self.start + count * delta * self.time_factor) < self.end:
             frame, part = self._current(time)
             if frame < 0:
                 return
-            if frame != loaded:
-                loaded, before = frame, loaded
-            shown = self._shown(frame, before, part, shown)
-            yield Tick(time, int(self._columns.frame_ids[frame]), shown)
+            yield Step(time, frame, int(ids[frame]), part)
             count += 1
+        if stop and len(ids) > 1:
+            if time < self._elapsed[-1]:
+                frame, part = self._current(time)
+                yield Step(time, frame, int(ids[frame]), part, True)
+            else:
+                yield Step(time, len(ids) - 1, int(ids[-1]), None, True)
 
     def follow(
         self,
@@ -123,8 +156,6 @@ class Replay:
         pose = self.poses(time).get(actor)
         return None if pose is None else camera_pose(pose, offset, pitch)
 
-    # -------------------------------------------------------------------------------------------------- poses
-
     def _current(self, time: float) -> tuple[int, float]:
         """Return the row of the current frame (-1: none) and the passed part of its duration, 0 to 1."""
         last = len(self._elapsed) - 2
@@ -134,22 +165,18 @@ class Replay:
             return frame, 0.0
         return frame, min((time - float(self._elapsed[frame])) / duration, 1.0)
 
-    def _shown(
-        self, frame: int, before: int, part: float, kept: Mapping[int, Transform] | None = None
-    ) -> dict[int, Transform]:
-        """Return the poses in a frame, interpolated from those of the frame *before* (-1: none) by *part*.
+    # -------------------------------------------------------------------------------------------------- poses
 
-        kept  poses shown last; None: actors without a position keep their last recorded one
-        """
+    def _shown(self, frame: int, before: int, part: float) -> dict[int, Transform]:
+        """Return the poses in a frame, interpolated from those of the frame *before* (-1: none) by *part*."""
         now, then = self._rows(frame), self._rows(before)
         shown = {}
         for actor in self._actors:
-            if not self._first_frame.get(actor, 0) <= frame < self._removal_frame.get(actor, frame + 1):
+            if not self._exists(actor, frame):
                 continue
             row, previous = now.get(actor), then.get(actor)
             if row is None:
-                stays = self._last(actor, frame) if kept is None else kept.get(actor)
-                shown[actor] = stays or self._added(actor)
+                shown[actor] = self._last(actor, frame) or self._added(actor)
             elif previous is None:
                 shown[actor] = self._pose(row)
             elif part == 0 or self.time_factor >= FAST:
@@ -158,19 +185,30 @@ class Replay:
                 shown[actor] = interpolate(self._pose(previous), self._pose(row), part)
         return shown
 
-    @cached_property
-    def _first_frame(self) -> dict[int, int]:
-        """Row of the frame that first adds each actor."""
-        return dict(reversed(self._frame_by_id("actors")))
+    def _exists(self, actor: int, frame: int) -> bool:
+        """Return whether an actor was added up to a frame, and not removed since."""
+        added = bisect_right(self._added_at.get(actor, []), frame)
+        removed = bisect_right(self._removed_at.get(actor, []), frame)
+        if not added:
+            return False
+        return not removed or self._added_at[actor][added - 1] > self._removed_at[actor][removed - 1]
 
     @cached_property
-    def _removal_frame(self) -> dict[int, int]:
-        """Row of the frame that last removes each actor."""
-        return dict(self._frame_by_id("actor_removals"))
+    def _added_at(self) -> dict[int, list[int]]:
+        """Rows of the frames that add each actor."""
+        return self._frames_by_id("actors")
 
-    def _frame_by_id(self, topic: str) -> list[tuple[int, int]]:
-        frame_rows = self._columns.frame_rows(topic).tolist()
-        return list(zip(self._columns(topic, "id").tolist(), frame_rows, strict=True))
+    @cached_property
+    def _removed_at(self) -> dict[int, list[int]]:
+        """Rows of the frames that remove each actor."""
+        return self._frames_by_id("actor_removals")
+
+    def _frames_by_id(self, topic: str) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        rows = self._columns.frame_rows(topic).tolist()
+        for actor, row in zip(self._columns(topic, "id").tolist(), rows, strict=True):
+            found.setdefault(actor, []).append(row)
+        return found
 
     @cached_property
     def _begin(self) -> I64:
@@ -205,12 +243,6 @@ class Replay:
 
 def interpolate(one: Transform, other: Transform, part: float) -> Transform:
     """Return the pose between two poses at *part*, 0 to 1; each angle takes the shorter way."""
-    location = (a + (b - a) * part for a, b in zip(one.location, other.location, strict=True))
-    rotation = (a + _wrapped(b - a) * part for a, b in zip(one.rotation, other.rotation, strict=True))
-    return Transform(Vector(*location), Rotation(*rotation))
-
-
-def _wrapped(angle: float) -> float:
-    """Return the same angle in (-180, 180] degrees."""
-    rest = math.fmod(angle, 360.0) if math.isfinite(angle) else angle
-    return rest - 360.0 if rest > 180.0 else rest + 360.0 if rest <= -180.0 else rest
+    first, second = (np.array([[*pose.location, *pose.rotation]]) for pose in (one, other))
+    x, y, z, roll, pitch, yaw = interpolated(first, second, part)[0].tolist()
+    return Transform(Vector(x, y, z), Rotation(roll, pitch, yaw))

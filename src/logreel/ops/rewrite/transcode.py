@@ -1,0 +1,364 @@
+"""Logs of one format written in another: messages whose definitions the other format cannot hold are encoded again.
+
+Columns are decoded, fitted to what the other format can express, and encoded, some megabytes at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.io.arrays import I64
+from logreel.io.two_pass import DryRun
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Scalar, Struct
+from logreel.layout.nodes import Sequence as Counted
+from logreel.log.log import Channel
+from logreel.log.scan import MADE_OF, ORIGINAL
+from logreel.log.tables import Shape, TableReader
+from logreel.ops.rewrite.fit import Fitted, Path, fit, measured, missing, without_nulls
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
+from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.target import Rewritten, Target
+from logreel.registry.registry import formats
+from logreel.write.original import Original, original_of
+from logreel.write.payloads import Payloads, chained
+from logreel.write.schema_maker import Abilities, SchemaMaker
+from logreel.write.writer import Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.ops.rewrite.fit import Array, Arrays
+
+#: One row per message; messages that cannot be decoded are left out, or become a row of nulls.
+_WHOLE, _GAPS = Shape(explode=False, gaps=False), Shape(explode=False)
+#: Topic of the messages of parameters.
+PARAMETERS = "~parameter"
+#: Rows and approximate bytes that are decoded at once to find the greatest lengths.
+_ROWS, _BYTES = 1 << 16, 8 << 20
+
+
+def rewrite_transcoded(part: Part, target: Target) -> Rewritten:
+    """Write *part* as ``rewrite`` does, with messages encoded again where the format cannot hold their definitions."""
+    return rewrite([part], target, how=Transcoding)
+
+
+@dataclass(slots=True)
+class Transcoded:
+    """A channel whose messages are encoded again.
+
+    fitted    its Layout fitted to the format
+    restores  whether the messages are converted back to what they were
+    columns   names of the columns that the format encodes
+    stamp     field with the time of the message, and its ns per unit; None if none
+    ignored   column that the format of the source added; None if none
+    rows      row numbers of the messages in the order of writing, of which *done* are written
+    filled    number of missing values that became zero or empty
+    rounded   number of messages whose times the format stores less exactly
+    """
+
+    channel: Channel
+    fitted: Fitted
+    restores: bool
+    schemas: SchemaMaker
+    number: int
+    stamp: tuple[str, int] | None
+    ignored: int | None = None
+    rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    done: int = 0
+    filled: int = 0
+    rounded: int = 0
+
+    def encode(self, count: int, time: I64) -> tuple[Payloads, I64]:
+        """Return the payloads of the next *count* messages, at *time*, and int64[k]: which of them could be decoded."""
+        rows = self.rows[self.done : self.done + count]
+        self.done += count
+        arrays, kept = _decoded(self.channel, rows)
+        layout = self.channel.layout
+        nodes = [
+            Counted(f.node) if isinstance(layout.root, Counted) else f.node for f in layout.record.visible()
+        ]
+        for i, node in enumerate(nodes):
+            if (absent := missing(arrays[i])) > 0:
+                self.filled += absent
+                arrays[i] = without_nulls(node, arrays[i])
+        if self.ignored is not None:
+            del arrays[self.ignored]
+        made = (self.fitted.back if self.restores else self.fitted.forward)(arrays)
+        return self._encoded(made, time[kept]), kept
+
+    def _encoded(self, arrays: Arrays, time: I64) -> Payloads:
+        import pyarrow as pa
+
+        target, records = self.schemas.layout(self.number), None
+        if isinstance(target.root, Counted):
+            records, arrays = _exploded(arrays)
+        hidden = self.schemas.computed_fields(self.number)
+        names = [f.name for f in target.record.visible() if f.name not in hidden]
+        if self.stamp is not None and len(names) == len(arrays) + 1:
+            names = [name for name in names if name != self.stamp[0]]
+        columns = dict(zip(names, arrays, strict=True))
+        if self.stamp is not None and self.stamp[0] not in columns:
+            columns[self.stamp[0]] = pa.array(time // self.stamp[1])
+        table = pa.table(columns) if columns else pa.table({"": pa.nulls(len(time))})
+        return self.schemas.encode(self.number, table, records)
+
+
+@dataclass
+class Transcoding(Rewriting):
+    """Writing of a log of another format."""
+
+    #: Transcoded channels by number in the source, and metadata of the new channels by name.
+    transcoded: dict[int, Transcoded] = field(default_factory=dict)
+    declared: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    #: New names of channels by name.
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def run(self, by_time: bool) -> Rewritten:
+        """Write the log, read it back, and give the file its name."""
+        schemas = self.format_writer.schemas
+        # Parameters are also messages of a channel, which is converted as all others.
+        self.copier.parameters_are_messages = schemas.abilities is not None and any(
+            ch.topic.partition("@")[0] == PARAMETERS and len(ch) and not schemas.accepts_schema(ch.schema)
+            for ch in self.parts[0].channels
+        )
+        return super().run(by_time)
+
+    def _account(self, written: Sequence[int]) -> None:
+        super()._account(written)
+        if self.renamed:
+            pairs = ", ".join(f"{old!r} is {new!r}" for old, new in self.renamed.items())
+            self.notes.append(f"{len(self.renamed)} channels have other names: {pairs}")
+        filled = {one.channel.topic: one.filled for one in self.transcoded.values() if one.filled}
+        self.notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
+        rounded = sum(one.rounded for one in self.transcoded.values())
+        if rounded:
+            self.notes.append(
+                f"the times of {rounded} messages were rounded: {self.format_writer.title} has coarser ones"
+            )
+
+    def _note_name(self, topic: str, channel: Channel, name: str) -> None:
+        if channel.number in self.transcoded:
+            self.renamed[channel.topic] = name
+        else:
+            super()._note_name(topic, channel, name)
+
+    def _why_unwritten(self, channel: Channel) -> str:
+        return (
+            "they cannot be decoded" if channel.number in self.transcoded else super()._why_unwritten(channel)
+        )
+
+    def _count_key(self, name: str, channel: Channel) -> str:
+        return self.copier.count_key(name, self.declared.get(name, channel.metadata))
+
+    def _merge_key(self, topic: str, channel: Channel) -> Any:
+        try:
+            return super()._merge_key(topic, channel)
+        except (DefinitionError, UsageError, KeyError):
+            # Its name or its definition is not possible in the format, but may become so.
+            return topic, channel.number
+
+    def _add_channel(
+        self, writer: Writer, topic: str, channel: Channel, metadata: Mapping[str, Any], copied: bool
+    ) -> tuple[int, str]:
+        schemas = self.format_writer.schemas
+        if not self._is_foreign or MADE_OF in channel.metadata:
+            return super()._add_channel(writer, topic, channel, metadata, copied)
+        if schemas.accepts_schema(channel.schema):
+            try:
+                number, name = super()._add_channel(writer, topic, channel, metadata, copied)
+            except (DefinitionError, UsageError):
+                if schemas.abilities is None:
+                    raise
+            else:
+                self.declared[name] = metadata
+                return number, name
+        if schemas.abilities is None:
+            return super()._add_channel(writer, topic, channel, metadata, copied)
+        found = self._restored(writer, channel) or self._fitted(writer, topic, channel)
+        self.transcoded[channel.number] = found[2]
+        return found[:2]
+
+    # ------------------------------------------------------------------------------------------ definitions
+
+    def _fitted(self, writer: Writer, topic: str, channel: Channel) -> tuple[int, str, Transcoded]:
+        """Add *channel* with a definition that the format makes of its Layout."""
+        schemas = self.format_writer.schemas
+        abilities = schemas.abilities or Abilities()
+        lengths: Mapping[Path, int] = {}
+        if abilities.fixed_size and channel.layout.size is None:
+            lengths = measured(channel.layout, self._columns(channel))
+        kept = abilities.time_name if self._has_its_time(channel, schemas) else ""
+        fitted = fit(channel.layout, abilities, lengths, kept=kept)
+        name = self._names.get(channel.topic, ("", ""))
+        topic = name[0] or schemas.topic_for(topic)
+        type_name = {"name": name[1]} if name[1] else {}
+        schema = schemas.schema_from_layout(topic, fitted.layout, **type_name)
+        metadata = self._original_metadata(channel, fitted)
+        number, label = add_channel(writer, topic, schema, metadata, self.names)
+        if not schemas.keeps_metadata:
+            for key, value in metadata.items():
+                self.format_writer.metadata(f"{key}/{label}", value)
+        self.declared[label] = metadata
+        self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
+        self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
+        return number, label, Transcoded(channel, fitted, False, schemas, number, schemas.time_field(number))
+
+    def _has_its_time(self, channel: Channel, schemas: SchemaMaker) -> bool:
+        """Return whether the field that the format adds is in all messages already, as whole number of its unit."""
+        name, unit = schemas.abilities.time_name if schemas.abilities else "", schemas.time_unit
+        node = next((f.node for f in channel.layout.record.visible() if f.name == name), None)
+        if (
+            not name
+            or not len(channel)
+            or node != Scalar("uint64")
+            or not isinstance(channel.layout.root, Struct)
+        ):
+            return False
+        return bool(np.array_equal(channel[name], (channel.times + self.parts[0].shift) // unit))
+
+    def _original_metadata(self, channel: Channel, fitted: Fitted) -> Mapping[str, Any]:
+        """Return the metadata that a new channel keeps of *channel*; none if something of its messages is left out."""
+        if fitted.dropped:
+            return {}
+        log = channel.log
+        return {ORIGINAL: Original(log.format, channel.topic, channel.schema, channel.metadata).text()}
+
+    def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
+        """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
+        was, fmt = original_of(channel), formats().get(channel.log.format)
+        schemas = self.format_writer.schemas
+        if was is None or fmt is None or fmt.create is None or not schemas.accepts_schema(was.schema):
+            return None
+        before = fmt.create(DryRun("")).schemas
+        abilities = before.abilities
+        if abilities is None or self.fmt.create is None:
+            return None
+        trial = Writer(DryRun(""), self.fmt.create(DryRun("")), None, False)
+        try:
+            target = self._target_layout(trial, was)
+            model, ignored = _without(channel.layout, abilities.time_name)
+            fitted = fit(target, abilities, model=model, kept=abilities.time_name if ignored is None else "")
+            number, label = add_channel(writer, was.topic, was.schema, was.metadata, self.names)
+        except LogError:
+            return None
+        self.declared[label] = was.metadata
+        return number, label, Transcoded(channel, fitted, True, schemas, number, None, ignored)
+
+    def _target_layout(self, trial: Writer, was: Original) -> Layout:
+        schemas = trial.format_writer.schemas
+        return schemas.layout(trial.add_channel(was.topic, was.schema, was.metadata))
+
+    @property
+    def _names(self) -> Mapping[str, tuple[str, str]]:
+        """Topics and types by which tools of the definition language know channels, by topic."""
+        source = formats().get(self.parts[0].log.format)
+        hook = source.names_in.get(self.format_writer.schemas.encoding) if source is not None else None
+        return {} if hook is None else hook(self.parts[0].log)
+
+    # --------------------------------------------------------------------------------------------- messages
+
+    def _columns(self, channel: Channel) -> Iterator[Arrays]:
+        """Yield the columns of all selected messages of *channel*, some megabytes at a time."""
+        for batch in TableReader(channel, None, _WHOLE).batches(
+            self.parts[0].rows[channel.number], _ROWS, _BYTES
+        ):
+            yield list(batch.columns[1:])
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        part = self.parts[0]
+        for number, one in self.transcoded.items():
+            one.rows = _in_order(part, number, by_time)
+        for batch in super()._batches(by_time):
+            yield self._replaced(batch)
+
+    def _replaced(self, batch: Batch) -> Batch:
+        """Return *batch* with the messages of transcoded channels encoded again."""
+        kinds = [number in self.transcoded for number in batch.channels.tolist()]
+        if not any(kinds):
+            return batch
+        payloads, places = list[Payloads](), list[I64]()
+        queues = np.flatnonzero(np.bincount(batch.queue, minlength=len(kinds)))
+        stay = np.flatnonzero(~np.array(kinds)[batch.queue])
+        if len(stay):
+            payloads.append(replace(batch.payloads.rows(stay), side_columns=None))
+            places.append(stay)
+        for queue in queues.tolist():
+            if kinds[queue]:
+                mine = np.flatnonzero(batch.queue == queue)
+                one = self.transcoded[int(batch.channels[queue])]
+                made, kept = one.encode(len(mine), batch.time[mine])
+                due = batch.time[mine][kept]
+                one.rounded += int(np.count_nonzero(self.format_writer.stored_times(due) != due))
+                payloads.append(made)
+                places.append(mine[kept])
+        place = np.concatenate(places)
+        order = np.argsort(place)
+        rows = place[order]
+        return replace(
+            batch,
+            queue=batch.queue[rows],
+            time=batch.time[rows],
+            payloads=chained(payloads).rows(order),
+            offset=batch.offset[rows],
+            more={name: values[rows] for name, values in batch.more.items()},
+        )
+
+
+def _without(layout: Layout, name: str) -> tuple[Layout, int | None]:
+    """Return *layout* without its first field if that is called *name*, and 0; else *layout* and None."""
+    fields = list(layout.record.visible())
+    if not name or not isinstance(layout.root, Struct) or not fields or fields[0].name != name:
+        return layout, None
+    return Layout(Struct(tuple(fields[1:])), layout.name), 0
+
+
+def _in_order(part: Part, number: int, by_time: bool) -> I64:
+    """Return int64[n]: the selected rows of a channel in the order in which its messages are written."""
+    times = part.log.index.times(number)
+    rows = np.arange(len(times), dtype=np.int64)[part.rows[number]]
+    return rows[np.argsort(times[rows], kind="stable")] if by_time else rows
+
+
+def _decoded(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
+    """Return columns of messages at *rows*, one row per message, and int64[k]: which of them could be decoded."""
+    found = _read(channel, rows, _WHOLE)
+    kept = np.arange(len(rows), dtype=np.int64)
+    if len(found) != len(rows):
+        gaps = _read(channel, rows, _GAPS)
+        good = np.zeros(len(rows), bool)
+        for column in gaps.columns[1:]:
+            good |= np.asarray(column.is_valid())
+        kept = np.flatnonzero(good)
+        if len(kept) != len(found):
+            kept = np.flatnonzero([len(_read(channel, rows[i : i + 1], _WHOLE)) for i in range(len(rows))])
+    return [_one(column) for column in found.columns[1:]], kept
+
+
+def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:
+    n = len(rows)
+    if n and int(rows[-1]) - int(rows[0]) == n - 1 and (np.diff(rows) == 1).all():
+        return TableReader(channel, None, shape).read(slice(int(rows[0]), int(rows[0]) + n))
+    return TableReader(channel, None, shape).read(rows)
+
+
+def _one(column: pa.ChunkedArray[Any]) -> Array:
+    import pyarrow as pa
+
+    found = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
+    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+
+
+def _exploded(arrays: Arrays) -> tuple[I64, Arrays]:
+    """Return the number of records of each message, and the records of all messages as columns."""
+    import pyarrow.compute as pc
+
+    size = np.asarray(pc.list_value_length(arrays[0]), np.int64)
+    return size, [array.flatten() for array in arrays]  # type: ignore[attr-defined]

@@ -1,0 +1,63 @@
+"""The catalogue of known ROS 1 definitions, as ``logreel.definitions`` uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from logreel.errors import DefinitionError
+from logreel.log.schema import Schema
+from logreel.schemas.catalogue import Entry, NewEntry
+from logreel.schemas.ros1msg import known
+from logreel.schemas.ros1msg.definition import Definition
+from logreel.schemas.ros1msg.names import is_type
+from logreel.schemas.ros1msg.registry import Registry
+from logreel.schemas.ros1msg.resolve import parse
+
+
+class Ros1Catalogue:
+    """Known types of ROS 1; versions are checksums."""
+
+    language, suffix = known.LANGUAGE, ".msg"
+
+    def names(self) -> Collection[str]:
+        """Return the names of all types."""
+        return known.names()
+
+    def versions(self, name: str) -> list[Entry]:
+        """Return the versions of a type, also under former names, the current one first."""
+        return [_entry(one) for one in known.find(name)]
+
+    def with_version(self, version: str) -> list[Entry]:
+        """Return all entries with this checksum."""
+        return [_entry(one) for one in known.with_md5(version.lower())]
+
+    def read(self, path: Path) -> Iterator[NewEntry | DefinitionError]:
+        """Yield the types in a ``.msg`` file, or in all such files in a folder of packages."""
+        registry = Registry()
+        for name in registry.add_path(path):
+            try:
+                yield _new(next(iter(registry.versions(name))))
+            except DefinitionError as error:
+                yield error
+
+    def of_schema(self, schema: Schema, stated: str) -> NewEntry:
+        """Return the definition in a log's schema; raises DefinitionError if it cannot be used."""
+        found = parse(schema.text, schema.name)
+        if not found.matches(stated or "*"):
+            text = f"{schema.name}: the definition has md5 {found.md5}, the log states {stated:.80}"
+            raise DefinitionError(text)
+        return _new(found)
+
+
+def _entry(one: known.Known) -> Entry:
+    return Entry(known.LANGUAGE, one.name, one.md5, one.source, one.path, lambda: one.text)
+
+
+def _new(found: Definition) -> NewEntry:
+    if not is_type(found.name) or found.name.count("/") != 1:
+        raise DefinitionError(f"{found.name!r:.80} is no type of ROS 1, which look like 'package/Name'")
+    return NewEntry(found.name, found.md5, found.text)
+
+
+CATALOGUE = Ros1Catalogue()

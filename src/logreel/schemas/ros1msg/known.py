@@ -1,0 +1,212 @@
+"""Known definitions: those that logreel ships, with history and source, and those in the user's folder.
+
+Shipped definitions are in ``standard/PACKAGE.msgs``, each with the checksum of its version:
+
+    #: source repository, version (licence)
+    MSG: pkg/Type 0123456789abcdef0123456789abcdef
+    #: uses pkg/Other fedcba9876543210fedcba9876543210
+    float64 x
+
+The first definition of a type is the current one. ``uses`` names types of which this version uses an earlier one,
+``source`` a source that differs from that of the file. A file is read when a type of its package is first needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+
+from logreel.errors import DefinitionError, LogError
+from logreel.schemas import data_folder
+from logreel.schemas.ros1msg.definition import Definition, link
+from logreel.schemas.ros1msg.grammar import Message, parse_message
+from logreel.schemas.ros1msg.names import is_type, package_of, short_name, spellings
+from logreel.schemas.ros1msg.respell import respelled
+from logreel.schemas.ros1msg.sections import Section, join_text, split_text
+
+#: Folder of the language below the user's definitions.
+LANGUAGE = "ros1msg"
+_MD5 = re.compile(r"[0-9a-f]{32}", re.ASCII)
+_HEAD = re.compile(r"^MSG: (\S+) ([0-9a-f]{32})\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """One version of a type, in the catalogue.
+
+    md5     checksum as in bags since 1.2
+    source  where the definition is from: repository, version and licence, or a file of the user
+    path    file in the user's folder; None: shipped
+    """
+
+    name: str
+    md5: str
+    source: str
+    path: Path | None = None
+    _text: str = field(default="", repr=False)
+    _uses: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def message(self) -> Message:
+        """The message without the types that it uses; raises DefinitionError if it is invalid."""
+        return parse_message(split_text(self._text, self.name)[0].text, self.name)
+
+    @cached_property
+    def definition(self) -> Definition:
+        """The message with all types that it uses.
+
+        Raises DefinitionError if it cannot be used or has another checksum than its file states.
+        """
+        if self.path is not None:
+            found = link(self.name, _parsed(split_text(self._text, self.name)), message, closed=True)
+        else:
+            sections = {self.name: self.message}
+            for name, md5 in self._uses.items():
+                sections[name] = next(one for one in versions(name) if one.md5 == md5).message
+            found = link(self.name, sections, message)
+        if found.md5 != self.md5:
+            where = str(self.path) if self.path is not None else None
+            raise DefinitionError(f"{self.name}: stored with md5 {self.md5}, but has {found.md5}", path=where)
+        return found
+
+    @property
+    def text(self) -> str:
+        """Concatenated text of the type and all types that it uses; raises DefinitionError like ``definition``."""
+        return self.definition.text
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return name, checksum, source and path."""
+        path = None if self.path is None else str(self.path)
+        return {"name": self.name, "md5": self.md5, "source": self.source, "path": path}
+
+
+def names() -> set[str]:
+    """Return the names of all known types."""
+    return {name for package in _packages() for name in _shipped(package)} | {one.name for one in of_user()}
+
+
+def versions(name: str) -> list[Known]:
+    """Return the known versions of exactly this type: the current one, those of the user, earlier ones."""
+    shipped = _shipped(package_of(name)).get(name, ())
+    added = of_user(name) if is_type(name) else ()
+    own = [one for one in added if all(one.md5 != other.md5 for other in shipped)]
+    return [*shipped[:1], *own, *shipped[1:]]
+
+
+def find(name: str, md5: str | None = None) -> list[Known]:
+    """Return the known versions of the type, also under former names; *md5*: only that of this checksum."""
+    found = [one for spelling in spellings(name) for one in versions(spelling)]
+    return [one for one in found if md5 is None or one.md5 == md5]
+
+
+def latest(name: str) -> Known | None:
+    """Return the current version of the type, or None if it is unknown."""
+    return next(iter(find(name)), None)
+
+
+def message(name: str) -> Message | None:
+    """Return the current message of exactly this type, or None; raise DefinitionError if it is invalid."""
+    one = next(iter(versions(name)), None)
+    return one.message if one is not None else None
+
+
+def with_md5(md5: str) -> list[Known]:
+    """Return all known definitions with this checksum, whatever their type is called."""
+    if not _MD5.fullmatch(md5):
+        return []
+    shipped = [
+        one
+        for package in _packages()
+        if md5 in _file(package)
+        for several in _shipped(package).values()
+        for one in several
+        if one.md5 == md5
+    ]
+    own = (one for one in of_user() if one.md5 == md5)
+    return shipped + [one for one in own if all(one.name != other.name for other in shipped)]
+
+
+def renamed(found: Definition, name: str) -> Definition:
+    """Return *found* as the definition of type *name*, whose fields are the same; raise DefinitionError."""
+    if found.name == name:
+        return found
+    same = {one: one for one in found.messages}
+    text = respelled(found.root, found.uses[found.name], same, package_of(name))
+    rest = [Section(one, m.text) for one, m in found.messages.items() if one != found.name]
+    sections = _parsed(split_text(join_text([Section(name, text), *rest]), name))
+    return link(name, sections, message, closed=True)
+
+
+def of_user(name: str | None = None) -> Iterator[Known]:
+    """Yield the definitions in the user's folder, of all types or of type *name*; the one added last comes first.
+
+    Files that cannot be read, or are not named like a type and a checksum, are ignored.
+    """
+    for path in data_folder.files(LANGUAGE, None if name is None else short_name(name)):
+        kind, md5 = f"{path.parent.parent.name}/{path.parent.name}", path.stem
+        if is_type(kind) and _MD5.fullmatch(md5):
+            try:
+                yield _of_file(path, path.stat().st_mtime_ns, kind, md5)
+            except (OSError, LogError):
+                continue
+
+
+@lru_cache(maxsize=256)
+def _of_file(path: Path, changed: int, name: str, md5: str) -> Known:
+    notes, text = data_folder.read(path)
+    return Known(name, md5, notes.get("source", ""), path, text)
+
+
+def _parsed(sections: list[Section]) -> dict[str, Message]:
+    found: dict[str, Message] = {}
+    for name, text in sections:
+        if name not in found:
+            found[name] = parse_message(text, name)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _packages() -> tuple[str, ...]:
+    folder = resources.files("logreel.schemas.ros1msg").joinpath("standard")
+    return tuple(sorted(file.name.removesuffix(".msgs") for file in folder.iterdir()))
+
+
+@lru_cache(maxsize=512)
+def _file(package: str) -> str:
+    file = resources.files("logreel.schemas.ros1msg").joinpath("standard", f"{package}.msgs")
+    return file.read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=512)
+def _shipped(package: str) -> Mapping[str, tuple[Known, ...]]:
+    """Return the shipped definitions of *package* by type, each with its current version first."""
+    if package not in _packages():
+        return {}
+    found: dict[str, tuple[Known, ...]] = {}
+    head, *parts = _HEAD.split(_file(package))
+    common = _notes(head)[0].get("source", "")
+    for name, md5, block in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        notes, uses, body = *_notes(block), _NOTE.sub("", block).strip("\n")
+        # The empty line between two messages is part of neither.
+        one = Known(name, md5, notes.get("source", common), None, f"{body}\n" if body else "", uses)
+        found[name] = (*found.get(name, ()), one)
+    return found
+
+
+_NOTE = re.compile(r"^#: (\w+) (.*)\n", re.MULTILINE)
+
+
+def _notes(block: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the notes of a block by name, and the checksums of the types that it uses by type."""
+    notes, uses = {}, {}
+    for key, value in _NOTE.findall(block):
+        if key == "uses":
+            name, _, md5 = value.partition(" ")
+            uses[name] = md5
+        else:
+            notes[key] = value
+    return notes, uses

@@ -1,0 +1,40 @@
+"""Channels whose definitions a format cannot hold are encoded again in its own, and come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import logreel
+from support.builders.contents import SAMPLES
+from support.harness.equal_tables import assert_restored
+
+
+def sample(folder: Path, suffix: str) -> Path:
+    path = folder / f"a{suffix}"
+    path.write_bytes(SAMPLES[suffix]())
+    return path
+
+
+def test_a_flight_becomes_a_bag_with_the_names_of_px4(tmp_path: Path) -> None:
+    flight = logreel.open(sample(tmp_path, ".ulg"))
+    done = logreel.convert(flight, tmp_path / "a.bag")
+    bag = logreel.open(tmp_path / "a.bag")
+    assert not [text for text in done.skipped if text.startswith("channel")]
+    names = {"/px4/sensor_accel_0": "sensor_accel", "/px4/sensor_accel_1": "sensor_accel[1]"}
+    names |= {"/px4/vehicle_attitude": "vehicle_attitude", "/px4/esc_status": "esc_status"}
+    for name, before in names.items():
+        assert bag[name].to_arrow().columns[1:] == flight[before].to_arrow().columns[1:]
+        np.testing.assert_array_equal(bag[name].times, flight[before].times)
+    assert bag["/px4/sensor_accel_1"].schema.name == "px4_msgs/SensorAccel"
+    assert bag["/px4/vehicle_attitude"].schema.name == "px4_msgs/VehicleAttitude"
+
+
+@pytest.mark.parametrize(("one", "other"), [(".ulg", ".bag"), (".bag", ".ulg")])
+def test_channels_come_back_as_they_were(tmp_path: Path, one: str, other: str) -> None:
+    before, there, back = sample(tmp_path, one), tmp_path / f"b{other}", tmp_path / f"c{one}"
+    told = logreel.convert(before, there)
+    again = logreel.convert(there, back)
+    assert_restored(before, back, [*told.skipped, *told.notes, *again.skipped, *again.notes])

@@ -1,0 +1,312 @@
+"""Plots: curves through the extreme values, charts, pictures and pages."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import logreel
+from logreel.formats.ulog.sample.builder import flight
+from logreel.ops.query.curves import curves, extrema
+from logreel.outputs import vendor
+from support.builders.contents import SAMPLES
+from support.builders.sample_logs import tiny
+from support.harness.cli_runner import Run
+
+PICTURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+@pytest.fixture(scope="module")
+def log() -> logreel.Log:
+    return logreel.open(flight())
+
+
+def page_data(page: bytes) -> Any:
+    """Return what the page draws."""
+    return json.loads(re.search(rb'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])  # type: ignore[index]
+
+
+def numbers(text: str) -> Any:
+    return np.frombuffer(b64decode(text), "<f8")
+
+
+def test_curves_have_the_values_of_the_channel(log: logreel.Log) -> None:
+    (curve,) = curves(log, "battery_status.voltage_v")
+    assert (curve.name, curve.count) == ("battery_status.voltage_v", len(log["battery_status"]))
+    np.testing.assert_array_equal(curve.times, log["battery_status"].times)
+    np.testing.assert_array_equal(curve.values, log["battery_status"]["voltage_v"])
+
+
+def test_an_array_is_a_curve_per_item(log: logreel.Log) -> None:
+    found = curves(log, "vehicle_attitude.q")
+    assert [curve.field for curve in found] == [f"q[{i}]" for i in range(4)]
+    np.testing.assert_array_equal(found[2].values, log["vehicle_attitude"]["q"][:, 2])
+
+
+def test_a_topic_means_its_numeric_fields_without_the_time_of_the_message(log: logreel.Log) -> None:
+    fields = [curve.field for curve in curves(log, "battery_status")]
+    assert "voltage_v" in fields
+    assert "timestamp" not in fields
+    assert curves(log, "battery_status.timestamp")[0].field == "timestamp"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "text"),
+    [
+        ("~text.text", logreel.UsageError, "is no number, but string"),
+        ("~text", logreel.UsageError, None),
+        ("battery_status.voltage", logreel.NotFoundError, "voltage_v"),
+        ("batery_status", logreel.TopicError, "battery_status"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    log: logreel.Log, wanted: str, error: type[Exception], text: str | None
+) -> None:
+    if text is None:
+        assert all(curve.field != "text" for curve in curves(log, wanted))
+        return
+    with pytest.raises(error, match=text):
+        curves(log, wanted)
+
+
+def test_every_sample_has_curves(tmp_path: Path) -> None:
+    refusals = set[str]()
+    for suffix, make in SAMPLES.items():
+        opened = logreel.open(make())
+        drawn = 0
+        for topic in opened:
+            try:
+                drawn += len(logreel.plot(opened, topic).panels[0].curves)
+            except logreel.UsageError as refused:
+                refusals.add(re.sub("'.*?'", "", refused.text).split(": choose")[0])
+        assert drawn, suffix
+    assert refusals <= {" has no numeric field", " means more than 64 curves"}
+
+
+def naive(times: list[int], values: list[float], pixels: int) -> list[int]:
+    """Return the rows of the extreme values of each interval, one interval after the other."""
+    lo, span = times[0], times[-1] - times[0] + 1
+    cells: dict[int, list[int]] = {}
+    edges = lo + (span / pixels * np.arange(pixels + 1)).astype(np.int64)
+    for row, at in enumerate(times):
+        cells.setdefault(int(np.searchsorted(edges[:-1], at, "right")) - 1, []).append(row)
+    keep = set[int]()
+    for rows in cells.values():
+        sound = [row for row in rows if values[row] == values[row]]
+        keep |= {rows[0], rows[-1]}
+        if sound:
+            keep |= {min(sound, key=lambda r: values[r]), max(sound, key=lambda r: values[r])}
+    return sorted(keep)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1000), st.sampled_from([0.0, 1.0, -3.5, float("nan"), float("inf"), 7.25])),
+        min_size=1,
+        max_size=60,
+    ),
+    st.integers(1, 20),
+)
+def test_extrema_are_those_of_a_plain_loop(points: list[tuple[int, float]], pixels: int) -> None:
+    points.sort(key=lambda point: point[0])
+    times, values = [t for t, _ in points], [v for _, v in points]
+    found = extrema(np.array(times, np.int64), np.array(values), pixels)
+    assert found.tolist() == naive(times, values, pixels)
+    assert len(found) <= 4 * pixels
+
+
+def test_a_reduced_curve_keeps_its_extreme_values(log: logreel.Log) -> None:
+    (curve,) = curves(log, "sensor_combined.accelerometer_m_s2[0]")
+    less = curve.reduced(50)
+    assert len(less.times) <= 200 < len(curve.times)
+    assert (less.values.min(), less.values.max()) == (curve.values.min(), curve.values.max())
+    assert (less.times[0], less.times[-1], less.count) == (curve.times[0], curve.times[-1], curve.count)
+
+
+def test_a_chart_has_the_size_asked_for_and_names_and_numbers(log: logreel.Log) -> None:
+    plot = logreel.plot(log, "vehicle_attitude.q", "battery_status.voltage_v")
+    lines = plot.text(72, 24).splitlines()
+    assert max(map(len, lines)) <= 72
+    assert len(lines) <= 26
+    assert lines[0].startswith("vehicle_attitude  ")
+    assert "q[3]" in lines[0]
+    assert any(line.startswith("battery_status  voltage_v") for line in lines)
+    assert lines[-1].strip() == f"seconds since {plot.begins}"
+    assert "\x1b" not in plot.text(72)
+    assert "\x1b[38;5;" in plot.text(72, color=True)
+
+
+def test_units_are_in_titles_and_legends() -> None:
+    (panel,) = logreel.plot(SAMPLES[".rec"](), "velocity:linear.x,linear.y").panels
+    assert panel.title == "velocity [m/s]"
+    assert panel.names == ["linear.x", "linear.y"]
+
+
+def test_a_chart_shows_where_the_values_are() -> None:
+    """A ramp is a line from the lower left to the upper right."""
+    with logreel.create(buffer := io.BytesIO(), format="ulog") as writer:
+        channel = writer.add_channel(
+            "ramp", logreel.Schema("ramp", "ulog", "ramp:uint64_t timestamp;float x;")
+        )
+        for n in range(100):
+            writer.write(channel, n * 10**9, {"x": float(n)})
+    body = [line[11:-1] for line in logreel.plot(buffer.getvalue(), "ramp.x").text(60).splitlines()[2:-3]]
+    columns = [[i for i, c in enumerate(line) if c not in " \u2800"] for line in body]
+    middles = [sum(row) / len(row) for row in columns if row]
+    assert middles == sorted(middles, reverse=True)
+    assert middles[0] > 40 > 8 > middles[-1]
+
+
+@pytest.mark.parametrize("suffix", PICTURES)
+def test_pictures_are_written(log: logreel.Log, tmp_path: Path, suffix: str) -> None:
+    plot = logreel.plot(log, "vehicle_attitude.q", "battery_status.voltage_v", utc=True)
+    plot.save(tmp_path / f"a{suffix}")
+    content = (tmp_path / f"a{suffix}").read_bytes()
+    assert content.startswith(PICTURES[suffix])
+    with pytest.raises(logreel.LogError, match="exists"):
+        plot.save(tmp_path / f"a{suffix}")
+    plot.save(stream := io.BytesIO(), format=suffix)
+    assert stream.getvalue()[:4] == content[:4]
+    if suffix == ".svg":
+        text = "".join(ElementTree.fromstring(content).itertext())
+        assert "battery_status" in text
+        assert "q[2]" in text
+
+
+def test_a_page_has_all_values_and_asks_for_nothing_else(log: logreel.Log, tmp_path: Path) -> None:
+    plot = logreel.plot(log, "battery_status.voltage_v")
+    plot.save(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_bytes()
+    (curve,) = page_data(page)["panels"][0]["curves"]
+    np.testing.assert_array_equal(numbers(curve["values"]), log["battery_status"]["voltage_v"])
+    np.testing.assert_allclose(
+        numbers(curve["times"]) * 1e9 + plot.origin, log["battery_status"].times, atol=1000
+    )
+    addresses = {a for a in re.findall(rb"https?://[^\s\"')]+", page) if b"w3.org" not in a}
+    assert addresses <= {b"https://github.com/leeoniya/uPlot"}
+    assert b"src=" not in page.replace(vendor.read("uplot", "uPlot.iife.min.js").encode(), b"")
+
+
+def test_names_of_a_log_cannot_end_the_script_of_a_page(tmp_path: Path) -> None:
+    topic = "</script><script>alert(1)</script>"
+    with logreel.create(tmp_path / "a.bag") as writer:
+        channel = writer.add_channel(topic, logreel.Schema("std_msgs/Float64", "ros1msg", "float64 data\n"))
+        writer.write(channel, 10**18, {"data": 1.5})
+    plot = logreel.plot(tmp_path / "a.bag", topic)
+    plot.save(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert topic not in page
+    assert page_data(page.encode())["panels"][0]["title"] == topic
+    assert "<iframe" in plot._repr_html_()
+    assert topic not in plot._repr_html_()
+
+
+def test_control_characters_of_a_log_do_not_reach_the_terminal(tmp_path: Path, run: Run) -> None:
+    topic = "/a\x1b[2J$x$"
+    with logreel.create(tmp_path / "a.mcap") as writer:
+        channel = writer.add_channel(topic, logreel.Schema("std_msgs/Float64", "ros1msg", "float64 data\n"))
+        writer.write(channel, 10**18, {"data": 1.5})
+    done = run("plot", tmp_path / "a.mcap", topic)
+    assert done.code == 0
+    assert "\x1b" not in done.out
+    logreel.plot(tmp_path / "a.mcap", topic).save(tmp_path / "a.svg")
+
+
+def test_a_panel_without_messages_says_so(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bag") as writer:
+        for topic in ("/a", "/b"):
+            writer.add_channel(topic, logreel.Schema("std_msgs/Float64", "ros1msg", "float64 data\n"))
+        writer.write(0, 10**18, {"data": float("nan")})
+    plot = logreel.plot(tmp_path / "a.bag", "/a", "/b")
+    assert "/b  data (no messages)" in plot.text()
+    plot.save(tmp_path / "a.svg")
+    assert "no messages" in (tmp_path / "a.svg").read_text()
+    plot.save(tmp_path / "a.html")
+
+
+def test_channels_plot_their_fields() -> None:
+    opened = logreel.open(tiny())
+    topic = next(topic for topic in opened if len(opened[topic].fields) > 1)
+    (panel,) = opened[topic].plot().panels
+    assert {curve.topic for curve in panel.curves} == {topic}
+    field = panel.curves[0].field
+    assert [curve.field for curve in opened[topic].plot(field).panels[0].curves] == [field]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        (
+            ["battery_status.voltage_v", "-o", "a.xyz"],
+            2,
+            "is no kind of plot; there are .png, .svg, .pdf, .html",
+        ),
+        (["battery_status.voltage_v", "-o", "a.png", "--format", "svg"], 2, "--format is for -o -"),
+        (["battery_status.voltage_v", "-S", "5", "-E", "6"], 2, "nothing between"),
+        (["nothing"], 2, "no channel 'nothing'"),
+        (["battery_status.voltage_v", "-o", "flight.ulg", "--force"], 2, ""),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], code: int, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flight.ulg").write_bytes(flight())
+    done = run("plot", "flight.ulg", *args)
+    assert (done.code, done.out) == (code, "")
+    assert text in done.err
+    assert done.err.count("\n") == 1
+    assert Path("flight.ulg").read_bytes() == flight()
+
+
+def test_the_verb_writes_charts_and_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flight.ulg").write_bytes(flight())
+    done = run("plot", "flight.ulg", "battery_status.voltage_v", "--width", "60", "--height", "10")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 60
+    assert (
+        run("plot", "flight.ulg", "battery_status.voltage_v", "-o", "a.html").err == "logreel: wrote a.html\n"
+    )
+    assert run("plot", "flight.ulg", "battery_status.voltage_v", "-o", "a.html").code == 1
+    out = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "logreel",
+            "plot",
+            "flight.ulg",
+            "battery_status",
+            "-o",
+            "-",
+            "--format",
+            "svg",
+        ],
+        capture_output=True,
+        check=True,
+    )
+    assert out.stdout.startswith(b"<?xml")
+
+
+def test_libraries_of_others_are_as_they_were_fetched() -> None:
+    folder = Path(vendor.__file__).parent
+    kept = json.loads((folder / "vendored.json").read_text())
+    for package, facts in kept.items():
+        files = {path.name: path for path in (folder / package).iterdir()}
+        assert files.keys() == facts["sha256"].keys()
+        assert any("LICENSE" in name for name in files)
+        for name, digest in facts["sha256"].items():
+            assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest

@@ -1,0 +1,37 @@
+"""Comparison of the channels of two logs by their times and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import logreel
+
+#: Topics whose times follow from other messages, as their records have none.
+TIMELESS = ("~parameter", "~dropout")
+
+
+def values(channel: logreel.Channel) -> list[Any]:
+    """Return the fields of all messages as plain values; NaN equals NaN."""
+    return [repr(row) for row in channel.to_arrow(explode=False).drop_columns(["time"]).to_pylist()]
+
+
+def assert_restored(before: Path, after: Path, told: Sequence[str]) -> None:
+    """Compare two logs; a difference must be in the sentences *told*, which name the channel."""
+    one, two = logreel.open(before), logreel.open(after)
+    for topic, ch in one.channels.items():
+        if not len(ch):
+            continue
+        if topic not in two.channels:
+            assert any(f"channel {topic!r}" in text for text in told), (topic, told)
+            continue
+        found = two[topic]
+        assert values(found) == values(ch), topic
+        if topic.split("@")[0] in TIMELESS:
+            continue
+        if not np.array_equal(found.times, ch.times):
+            assert any("were rounded" in text for text in told), (topic, told)
+            assert np.abs(found.times - ch.times).max() < 1000
