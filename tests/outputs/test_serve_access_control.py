@@ -46,6 +46,7 @@ def test_the_token_is_accepted_in_a_header_or_the_query(client: Client) -> None:
         "/logs/x/text",
         "/index",
         "/query",
+        "/slice",
         "/text",
         "/openapi.json",
         "/nothing",

@@ -224,6 +224,41 @@ def test_bulk_data_is_a_bddf_of_the_wanted_channels_and_interval(
     assert reply.body == (tmp_path / "a.bddf").read_bytes()
 
 
+def test_bulk_data_of_all_pages_is_one_bddf(client: Client, folder: Path, tmp_path: Path) -> None:
+    span = {"from_nsec": T0 + 8 * SECOND, "to_nsec": T0 + 62 * SECOND}
+    reply = ask(client, "/slice", type="site.Picture", **span)
+    assert reply.status == 200, reply
+    with logreel.open([folder / "a.bddf", folder / "b.bddf"]) as both:
+        logreel.slice(
+            both,
+            tmp_path / "due.bddf",
+            topics="type=site.Picture",
+            start=span["from_nsec"],
+            end=span["to_nsec"],
+        )
+    assert reply.body == (tmp_path / "due.bddf").read_bytes()
+    assert reply.headers["logreel-skipped"] == "1"
+    with logreel.open(reply.body) as found:
+        assert {ch.topic: len(ch) for ch in found.channels.values()} == {"camera": 2, "thermal": 2}
+    lines = ask(client, "/slice", type="bosdyn.api.Event", format="ndjson").body.splitlines()
+    assert len(lines) == 4
+
+
+def test_a_slice_of_all_logs_says_what_it_cannot_do(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = ask(client, "/slice", type="none")
+    assert (nothing.status, nothing.error) == (422, "no log has such messages")
+    mixed = ask(client, "/slice", topic="*")
+    assert mixed.status == 400
+    assert "bddf" in mixed.error
+    assert "/" not in mixed.error.replace("/query", "")
+    monkeypatch.setattr(queries, "JOINED", 1)
+    many = ask(client, "/slice", type="site.Picture")
+    assert (many.status, many.error.partition(":")[0]) == (400, "more than 1 logs have such messages")
+    monkeypatch.setattr(queries, "EXAMINED", 1)
+    monkeypatch.setattr(queries, "JOINED", 2)
+    assert "there are too many logs to look at" in ask(client, "/slice", type="site.Picture").error
+
+
 def test_pages_cannot_be_deleted(client: Client) -> None:
     assert client.ask("/query", method="DELETE").status == 405
 
@@ -463,3 +498,12 @@ def test_the_sample_patrol_has_comments_events_and_text(tmp_path: Path) -> None:
         found = answer(client, "/text")["lines"]
     assert {line["kind"] for line in found} == {"text", "comment", "event"}
     assert [line["time_ns"] for line in found] == sorted(line["time_ns"] for line in found)
+
+
+def test_one_slice_over_100_logs_has_the_messages_of_each(many: Client) -> None:
+    reply = ask(many, "/slice", type="bosdyn.api.OperatorComment")
+    assert reply.status == 200, reply
+    with logreel.open(reply.body) as found:
+        assert found["bosdyn.api.OperatorComment"].times.tolist() == [
+            T0 + (60 * n + k) * SECOND for n in range(100) for k in (0, 5)
+        ]

@@ -221,7 +221,7 @@ def test_the_openapi_document_matches_the_service(client: Client) -> None:
     assert document["openapi"].startswith("3.1")
     assert set(document["paths"]) == {
         "/", "/openapi.json", "/logs", "/logs/{id}", "/logs/{id}/slice", "/logs/{id}/index", "/logs/{id}/text",
-        "/index", "/query", "/text",
+        "/index", "/query", "/text", "/slice",
     }  # fmt: skip
     asked = document["paths"]["/logs/{id}/slice"]["get"]
     names = [one["name"] for one in asked["parameters"] if "name" in one]

@@ -21,7 +21,7 @@ from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
 from logreel.outputs.serve.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
-from logreel.outputs.serve.log_cache import ChangedError, Logs
+from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
 from logreel.outputs.serve.openapi import document
 from logreel.outputs.serve.parameters import (
     CHANNELS,
@@ -47,6 +47,7 @@ class App:
 
     def __init__(self, catalogue: Catalogue, flows: Flows, tell: Tell, definitions: Definitions = ()) -> None:
         self._catalogue, self._flows, self._tell = catalogue, flows, tell
+        self._definitions = definitions
         self._logs = Logs(definitions)
         self._queries = Queries(self._logs)
         self._pool = ThreadPoolExecutor(OPENERS, "logreel-open")
@@ -60,6 +61,7 @@ class App:
             Route("/logs/{id}/text", self._log_text),
             Route("/index", self._all_index),
             Route("/query", self._query),
+            Route("/slice", self._slice_of_all),
             Route("/text", self._text),
         ]
         failed: Any = self._failed
@@ -84,6 +86,7 @@ class App:
                 "logs": "/logs",
                 "index": "/index",
                 "query": "/query",
+                "slice": "/slice",
                 "text": "/text",
                 "openapi": "/openapi.json",
                 "formats": sorted(kinds()),
@@ -120,12 +123,27 @@ class App:
         entry = await self._entry(request)
         return await self._run(lambda: self._answer(entry, wanted, given.get("format")))
 
-    def _answer(self, entry: Entry, wanted: Wanted, kind: str | None) -> Answer:
-        cached = self._logs.cached(entry)
+    def _answer(self, entry: Entry, wanted: Wanted, kind: str | None, skipped: int = 0) -> Answer:
+        return self._answer_of(self._logs.cached(entry), wanted, kind, skipped)
+
+    def _answer_of(
+        self, cached: CachedLog | LogsTogether, wanted: Wanted, kind: str | None, skipped: int
+    ) -> Answer:
         with cached.log() as log:
             stream = SliceStream(log, wanted.slice_of(log, kind))
             lost = sum(problem.lost for problem in log.problems)
-        return Answer(cached, stream, self._flows, self._tell, lost)
+        return Answer(cached, stream, self._flows, self._tell, lost, skipped)
+
+    async def _slice_of_all(self, request: Request) -> ASGIApp:
+        given = parameters(request, single=(*UNIX, "format"), several=CHANNELS)
+        wanted = Wanted.of(request, given)
+        return await self._run(lambda: self._joined_answer(wanted, given.get("format")))
+
+    def _joined_answer(self, wanted: Wanted, kind: str | None) -> Answer:
+        entries, skipped = self._queries.logs_to_join(self._catalogue.list(), wanted)
+        if len(entries) == 1:
+            return self._answer(entries[0], wanted, kind, len(skipped))
+        return self._answer_of(LogsTogether(entries, self._definitions), wanted, kind, len(skipped))
 
     async def _log_index(self, request: Request) -> Response:
         given = parameters(request, single=(*UNIX, *CLOCK), several=CHANNELS)

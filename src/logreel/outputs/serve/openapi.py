@@ -31,6 +31,7 @@ def document(kinds: Sequence[str]) -> dict[str, Any]:
             "/index": {"get": _of_all("index", "Kinds of data in all logs, and their times", "Kinds")},
             "/query": {"get": _of_all("query", "Logs with messages of some kind in an interval", "Found")},
             "/text": {"get": _text()},
+            "/slice": {"get": _slice(kinds, of_all=True), "head": _slice(kinds, "head", of_all=True)},
         },
         "components": {
             "securitySchemes": {
@@ -190,13 +191,13 @@ def _text() -> dict[str, Any]:
     return _get("text", summary, "A page of lines", _json("Lines"), parameters, [500])
 
 
-def _slice(kinds: Sequence[str], method: str = "") -> dict[str, Any]:
+def _slice(kinds: Sequence[str], method: str = "", *, of_all: bool = False) -> dict[str, Any]:
     known = {"type": "string", "enum": list(kinds)}
     parameters = [
-        _ID,
+        *([] if of_all else [_ID]),
         *_channels(),
         *_unix(),
-        *_clock(),
+        *([] if of_all else _clock()),
         _parameter("format", "Of the slice; that of the log without it", known),
     ]
     headers = {
@@ -206,8 +207,10 @@ def _slice(kinds: Sequence[str], method: str = "") -> dict[str, Any]:
     }
     content = {"application/octet-stream": {"schema": {"type": "string", "contentMediaType": "*/*"}}}
     return _get(
-        f"{method}slice",
-        "A part of a log, as logreel slice or logreel convert writes it",
+        f"{method}slice{'OfAll' if of_all else ''}",
+        "One log with a part of all logs"
+        if of_all
+        else "A part of a log, as logreel slice or logreel convert writes it",
         "The bytes of one file; one that is not complete is broken off",
         content,
         parameters,
@@ -233,6 +236,7 @@ def _schemas() -> dict[str, Any]:
             logs=text,
             index=text,
             query=text,
+            slice=text,
             text=text,
             openapi=text,
             formats={"type": "array", "items": text},

@@ -20,6 +20,8 @@ from logreel.outputs.serve.parameters import Wanted
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.
 EXAMINED, SECONDS = 1000, 10.0
+#: Most logs that are joined for one slice.
+JOINED = 100
 #: Kinds of lines of text.
 KINDS = ("text", "comment", "event")
 #: Keys of facts that have a place of their own in a kind, or are other names of keys.
@@ -103,6 +105,24 @@ class Queries:
             for contents, some in found
         ]
         return {"logs": logs, "skipped": skipped, "next": more}
+
+    def logs_to_join(self, entries: Sequence[Entry], wanted: Wanted) -> tuple[list[Entry], list[Json]]:
+        """Return the logs with wanted messages, for one slice of all of them, and those that cannot be asked.
+
+        Raises UsageError if there are too many, LogError if there are none or if not all logs could be looked at.
+        """
+        found, skipped, more = self._matching(entries, wanted, JOINED, None)
+        if more is not None and len(found) == JOINED:
+            raise UsageError(
+                f"more than {JOINED} logs have such messages: choose a shorter interval or fewer channels"
+            )
+        if more is not None:
+            raise LogError("there are too many logs to look at for one slice: ask /query, page by page")
+        if not found:
+            raise LogError(
+                "no log has such messages" + (f", and {len(skipped)} cannot be asked" if skipped else "")
+            )
+        return [contents.entry for contents, _ in found], skipped
 
     def text(
         self, entries: Sequence[Entry], wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
