@@ -40,5 +40,6 @@ FORMAT = Format(
     copier=lazy("logreel.formats.koblenz.copier:KoblenzCopier"),
     like=_like,
     follow=lazy("logreel.formats.koblenz.growing:KoblenzGrowing"),
+    catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )
