@@ -25,6 +25,7 @@ from logreel.formats.ulog.sample.builder import tiny
 from logreel.log.actor import Actor
 from logreel.ops.replay.timeline import Place
 from logreel.registry.commands import Answer
+from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -182,6 +183,7 @@ ARGUMENTS = {
     "recover": ["log.ulg", "-o", "out.ulg"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
+    "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
     "formats": [],
     "definitions": ["find", "std_msgs/Header"],
     "carla info": ["log.rec"],
@@ -224,6 +226,9 @@ def test_the_command_line_page_has_every_key(
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
+    Path("camera.ulg").write_bytes(camera_log(shots(2)))
+    Path("pictures").mkdir()
+    Path("pictures/a.jpg").write_bytes(PICTURE)
     Path("gps.ulg").write_bytes(gps_log(pieces(3)))
     Path("metric.py").write_text(METRIC)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)

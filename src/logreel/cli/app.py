@@ -25,7 +25,7 @@ VERBS = {
         "plot",
     ),
     "Play": ("play",),
-    "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "add", "index"),
+    "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "add", "index", "geotag"),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
 }

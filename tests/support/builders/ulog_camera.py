@@ -14,6 +14,8 @@ FORMAT = (
 POSITION = "vehicle_global_position:uint64_t timestamp;double lat;double lon;float alt;uint8_t[4] _padding0;"
 #: µs since boot, and of UTC, of the first picture.
 BOOT_US, UTC_US = 5_000_000, 1_700_000_000_000_000
+#: A JPEG as small as can be: markers, and pixels that nothing here decodes.
+PICTURE = b"\xff\xd8\xff\xdb\0\x04ab\xff\xda\0\x02pixels\xff\xd9"
 
 
 class Picture(NamedTuple):
