@@ -20,7 +20,7 @@ LINES = [
     ("-f csv", "--format csv"),
     ("-f csv -i", "--format csv --initial"),
     ("-f csv -t", "--format csv --timestamps"),
-    ("-f csv -l ;", "--format csv --delimiter ;"),
+    ("-f csv -l ;", "--format csv --separator ;"),
     ("-f octave", "--format octave"),
     ("-f octave -i", "--format octave --initial"),
     ("-f qgc", "--format qgc"),
