@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 @click.option("--initial", is_flag=True, help="With csv, octave: leave later values out.")
 @click.option("--timestamps", is_flag=True, help="With csv: times of the values in µs, in a second line.")
 @click.option(
-    "--separator", metavar="CHARACTER", default=",", help="With csv: between the values; default a comma."
+    "--separator",
+    "delimiter",
+    metavar="CHARACTER",
+    default=",",
+    help="With csv: between the values; default a comma.",
 )
 @common.utc
 @paths.text_output
