@@ -179,6 +179,7 @@ ARGUMENTS = {
     "split": ["log.ulg", "--every", "1s", "-o", "parts"],
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
+    "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "formats": [],
@@ -196,6 +197,11 @@ from srunner.metrics.examples.basic_metric import BasicMetric
 class One(BasicMetric):
     def _create_metric(self, town_map, log, criteria):
         return 1
+"""
+RULES = """
+[[rule]]
+type = "rate"
+to = "rates"
 """
 #: Keys of a problem, which the page describes once for all commands.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
@@ -223,6 +229,7 @@ def test_the_command_line_page_has_every_key(
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
     Path("metric.py").write_text(METRIC)
+    Path("rules.toml").write_text(RULES)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)
