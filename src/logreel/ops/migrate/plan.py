@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path as FilePath
 from typing import Literal
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.log.log import Channel, Log
+from logreel.ops.migrate.derived import with_new_parts
 from logreel.ops.migrate.paths import Path, Paths
 from logreel.ops.migrate.read_rules import read_rules
 from logreel.ops.migrate.types import NAMED, TypeVersion, current_name, from_definition, from_layout
@@ -111,6 +111,9 @@ class Planner:
                 text = f"the rules for {old.name} do not apply to this version of it"
                 return ChannelPlan(ch, "differs", old, text=text)
             if known is None:
+                made = with_new_parts(old, self.paths.end) if old.encoding == NAMED else None
+                if made is not None:
+                    return self._to(ch, old, made, "missing")
                 return ChannelPlan(ch, "unknown", old, text=f"no other version of {old.name} is known")
             return self._to(ch, old, known, "differs")
         if ruled.gaps:
