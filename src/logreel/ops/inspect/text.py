@@ -68,15 +68,15 @@ def follow_text(
     seen = Counter[TextLine]()
     first = last = None
     is_open = (start, end) != (None, None)
-    generation = None
+    file = None
     for _ in log.changes(poll=poll, stop=stop):
         if is_open and log.start is not None:
             first, last = (None if t is None else time_ns(t, log) for t in (start, end))
             is_open = False
         if is_open:
             continue
-        if log.replacements != generation:
-            generation = log.replacements
+        if (log.name, log.replacements) != file:
+            file = log.name, log.replacements
             seen.clear()
         again = Counter[TextLine]()
         for line in _lines(log, level, first, last):

@@ -22,12 +22,14 @@ class Sink:
     batches  True: ``batch`` is called with all messages that are due at once
     waits    True: the Player waits at the end for ``seek`` or ``stop``
     prints   True: the sink writes to standard output
+    delay    seconds that the Player waits between ``open`` and the first message, unless told otherwise
     follows  True: the sink needs nothing of a log but its messages, so it can play one that is still written
     """
 
     batches = False
     waits = False
     prints = False
+    delay = 0.0
     follows = False
     #: Function that shows a sentence to the user.
     say: Callable[[str], object] = staticmethod(lambda text: None)

@@ -60,6 +60,9 @@ class Foxglove(Sink):
         self._translated: dict[TranslatedMessages, Any] = {}
         self._by_source: dict[Channel, list[TranslatedMessages]] = {}
         self._time_sent = 0.0
+        #: Latched channels by the number of their channel in the server.
+        self._latched: dict[int, Channel] = {}
+        self._began = False
 
     @property
     def port(self) -> int:
@@ -78,6 +81,9 @@ class Foxglove(Sink):
         self._context = context = self._sdk.Context()
         for ch in player.channels:
             self._declare(context, ch)
+            if player.is_latched(ch):
+                served = [self._unchanged.get(ch), *map(self._translated.get, self._by_source.get(ch, ()))]
+                self._latched |= {one.id(): ch for one in served if one is not None}
         span = self._absolute(player.start_time), self._absolute(player.end_time)
         try:
             self._server = self._sdk.start_server(
@@ -130,6 +136,7 @@ class Foxglove(Sink):
 
     def message(self, message: Message) -> None:
         """Send a message, and translated messages up to its time."""
+        self._began = True
         time = message.time
         if self._translated:
             self._send_translated(time)
@@ -140,14 +147,31 @@ class Foxglove(Sink):
 
     def in_force(self, run: Run) -> None:
         """Send the latched messages at a position, with their original times."""
+        self._began = True
         for message in run.messages():
-            absolute = self._absolute(message.time)
-            channel = self._unchanged.get(message.channel)
-            if channel is not None:
-                channel.log(bytes(message.data), log_time=absolute)
-            for made in self._by_source.get(message.channel, ()):
+            self._send_latched(message, None)
+
+    def _send_latched(self, message: Message, number: int | None) -> None:
+        """Send a message with its original time; *number*: only to this channel of the server."""
+        absolute = self._absolute(message.time)
+        channel = self._unchanged.get(message.channel)
+        if channel is not None and number in (None, channel.id()):
+            channel.log(bytes(message.data), log_time=absolute)
+        for made in self._by_source.get(message.channel, ()):
+            if number in (None, self._translated[made].id()):
                 for _, data in made.between(message.time, message.time + 1):
                     self._translated[made].log(data, log_time=absolute)
+
+    def subscribed(self, number: int) -> None:
+        """Send what is in force on a channel of the server, since a client has subscribed to it.
+
+        The protocol has no latched channels, and the server no messages for one client: other subscribers get these
+        messages again, too.
+        """
+        ch = self._latched.get(number) if self._began else None
+        if ch is not None:
+            for message in self._player.in_force(ch):
+                self._send_latched(message, number)
 
     def _send_translated(self, time: int) -> None:
         """Send the translated messages from the last position to *time*, included."""
@@ -235,6 +259,7 @@ class _Listener:
         self._sink = sink
 
     def on_subscribe(self, client: Any, channel: Any) -> None:
+        self._sink.subscribed(channel.id)
         self._sink.listened()
 
     def on_unsubscribe(self, client: Any, channel: Any) -> None:
