@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -703,6 +703,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
         channels = {ch.number: ch for ch in self.match(topics)}
         first, last = interval(self, start, end)
         return self.messages_of(channels, self.index.select_batches(channels, first, last, order, reverse))
+
+    @property
+    def parts(self) -> Sequence[Log]:
+        """The logs of the files, if they were opened as one log; the log itself for one file."""
+        return (self,)
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
         """Return whether any message has start <= time < end (ns), even outside of ``self.start`` and ``end``."""

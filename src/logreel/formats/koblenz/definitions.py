@@ -52,11 +52,13 @@ def type_id(name: str) -> int:
 class MessageType:
     """One message type.
 
-    version   the version that *layout* describes
-    instance  leading fields that distinguish several sensors of the type
-    notes     what is assumed or unknown about the fields
-    later     descriptions of later versions, ascending
-    usual     first described version, if this is a later one; -1: this one
+    version     the version that *layout* describes
+    instance    leading fields that distinguish several sensors of the type
+    notes       what is assumed or unknown about the fields
+    later       descriptions of later versions, ascending
+    usual       first described version, if this is a later one; -1: this one
+    definition  its fields as text, if the log describes them; see ``own_types``
+    original    what the channel was in another format, as text; empty: it was not converted
     """
 
     name: str
@@ -64,7 +66,8 @@ class MessageType:
     version: int = USUAL_VERSION
     instance: tuple[str, ...] = ()
     notes: str = ""
-
+    definition: str = ""
+    original: str = ""
     later: tuple[MessageType, ...] = ()
     usual: int = -1
 
