@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.stats import stats
+    from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
     from logreel.ops.query.sql import sql
@@ -83,6 +84,7 @@ _LAZY = {
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
+    "migrate": ("logreel.ops.migrate", "migrate"),
     "split": ("logreel.ops.rewrite.slice", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
@@ -137,6 +139,7 @@ __all__ = [
     "known_formats",
     "live_source",
     "merge",
+    "migrate",
     "open",
     "open_growing",
     "play",

@@ -11,24 +11,14 @@ from logreel._version import __version__
 
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
-    "Look": (
-        "info",
-        "cat",
-        "schema",
-        "params",
-        "text",
-        "attachments",
-        "stats",
-        "check",
-        "diff",
-        "sql",
-        "plot",
-    ),
+    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql", "plot"),
     "Play": ("play",),
-    "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "add", "index", "geotag"),
+    "Make": (
+        "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
+    ),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
-}
+}  # fmt: skip
 
 
 #: Verbs of other programs, with the verb here that does the same.
@@ -44,7 +34,8 @@ ALIASES = {
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
     "replay": "play", "view": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
-    "chart": "plot", "draw": "plot", "graph": "plot", "attach": "add", "append": "record",
+    "chart": "plot", "draw": "plot", "graph": "plot",
+    "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 
 

@@ -146,10 +146,34 @@ output = click.option(
     help="Path of the new log; - is stdout.",
 )
 form = click.option("--format", "form", metavar="NAME", help="Output format for -o -, such as csv or mcap.")
+rules = click.option(
+    "--rules",
+    "rules",
+    multiple=True,
+    metavar="FILE",
+    type=arguments.FILE,
+    help="Rules of migration: a file of ROS (.bmr) or TOML, or a folder of these.",
+)
+wanted = click.option(
+    "--to",
+    "wanted",
+    multiple=True,
+    metavar="PATH",
+    type=arguments.FILE,
+    help="File or folder with the wanted definitions (.msg) of types; these have to be reached.",
+)
 compression = click.option(
     "--compression",
     metavar="NAME",
     help="Compression of the new log, if its format has any; by default that of the source.",
+)
+options = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=lambda context, option, pairs: options_of(pairs),
+    help="Option of the format of the new log, several allowed: version=1.2 for a bag.",
 )
 chunk_size = click.option(
     "--chunk-size",
@@ -256,6 +280,20 @@ def metadata_of(pairs: Sequence[str], option: str) -> dict[str, int | float | st
         if not pair.partition("=")[0] or "=" not in pair:
             raise UsageError(f"{option}{pair!r}: write NAME=VALUE")
     return {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def options_of(pairs: Sequence[str]) -> dict[str, bool | int | str]:
+    """Return options from arguments NAME=VALUE: ``true`` and ``false``, whole numbers, and texts such as ``1.2``."""
+    from logreel.errors import UsageError
+
+    found: dict[str, bool | int | str] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--option {pair!r}: write NAME=VALUE")
+        truth = {"true": True, "false": False}.get(text.lower())
+        found[name] = truth if truth is not None else int(text) if _WHOLE.fullmatch(text) else text
+    return found
 
 
 def _metadata_value(text: str) -> int | float | str:

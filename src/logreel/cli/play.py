@@ -17,7 +17,6 @@ from logreel.cli.rosbag_options import PlayCommand
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.log.log import Channel, Log
     from logreel.ops.replay import Player, Sink
 
 
@@ -274,17 +273,13 @@ def _follow(
     """Play one log while it is written."""
     from logreel.ops.replay.growing import play_growing
 
-    def choose(log: Log) -> list[Channel]:
-        fields = following.chosen_fields(log, *chosen)
-        return [ch for topic, ch in log.channels.items() if topic in fields]
-
     to.say = draw.say
     start, end = bounds
     with following.ending() as event, following.opened(file, event, **options) as log:
         many = play_growing(
             log,
             to,
-            choose=choose,
+            choose=following.Choice(*chosen),
             rate=rate,
             start=start,
             end=end,

@@ -98,3 +98,28 @@ def decoded(path: Path) -> list[Decoded]:
     # rosbag prints a warning for a definition that has another checksum than the bag states.
     assert not done.stdout
     return [Decoded(*one) for one in json.loads(done.stderr)]
+
+
+_FIX = """
+import json, sys, genpy.dynamic, genpy.message, rosbag.migration
+source, target, rules, wanted = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), json.loads(sys.argv[4])
+classes = {name: genpy.dynamic.generate_dynamic(name, text)[name] for name, text in wanted.items()}
+genpy.message.get_message_class = lambda name, reload_on_error=False: classes.get(name)
+migrator = rosbag.migration.MessageMigrator(rules, plugins=False)
+missing = rosbag.migration.fixbag2(migrator, source, target)
+json.dump([rule.get_class_def() for _, rules in missing for rule in rules], sys.stdout)
+"""
+
+
+def fix(source: Path, target: Path, rules: list[Path], wanted: dict[str, str]) -> list[str]:
+    """Migrate a bag by genuine ``rosbag fix``; return the rules that are missing, as classes it generates.
+
+    wanted  concatenated definition by type: the message types of the system
+    """
+    given = json.dumps([str(one) for one in rules]), json.dumps(wanted)
+    command = [SYSTEM, "-W", "ignore", "-c", _FIX, str(source), str(target), *given]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    assert "Cannot load" not in done.stderr, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found

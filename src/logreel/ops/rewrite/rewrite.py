@@ -51,7 +51,7 @@ from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Excerpt, LogCopier, copier_for
 from logreel.write.payloads import tallied
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, check_format_options
 
 #: Metadata key of a channel: the previous encoding of its messages.
 TRANSCODED = "transcoded_from"
@@ -87,7 +87,10 @@ def rewrite(
         check_names(files, target, fmt)
         if target.stream is not None:
             return _to_stream(parts, target, target.stream, by_time, how, fmt, skipped or [])
-    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.converted_from) else {}
+    check_format_options(fmt, target.options)
+    # Another version of the format may not have what the source has, such as compression.
+    alike = fmt.name in (log.format, log.converted_from) and "version" not in target.options
+    options = {**(fmt.like(log.metadata) if alike else {}), **target.options}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
             if name not in fmt.like({}):
@@ -220,8 +223,7 @@ class Rewriting:
         part = self.parts[0]
         self.format_writer.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        plain = not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
-        if not plain or not self.copier.copy_records(excerpt):
+        if not self._copies_records(part, by_time) or not self.copier.copy_records(excerpt):
             self._compose(writer, by_time or self._has_synthetic)
         else:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
@@ -231,6 +233,10 @@ class Rewriting:
         return Rewritten(
             self.target.path, self.out.tell(), tuple(self._copied()), tuple(self.notes), tuple(self.skipped)
         )
+
+    def _copies_records(self, part: Part, by_time: bool) -> bool:
+        """Return whether all records of *part* stay as they are."""
+        return not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
 
     def _clock(self) -> SourceClock:
         """Return the clock of the first log, shifted as its messages are."""
@@ -427,8 +433,10 @@ class Rewriting:
         """Add a channel; return its number and name. Raises DefinitionError or UsageError if it cannot be added."""
         return add_channel(writer, topic, *self._declared(channel, metadata), self.names, copied)
 
-    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
-        """Return the schema and metadata that a channel is written with."""
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
+        """Return the schema, or the Layout to make one of, and the metadata that a channel is written with."""
         self.skipped += lost_side_columns(channel) if self._is_foreign else []
         return channel.schema, metadata
 

@@ -54,6 +54,17 @@ class Batch:
         """int32[n]: channel number of each message in its log."""
         return self.channels.take(self.queue)
 
+    def rows(self, which: slice | I64) -> Batch:
+        """Return the messages at these rows."""
+        return replace(
+            self,
+            queue=self.queue[which],
+            time=self.time[which],
+            payloads=self.payloads.rows(which),
+            offset=self.offset[which],
+            more={name: values[which] for name, values in self.more.items()},
+        )
+
 
 def in_file_order(part: Part) -> Iterator[Batch]:
     """Yield the messages of *part* in file order.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from logreel.layout.layout import Layout
 from logreel.log.log import Channel
 from logreel.log.schema import Schema
 from logreel.ops.rewrite.parts import Part
@@ -60,9 +61,11 @@ def rewrite_portable(part: Part, target: Target) -> Rewritten:
 class Portable(Rewriting):
     """Writing of a log with definitions in the form that other tools can parse."""
 
-    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
         schema, more = super()._declared(channel, metadata)
-        return portable(schema), more
+        return (schema if isinstance(schema, Layout) else portable(schema)), more
 
 
 def translate(part: Part, target: Target, translation: Translation) -> Rewritten:
@@ -82,7 +85,9 @@ class Translating(Portable):
     added: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def _declared(self, channel: Channel, metadata: Mapping[str, Any]) -> tuple[Schema, Mapping[str, Any]]:
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
         made = self.translation.replaced(channel)
         return super()._declared(channel, metadata) if made is None else (made.schema, made.metadata)
 

@@ -59,10 +59,10 @@ class Interleaving:
             done = 0
             for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
                 due = int(made.time.searchsorted(batch.time[-1]))
-                yield _merged([written.replace_in(batch), _rows(made, slice(done, due))])
+                yield _merged([written.replace_in(batch), made.rows(slice(done, due))])
                 done = due
             if done < len(made.time):
-                yield _rows(made, slice(done, None))
+                yield made.rows(slice(done, None))
 
     def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int) -> Batch:
         """Return the messages of *encoder* in an interval, sorted by time, with *shift* added."""
@@ -75,7 +75,7 @@ class Interleaving:
             return _NOTHING
         payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
         made = _batch(np.full(len(found), channel, np.int32), found.time + shift, payloads)
-        return _rows(made, found.time.argsort(kind="stable"))
+        return made.rows(found.time.argsort(kind="stable"))
 
 
 class _StraightWriter:
@@ -95,8 +95,8 @@ class _StraightWriter:
         if not goes.any():
             return batch
         stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
-        made = self._encoded(_rows(batch, go), kind[go])
-        return _in_order([_rows(batch, stay), made], np.argsort(np.concatenate([stay, go])))
+        made = self._encoded(batch.rows(go), kind[go])
+        return _in_order([batch.rows(stay), made], np.argsort(np.concatenate([stay, go])))
 
     def _encoded(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
         payloads = batch.payloads
@@ -134,18 +134,6 @@ def _batch(
 
 _NONE = np.zeros(0, np.int64)
 _NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), _NONE, _NONE))
-
-
-def _rows(batch: Batch, which: slice | I64) -> Batch:
-    """Return the messages *which* of *batch*."""
-    return replace(
-        batch,
-        queue=batch.queue[which],
-        time=batch.time[which],
-        payloads=batch.payloads.rows(which),
-        offset=batch.offset[which],
-        more={name: values[which] for name, values in batch.more.items()},
-    )
 
 
 def _merged(batches: Sequence[Batch]) -> Batch:

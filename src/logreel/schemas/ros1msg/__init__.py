@@ -7,7 +7,7 @@ from logreel.schemas.ros1msg.from_layout import FIELD, PACKAGE, definition_from_
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
 from logreel.schemas.ros1msg.known import Known
 from logreel.schemas.ros1msg.layouts import layout
-from logreel.schemas.ros1msg.names import is_type
+from logreel.schemas.ros1msg.names import is_type, spellings
 from logreel.schemas.ros1msg.portable import portable
 from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
@@ -30,6 +30,7 @@ __all__ = [
     "parse",
     "parse_message",
     "portable",
+    "spellings",
     "standard",
     "topic_name",
     "type_name",

@@ -65,6 +65,19 @@ class Definition:
         """Checksum of releases before 0.6, in bags of version 1.1: MD5 of all texts with comments."""
         return _hash("".join(m.text for m in self.messages.values()))
 
+    def part(self, name: str) -> Definition:
+        """Return the Definition of *name*, a type that this one uses."""
+        needed: dict[str, Message] = {}
+        todo = [name]
+        while todo:
+            one = todo.pop()
+            if one not in needed:
+                needed[one] = self.messages[one]
+                used = [self.uses[one][f.type] for f in needed[one].fields if f.type in self.uses[one]]
+                todo += reversed(used)
+        users = tuple(one for one in self.users if one in needed)
+        return Definition(needed, users, {one: self.uses[one] for one in needed}, self.borrowed)
+
     def matches(self, md5: str) -> bool:
         """Return whether *md5* is one of the checksums of this definition; ``*`` matches any."""
         return md5 == "*" or md5 in (self.md5, self.md5_v1)

@@ -1,0 +1,268 @@
+"""Rule files of ROS (``.bmr``): classes of Python, parsed and interpreted here, never executed."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
+from logreel.ops.migrate.rule import (
+    BoundRule,
+    ColumnUpdate,
+    Nested,
+    NestedColumns,
+    NotColumnsError,
+    Rule,
+    Update,
+    Values,
+)
+from logreel.ops.migrate.types import TypeVersion, from_text
+from logreel.ops.migrate.values import Record, Records, RuleError
+from logreel.ops.migrate.vocabulary import Constructor
+from logreel.schemas.ros1msg import Registry
+
+BASE = "MessageUpdateRule"
+#: Methods of the base class that rules use.
+SERVICES = frozenset({"migrate", "migrate_array", "get_new_class", "get_old_class"})
+_TEXTS = ("old_type", "old_full_text", "new_type", "new_full_text")
+#: Largest rule file.
+MAX_BYTES = 16 << 20
+
+
+def read_bmr(path: str | os.PathLike[str]) -> list[Rule]:
+    """Return the rules of a file, in its order.
+
+    Raises UsageError for a file that is no Python or has rules that are marked as not valid, UnsupportedError for
+    constructs that are not read, DefinitionError for message definitions that cannot be used.
+    """
+    name = os.fspath(path)
+    if Path(path).stat().st_size > MAX_BYTES:
+        raise UsageError(f"a rule file of more than {MAX_BYTES >> 20} MiB", path=name)
+    text = Path(path).read_text(encoding="utf-8", errors="replace")
+    return _RuleFile(name, _parse(text, name)).rules()
+
+
+def _parse(text: str, name: str) -> ast.Module:
+    # Files written for Python 2 mix tabs and blanks, where a tab reaches to the next multiple of 8.
+    last: SyntaxError | ValueError | None = None
+    for one in (text, _without_tabs(text)):
+        try:
+            return ast.parse(one)
+        except (SyntaxError, ValueError) as error:
+            last = error
+        except (MemoryError, RecursionError):
+            raise UsageError("the rule file is nested too deep", path=name) from None
+    line = f"line {last.lineno}: " if isinstance(last, SyntaxError) and last.lineno else ""
+    why = last.msg if isinstance(last, SyntaxError) else last
+    raise UsageError(f"{line}no Python 3 that can be read as rules: {why}", path=name) from None
+
+
+def _without_tabs(text: str) -> str:
+    lines = []
+    for line in text.split("\n"):
+        body = line.lstrip(" \t")
+        lines.append(line[: len(line) - len(body)].expandtabs(8) + body)
+    return "\n".join(lines)
+
+
+class _RuleFile:
+    """The classes and names of one file."""
+
+    def __init__(self, name: str, tree: ast.Module) -> None:
+        self.name, self.tree = name, tree
+        self.compiler = Compiler(name, {})
+
+    def rules(self) -> list[Rule]:
+        """Return the rules; names of the module are known to all of them."""
+        functions: list[tuple[ast.FunctionDef, Method]] = []
+        classes: list[ast.ClassDef] = []
+        for node in self.tree.body:
+            match node:
+                case ast.Import() | ast.ImportFrom():
+                    self.compiler.globals.update(self.compiler.import_names(node))
+                case ast.ClassDef(bases=[ast.Name(id=base)]) if base == BASE:
+                    classes.append(node)
+                case ast.FunctionDef():
+                    method = self.compiler.method(node, is_method=False)
+                    self.compiler.globals[node.name] = method
+                    functions.append((node, method))
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self.compiler.globals[name] = self.compiler.constant(value)
+                case ast.Expr(value=ast.Constant()):
+                    pass
+                case _:
+                    raise self.compiler.unsupported(node)
+        for function, method in functions:
+            method.body += self.compiler.body(function.body)
+        return [self._rule(node) for node in classes]
+
+    def _rule(self, node: ast.ClassDef) -> Rule:
+        compiler = Compiler(self.name, self.compiler.globals, SERVICES)
+        methods: dict[str, Method] = {}
+        values: dict[str, Any] = {}
+        bodies = []
+        compiler.own, compiler.constants = methods, values
+        for one in node.body:
+            match one:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    values[name] = compiler.constant(value)
+                case ast.FunctionDef(name=name):
+                    methods[name] = compiler.method(one)
+                    bodies.append((one, methods[name]))
+                case ast.Expr(value=ast.Constant()) | ast.Pass():
+                    pass
+                case ast.Import() | ast.ImportFrom():
+                    compiler.globals = compiler.globals | dict(compiler.import_names(one))
+                case _:
+                    raise compiler.unsupported(one)
+        for body, method in bodies:
+            method.body += compiler.body(body.body)
+        function = next((body for body, method in bodies if method.name == "update"), None)
+        return self._checked(node, values, methods, function)
+
+    def _checked(
+        self,
+        node: ast.ClassDef,
+        values: Mapping[str, Any],
+        methods: Mapping[str, Method],
+        function: ast.FunctionDef | None,
+    ) -> Rule:
+        """Return the rule of a class; raises UsageError if something is missing or wrong."""
+        location = f"{self.name}:{node.name}"
+
+        def wrong(text: str) -> UsageError:
+            return UsageError(f"line {node.lineno}: rule {node.name} {text}", path=self.name)
+
+        for name in _TEXTS:
+            if not isinstance(values.get(name), str) or (not values[name] and name.endswith("type")):
+                raise wrong(f"has no text {name!r}")
+        if values.get("valid") is not True:
+            raise wrong("is not complete: fill in its update, then set valid = True")
+        if "update" not in methods or len(methods["update"].parameters) != 2:
+            raise wrong("has no method update(self, old_msg, new_msg)")
+        order = values.get("order", -1)
+        if not isinstance(order, int):
+            raise wrong(f"has the order {order!r:.20}, which is no whole number")
+        pairs = values.get("migrated_types", [])
+        if not isinstance(pairs, list | tuple) or not all(
+            isinstance(one, tuple) and len(one) == 2 and all(isinstance(name, str) for name in one)
+            for one in pairs
+        ):
+            raise wrong("needs pairs of types in migrated_types")
+        old = self._type(values["old_full_text"], values["old_type"], location)
+        new = self._type(values["new_full_text"], values["new_type"], location)
+        bound = _BmrUpdate(location, old, new, methods["update"], function).bound(pairs, wrong)
+        return Rule(
+            location,
+            old.name,
+            new.name,
+            order,
+            lambda version: bound if version.identity == old.identity else None,
+            bound,
+        )
+
+    def _type(self, text: str, name: str, location: str) -> TypeVersion:
+        try:
+            return from_text(text.strip("\n") + "\n" if text.strip() else "", name, _NOTHING)
+        except DefinitionError as error:
+            raise DefinitionError(f"{location}: {error.text}", path=self.name) from None
+
+
+#: Rules define all types that they use.
+_NOTHING = Registry(known=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _BmrUpdate:
+    """The method ``update`` of a rule."""
+
+    location: str
+    old: TypeVersion
+    new: TypeVersion
+    update: Method
+    function: ast.FunctionDef | None
+
+    def make_columns(self, nested: NestedColumns) -> ColumnUpdate:
+        """Return the update by columns; raises NotColumnsError if there is none."""
+        from logreel.ops.migrate.bmr_columns import bmr_columns
+
+        if self.function is None:
+            raise NotColumnsError
+        return bmr_columns(self.function, self.old, self.new, nested)
+
+    def bound(self, pairs: Sequence[tuple[str, str]], wrong: Any) -> BoundRule:
+        """Return the rule; *pairs*: names of types of parts that it migrates."""
+        parts = []
+        for names in pairs:
+            versions = self.old.used(names[0]), self.new.used(names[1])
+            for name, version, which in zip(names, versions, ("old", "new"), strict=True):
+                if version is None:
+                    raise wrong(f"migrates {name}, which its {which} definition does not use")
+            one, other = versions
+            if one is not None and other is not None and (one, other) != (self.old, self.new):
+                parts.append((one, other))
+        return BoundRule(
+            self.location, self.old, self.new, self.make, tuple(parts), make_columns=self.make_columns
+        )
+
+    def make(self, nested: Nested) -> Update:
+        """Return the function from old to new values."""
+        services = _Services(self.old, self.new, nested)
+
+        def apply(values: Values) -> Values:
+            made = Record(self.new, self.new.default())
+            self.update.call(services, (Record(self.old, values), made), [MAX_STEPS])
+            return made.values
+
+        return apply
+
+
+@dataclass(frozen=True, eq=False)
+class _Services:
+    """What a rule calls through ``self``."""
+
+    old: TypeVersion
+    new: TypeVersion
+    nested: Nested
+
+    def migrate(self, source: Any, target: Any) -> None:
+        """Fill in *target*, a part of the new message, from a part of the old one."""
+        if not isinstance(source, Record) or not isinstance(target, Record):
+            raise RuleError("self.migrate takes a message of the old type and one of the new type")
+        values = self.nested.convert(source.type, target.type)(source.values)
+        if values is not target.values:
+            target.values.clear()
+            target.values.update(values)
+
+    def migrate_array(self, source: Any, target: Any, name: str) -> None:
+        """Fill in the array *target* of messages of type *name* from an array of the old message."""
+        made = self.get_new_class(name).type
+        if not isinstance(target, Records) or not isinstance(source, Records | list):
+            raise RuleError("self.migrate_array takes arrays of messages, and the name of the new type")
+        items = [one for one in source if isinstance(one, Record)]
+        if len(items) != len(source):
+            raise RuleError("self.migrate_array takes arrays of messages, and the name of the new type")
+        if items:
+            convert = self.nested.convert(items[0].type, made)
+            target.items[:] = [convert(one.values) for one in items]
+        else:
+            target.items.clear()
+
+    def get_new_class(self, name: str) -> Constructor:
+        """Return the class of a type that the new message uses."""
+        return self._constructor(self.new, name)
+
+    def get_old_class(self, name: str) -> Constructor:
+        """Return the class of a type that the old message uses."""
+        return self._constructor(self.old, name)
+
+    def _constructor(self, version: TypeVersion, name: Any) -> Constructor:
+        found = version.used(name) if isinstance(name, str) else None
+        if found is None:
+            raise RuleError(f"{version.name} uses no type {name!r:.80}")
+        return Constructor(found)

@@ -1,0 +1,394 @@
+"""Writing of a log with the messages of some channels in other versions of their types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.errors import LogError, UsageError
+from logreel.io.output_stream import Destination, name_and_stream
+from logreel.layout.encode_message import encoder
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, String, Struct
+from logreel.layout.nodes import Sequence as Many
+from logreel.log.log import Channel, Log
+from logreel.log.schema import Schema
+from logreel.ops.migrate.paths import Path
+from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
+from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
+from logreel.ops.migrate.types import NAMED, listed
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.parts import whole_log
+from logreel.ops.rewrite.rewrite import Rewriting, rewrite
+from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.target import Progress, Rewritten, Target
+from logreel.write.payloads import Payloads
+from logreel.write.writer import Writer
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+
+#: Fewer messages than these are migrated one by one.
+FEW = 16
+#: Number of reasons that are named of messages that cannot be migrated.
+REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """The migration of one channel.
+
+    rules  where the rules stand that were applied, in this order; empty for an update without rules
+    """
+
+    topic: str
+    old_type: str
+    old_version: str
+    new_type: str
+    new_version: str
+    messages: int
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Migrated(Rewritten):
+    """Result of a migration; *changes* lists the channels whose type changed, in file order."""
+
+    changes: tuple[TypeChange, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``migrate --json``."""
+        changes = [asdict(one) | {"rules": list(one.rules)} for one in self.changes]
+        return {**Rewritten.as_dict(self), "changes": changes}
+
+
+def migrate(
+    src: Openable | Log,
+    dst: Destination,
+    *,
+    rules: Files = (),
+    to: Files = (),
+    known: bool = True,
+    partial: bool = False,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> Migrated:
+    """Write a log with its messages in the wanted versions of their types; all other messages stay as they are.
+
+    dst      a path, or a binary file object, which is written in order
+    rules    files or folders with rules: ``.bmr`` of ROS, or ``.toml``
+    to       files or folders with wanted definitions (``.msg``); their types have to be reached
+    known    also update types to the definitions that logreel knows, where this needs no rules or there are rules
+    partial  True: leave the messages of channels for which a rule is missing as they are, and report them in
+             ``skipped``; False: raise MissingRuleError for them
+    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+
+    A message to which a rule cannot be applied, or whose values do not fit the new type, is left out and reported in
+    ``skipped``. Raises MissingRuleError, UsageError for rules that contradict each other, UnsupportedError for rules
+    that cannot be read, and the errors of ``slice``.
+    """
+    planner = Planner(rules, to, known)
+    with as_open_log(src, definitions) as log:
+        plans = planner.plans(log)
+        missing = [plan for plan in plans if plan.state == "missing"]
+        if missing and not partial:
+            raise MissingRuleError(missing, log.name)
+        path, stream = name_and_stream(dst)
+        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
+        changes: list[TypeChange] = []
+        names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
+        part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))
+        skipped = [f"{plan.channel.topic!r} stays as it is: {plan.text}" for plan in missing]
+        done = rewrite([part], target, how=_writing(planner, changes), skipped=skipped)
+        return Migrated(done.path, done.size, done.channels, done.notes, done.skipped, tuple(changes))
+
+
+def _new_topic(plan: ChannelPlan) -> str | None:
+    """Return the new topic of a channel: that of a rule, or where topics begin with the type, after its new name."""
+    if plan.state != "migrates" or plan.path is None:
+        return None
+    given = [step.how.topic for step in plan.path.steps if isinstance(step.how, BoundRule) and step.how.topic]
+    topic, old, new = plan.channel.topic, plan.path.old.name, plan.path.new.name
+    if given:
+        return given[-1] if given[-1] != topic else None
+    if plan.path.new.encoding == NAMED or old == new or not topic.startswith(old):
+        return None
+    return new + topic.removeprefix(old)
+
+
+def _notes(planner: Planner, plans: Sequence[ChannelPlan]) -> Iterator[str]:
+    """Yield sentences about types that differ from those known, and about rules without messages."""
+    for plan in plans:
+        if plan.state == "differs":
+            yield f"{plan.channel.topic!r} stays as it is: {plan.text}"
+    unused = planner.unused(plans)
+    if unused:
+        yield f"rules that no channel needs: {listed(unused)}"
+
+
+def _writing(planner: Planner, changes: list[TypeChange]) -> Callable[..., Rewriting]:
+    return partial(Migrating, planner=planner, changes=changes)
+
+
+class MissingRuleError(LogError):
+    """Types that cannot be migrated since rules are missing.
+
+    plans  plans of the channels concerned
+    """
+
+    def __init__(self, plans: list[ChannelPlan], path: str | None = None) -> None:
+        one = plans[0]
+        more = f", and {len(plans) - 1} more channels" if len(plans) > 1 else ""
+        super().__init__(
+            f"{one.channel.topic!r} cannot be migrated: {one.text}{more}",
+            path=path,
+            hint="write rules (logreel.ops.migrate.templates.write_template begins them) or pass partial=True",
+            cli="--write-template FILE begins rules for them; --partial leaves these messages as they are",
+        )
+        self.plans = plans
+
+
+@dataclass
+class Migrating(Rewriting):
+    """Writing of a log with migrated channels."""
+
+    planner: Planner = field(kw_only=True)
+    changes: list[TypeChange] = field(kw_only=True)
+    #: By part and channel number, the migration of messages.
+    converters: dict[tuple[int, int], _Converter] = field(default_factory=dict)
+
+    def _plan(self, channel: Channel) -> ChannelPlan | None:
+        """Return the plan of a channel whose type changes; None for others."""
+        if channel.reserved:
+            return None
+        plan = self.planner.plan(channel)
+        return plan if plan.state == "migrates" else None
+
+    def _copies_records(self, part: Any, by_time: bool) -> bool:
+        changes = any(self._plan(ch) is not None for ch in part.channels)
+        return not changes and super()._copies_records(part, by_time)
+
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
+        plan = self._plan(channel)
+        schema, metadata = super()._declared(channel, metadata)
+        if plan is None or plan.path is None:
+            return schema, metadata
+        new, metadata = plan.path.new, self._metadata(plan.path, metadata)
+        return (Schema(new.name, NAMED, new.text) if new.encoding == NAMED else new.layout), metadata
+
+    def _metadata(self, path: Path, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the metadata of a channel with its new type."""
+        if path.new.encoding == NAMED:
+            return {**metadata, "md5sum": path.new.key}
+        if path.new.name != path.old.name:
+            # The rest of the metadata describes the old type.
+            return {}
+        return {**metadata, "version": int(path.new.version)} if path.new.version.isdigit() else metadata
+
+    def _count_key(self, name: str, channel: Channel) -> str:
+        plan = self._plan(channel) if any(part.log is channel.log for part in self.parts) else None
+        if plan is None or plan.path is None:
+            return super()._count_key(name, channel)
+        return self.copier.count_key(name, self._metadata(plan.path, channel.metadata))
+
+    def _compose(self, writer: Writer, by_time: bool) -> None:
+        plans = [self._plan(ch) for part in self.parts for ch in part.channels]
+        self.copier.replaced_types = frozenset(
+            plan.path.old.name for plan in plans if plan is not None and plan.path is not None
+        )
+        super()._compose(writer, by_time)
+
+    def _add_channels(self, writer: Writer) -> np.ndarray:
+        table = super()._add_channels(writer)
+        for p, part in enumerate(self.parts):
+            for ch in part.channels:
+                plan = self._plan(ch)
+                if plan is None or plan.path is None or plan.path.keeps_bytes:
+                    continue
+                before, after = plan.path.old.layout, plan.path.new.layout
+                first = plan.path.steps[0].how
+                if isinstance(first, BoundRule) and first.layout is not None:
+                    before = first.layout
+                if plan.path.new.encoding != NAMED:
+                    after = self.format_writer.schemas.layout(int(table[p, ch.number]))
+                update = self.planner.paths.update(plan.path)
+                columns = self._update_columns(plan.path)
+                self.converters[p, ch.number] = _Converter(before, after, update, columns)
+        return table
+
+    def _update_columns(self, path: Path) -> ColumnUpdate | None:
+        """Return the update of columns of a path; None if messages have to be migrated one by one."""
+        try:
+            return self.planner.paths.update_columns(path)
+        except NotColumnsError:
+            return None
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        return map(self._migrated, super()._batches(by_time))
+
+    def _migrated(self, batch: Batch) -> Batch:
+        """Return *batch* with migrated messages, without those that cannot be migrated."""
+        keep = np.ones(len(batch.time), bool)
+        for place, pair in enumerate(zip(batch.origins.tolist(), batch.channels.tolist(), strict=True)):
+            if pair in self.converters:
+                rows = np.flatnonzero(batch.queue == place)
+                if len(rows):
+                    batch = self.converters[pair].replace_in(batch, rows, keep)
+        return batch if keep.all() else batch.rows(np.flatnonzero(keep))
+
+    def _account(self, written: Any) -> None:
+        super()._account(written)
+        for p, part in enumerate(self.parts):
+            for ch in part.channels:
+                plan = self._plan(ch)
+                if plan is not None and plan.path is not None:
+                    old, new = plan.path.old, plan.path.new
+                    failed = self.converters[p, ch.number].failed if (p, ch.number) in self.converters else 0
+                    self.changes.append(
+                        TypeChange(
+                            ch.topic,
+                            old.name,
+                            old.version or old.key,
+                            new.name,
+                            new.version or new.key,
+                            part.count(ch.number) - failed,
+                            tuple(plan.rules),
+                        )
+                    )
+
+    def _why_unwritten(self, channel: Channel) -> str:
+        for (p, number), one in self.converters.items():
+            if number == channel.number and self.parts[p].log is channel.log and one.reasons:
+                return one.why
+        return super()._why_unwritten(channel)
+
+
+@dataclass(slots=True)
+class _Converter:
+    """Migration of the messages of one channel: by columns where possible, else one by one.
+
+    columns  the update of columns; None: messages are migrated one by one
+    reasons  numbers of messages that could not be migrated, by reason
+    """
+
+    old: Layout
+    new: Layout
+    update: Update
+    columns: ColumnUpdate | None = None
+    reasons: Counter[str] = field(default_factory=Counter)
+    convert: Callable[[memoryview], bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        decode, encode, update = (
+            with_raw_text(self.old).decoder(),
+            encoder(with_raw_text(self.new)),
+            self.update,
+        )
+        self.convert = lambda data: encode(update(decode(data)))
+
+    @property
+    def failed(self) -> int:
+        """Number of messages that could not be migrated."""
+        return self.reasons.total()
+
+    @property
+    def why(self) -> str:
+        """Reasons for people, the most frequent first."""
+        some = [
+            text if count == self.failed else f"{text} ({count})"
+            for text, count in self.reasons.most_common(REASONS)
+        ]
+        return "; ".join(some) + " …" * (len(self.reasons) > REASONS)
+
+    def replace_in(self, batch: Batch, rows: np.ndarray, keep: np.ndarray) -> Batch:
+        """Return *batch* with new payloads at *rows*; False in *keep* for messages that cannot be migrated."""
+        payloads = batch.payloads
+        some = payloads.rows(rows).in_one()
+        made = self._by_columns(some)
+        data, size = self._one_by_one(some, rows, keep) if made is None else made
+        which = np.zeros(len(batch.time), np.int32) if payloads.which is None else payloads.which.copy()
+        starts, sizes = payloads.start.copy(), payloads.size.copy()
+        others = [*payloads.others, data]
+        which[rows], starts[rows], sizes[rows] = len(others), np.cumsum(size) - size, size
+        return replace(
+            batch, payloads=replace(payloads, others=others, which=which, start=starts, size=sizes)
+        )
+
+    def _by_columns(self, payloads: Payloads) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the new payloads, one after another, and their sizes; None if they have to be made one by one."""
+        if self.columns is None or len(payloads.start) < FEW:
+            return None
+        import pyarrow as pa
+
+        from logreel.layout.arrow import decode_variable
+        from logreel.layout.encode import encode_table
+
+        before, after = with_raw_text(self.old), with_raw_text(self.new)
+        got = decode_variable(before, payloads.data, payloads.start, payloads.start + payloads.size)
+        if got.bad or any(isinstance(column, pa.ChunkedArray) for column in got.arrays):
+            return None
+        names = [f.name for f in before.record.visible()]
+        try:
+            columns = self.columns(dict(zip(names, got.arrays, strict=True)), len(payloads.start))
+            data, start = encode_table(after, pa.table(columns))
+        except (NotColumnsError, UsageError, pa.ArrowException):
+            return None
+        return data, np.diff(start)
+
+    def _one_by_one(
+        self, some: Payloads, rows: np.ndarray, keep: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the new payloads, one after another, and their sizes; 0 for those that cannot be migrated."""
+        view, out, size = (
+            memoryview(np.ascontiguousarray(some.data).data),
+            bytearray(),
+            np.zeros(len(rows), np.int64),
+        )
+        edges = zip(some.start.tolist(), (some.start + some.size).tolist(), strict=True)
+        for n, (start, end) in enumerate(edges):
+            try:
+                made = self.convert(view[start:end])
+            except LogError as error:
+                self.reasons[error.text] += 1
+                keep[rows[n]] = False
+                continue
+            out += made
+            size[n] = len(made)
+        return np.frombuffer(bytes(out), np.uint8), size
+
+
+def with_raw_text(layout: Layout) -> Layout:
+    """Return *layout* with texts as bytes, so that those that are no UTF-8 are kept."""
+    done: dict[int, Node] = {}
+
+    def raw(node: Node) -> Node:
+        if id(node) not in done:
+            done[id(node)] = made(node)
+        return done[id(node)]
+
+    def made(node: Node) -> Node:
+        match node:
+            case String(width=width, grid=None, tail=0):
+                return Bytes(width)
+            case Struct(fields=fields):
+                return Struct(tuple(Field(f.name, raw(f.node), f.unit) for f in fields))
+            case Many(item=item, width=width, grid=grid):
+                return Many(raw(item), width, grid)
+            case FixedArray(item=item, count=count):
+                return FixedArray(raw(item), count)
+            case _:
+                return node
+
+    root = raw(layout.root)
+    return Layout(root, layout.name) if isinstance(root, Struct | Many) else layout

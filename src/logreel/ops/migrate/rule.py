@@ -1,0 +1,83 @@
+"""Rules: how messages of one version of a type become messages of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from logreel.layout.layout import Layout
+from logreel.ops.migrate.types import TypeVersion
+
+#: Values of the fields of a message by name; see ``values.Record``.
+Values = dict[str, Any]
+Update = Callable[[Values], Values]
+#: Arrow columns of messages by field, and the update of so many messages.
+Columns = dict[str, Any]
+ColumnUpdate = Callable[[Columns, int], Columns]
+
+
+class Nested(Protocol):
+    """Migration of messages that are part of others."""
+
+    def convert(self, old: TypeVersion, new: TypeVersion) -> Update:
+        """Return a function from values of *old* to values of *new*; raises RuleError if there is no way."""
+
+
+class NotColumnsError(Exception):
+    """Raised for what cannot be done by columns, but only message by message."""
+
+
+class NestedColumns(Protocol):
+    """Migration of columns of messages that are part of others."""
+
+    def convert_columns(self, old: TypeVersion, new: TypeVersion) -> ColumnUpdate | None:
+        """Return the update of columns, None if nothing changes; raises NotColumnsError if there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRule:
+    """A rule for one version of a type.
+
+    parts   pairs of types of parts of the message that the rule migrates by other rules
+    make    returns the function from old to new values, which uses Nested for parts
+    exact   True: the rule names *old* itself; False: it applies to any version with its fields
+    layout  Layout of the old messages, if the log does not describe them; else None
+    topic   new topic of the channel; empty: that of the log, or after the new name of the type
+    make_columns  returns the update of columns of many messages; raises NotColumnsError if there is none
+    """
+
+    location: str
+    old: TypeVersion
+    new: TypeVersion
+    make: Callable[[Nested], Update]
+    parts: Sequence[tuple[TypeVersion, TypeVersion]] = ()
+    exact: bool = True
+    layout: Layout | None = None
+    topic: str = ""
+    make_columns: Callable[[NestedColumns], ColumnUpdate] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A rule as a file states it.
+
+    location  file and name or line, for people
+    old_name  type that it applies to
+    new_name  type of the result
+    order     place among the rules of one type, ascending
+    fixed     the rule for the version that it names; None: it applies to several versions
+    bind      returns the rule for a version of the type, None if it does not apply to this version
+    """
+
+    location: str
+    old_name: str
+    new_name: str
+    order: int
+    bind: Callable[[TypeVersion], BoundRule | None]
+    fixed: BoundRule | None = None
+
+    @property
+    def renames(self) -> bool:
+        """Whether the type gets another name."""
+        return self.old_name != self.new_name
