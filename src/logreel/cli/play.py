@@ -179,6 +179,7 @@ def play(
             "--loop": loop, "--pause": pause, "--duration": duration, "--skip-silence": skip_silence,
             "--clock": clock, "--align": align, "--delay": delay, "--keep-alive": keep_alive, "--prefix": prefix,
             "--rename": rename, "--pause-topics": pause_topics, "--latched": latched,
+            "--rate-control-topic": rate_control_topic,
         }  # fmt: skip
         if wrong := [option for option, value in given.items() if value]:
             raise UsageError(f"{wrong[0]} needs the whole log: leave it or -f out")
