@@ -176,3 +176,60 @@ def test_what_cannot_be_followed_is_wrong_usage(args: list[str], reason: str) ->
     with follower(*args) as process:
         assert reason in process.communicate()[1]
         assert process.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["cat", "-t", "wind"],
+        ["cat", "--json"],
+        ["text"],
+        ["text", "--json", "-S", "+0s"],
+        ["play", "--to", "stdout", "-r", "0", "-t", "wind"],
+    ],
+)
+def test_verbs_follow_a_recording_from_part_to_part(args: list[str], tmp_path: Path) -> None:
+    first = Recorder(tmp_path / "x_0.ulg")
+    with follower(args[0], "-f", tmp_path / "x_0.ulg", *args[1:]) as verb:
+        lines = [verb.stdout.readline()]
+        last = Recorder(tmp_path / "x_1.ulg")
+        first()
+        first.writer.close()
+        lines += [verb.stdout.readline(), verb.stdout.readline()]
+        last.writer.close()
+        rest, errors = verb.communicate()
+    assert verb.returncode == 0, errors
+    assert rest == ""
+    # Both parts begin with 1.
+    assert ["1" if "1" in line.replace("-1", "") else "2" for line in lines] == ["1", "2", "1"]
+
+
+def test_info_shows_the_summary_of_each_part(tmp_path: Path) -> None:
+    first = Recorder(tmp_path / "x_0.ulg")
+    with follower("info", "-f", "--json", tmp_path / "x_0.ulg") as info:
+        seen = [json.loads(info.stdout.readline())]
+        last = Recorder(tmp_path / "x_1.ulg")
+        first.writer.close()
+        seen.append(json.loads(info.stdout.readline()))
+        last.writer.close()
+        info.communicate()
+        assert info.returncode == 0
+    assert [one["path"] for one in seen] == [str(tmp_path / f"x_{n}.ulg") for n in range(2)]
+
+
+def test_a_topic_of_the_first_part_is_not_missed_in_the_last_one(tmp_path: Path) -> None:
+    first = Recorder(tmp_path / "x_0.ulg")
+    args = ["-t", "wind", "-t", "nothing", "-S", "0ns", "-E", "2s"]
+    with follower("cat", "-f", tmp_path / "x_0.ulg", *args) as cat:
+        assert "wind" in cat.stdout.readline()
+        with logreel.create(tmp_path / "x_1.ulg") as w:
+            w.write(
+                w.add_channel("other", logreel.Schema("other", "ulog", "other:uint64_t timestamp;")),
+                9 * 10**9,
+                {},
+            )
+        first.writer.close()
+        _, errors = cat.communicate()
+    assert cat.returncode == 2
+    assert "nothing" in errors
+    assert "wind" not in errors.partition("channel")[0]

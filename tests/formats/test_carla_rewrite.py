@@ -13,6 +13,7 @@ from logreel.formats.carla import packet_copier
 from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
 from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.sample.records import RELEASES
+from logreel.ops.rewrite.recover import Recovered
 from support.builders.contents import content, other_content
 from support.oracles import carla as oracle
 
@@ -225,7 +226,7 @@ def test_split_by_topic_and_merge_gives_the_same_recording(tmp_path: Path) -> No
 # ------------------------------------------------------------------------------------------------------- damage
 
 
-def recovered(data: bytes, folder: Path) -> tuple[bytes, logreel.ops.rewrite.recover.Recovered]:
+def recovered(data: bytes, folder: Path) -> tuple[bytes, Recovered]:
     """Return the recovered recording, which must be valid and hold all messages."""
     out, log = folder / "out.rec", logreel.open(data)
     done = logreel.recover(data, out, force=True)

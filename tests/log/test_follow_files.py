@@ -222,6 +222,63 @@ def test_refresh_counts_new_messages_and_keeps_what_was_read(tmp_path: Path) -> 
         log.refresh()
 
 
+def test_messages_that_the_program_reads_by_refresh_are_yielded_by_follow(tmp_path: Path) -> None:
+    w = Recorder(tmp_path / "x.ulg")
+    w(1)
+    log = logreel.open_growing(tmp_path / "x.ulg")
+    found = []
+    for message in log.follow(stop=Steps([w, int, int])):
+        found.append(message.decode()["n"])
+        if len(found) == 1:
+            w(2)
+            assert log.refresh() == 2
+    assert found == [1, 2, 3, 4]
+    assert list(log.changes(stop=Steps([lambda: (w(), log.refresh()), int]))) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("begin", "count", "expected"),
+    [
+        # Other messages; the same ones and more.
+        (100, 2, [1, 2, 3, 4, 5, 101, 102]),
+        (0, 7, [1, 2, 3, 4, 5, 6, 7]),
+    ],
+)
+def test_an_iteration_that_is_behind_gets_the_rest_of_a_file_that_was_replaced(
+    begin: int, count: int, expected: list[int], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.ulg"
+    path.write_bytes(recording(path, 0, 3))
+    log = logreel.open(path)
+    found = []
+    idle = log.follow(stop=Steps([int] * 3))
+    for message in log.follow(stop=Steps([int] * 3)):
+        found.append(message.decode()["n"])
+        if len(found) == 2:
+            # It grows, which is read here, and then there is another file, which is read, too.
+            path.write_bytes(recording(path, 0, 5))
+            assert log.refresh() == 2
+            (tmp_path / "new.ulg").write_bytes(recording(path, begin, count))
+            os.replace(tmp_path / "new.ulg", path)
+            assert log.refresh() == 2
+    assert found == expected
+    # One that has not begun yields the same.
+    assert [m.decode()["n"] for m in idle] == expected
+
+
+def test_an_iteration_that_is_behind_in_a_truncated_file_yields_what_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "x.ulg"
+    path.write_bytes(recording(path, 0, 2))
+    log, data = logreel.open(path), recording(path, 0, 4)
+    messages = log.follow(stop=Steps([int] * 3))
+    found = [next(messages).decode()["n"], next(messages).decode()["n"]]
+    path.write_bytes(recording(path, 0, 6))
+    assert log.refresh() == 4
+    os.truncate(path, len(data))
+    log.refresh()
+    assert found + [m.decode()["n"] for m in messages] == [1, 2, 3, 4]
+
+
 def test_logs_of_bytes_do_not_grow(tmp_path: Path) -> None:
     log = logreel.open(recording(tmp_path / "x.ulg", 0, 2))
     assert log.is_complete

@@ -199,3 +199,22 @@ def test_without_the_library_the_error_names_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "foxglove.websocket", None)
     with pytest.raises(LogError, match=r"pip install 'logreel\[foxglove\]'"):
         sink("foxglove")
+
+
+def test_clients_that_come_later_get_what_is_in_force(tmp_path):
+    messages = [Numbered("/tf_static", 0, 1), Numbered("/mode", MS, 2)]
+    messages += [Numbered("/n", 20 * MS * k, k) for k in range(1, 2000)]
+    log = bag(tmp_path / "a.bag", messages)
+    with served(log, rate=1) as (player, client):
+        client.subscribe()
+        client.until(lambda: any(one.topic == "/n" for one in client.messages))
+        assert [one.topic for one in client.messages if one.topic != "/n"] == ["/tf_static", "/mode"]
+        with FoxgloveClient(player.sink.port) as late:
+            late.until(lambda: len(late.channels) >= 3)
+            late.subscribe()
+            late.until(
+                lambda: len(late.messages) > 3 and any(one.topic == "/tf_static" for one in late.messages)
+            )
+            got = [one for one in late.messages if one.topic != "/n"]
+        # /mode is not latched, so nothing of it is left.
+        assert [(one.topic, one.time, one.data) for one in got] == [("/tf_static", BASE, b"\x01\0\0\0")]

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import logreel
 from logreel.formats.rosbag.sample.builder import tiny
+from logreel.outputs.live.ros import stamp
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run, environment
 from support.harness.live_sources import PATIENCE, wait_for
-from support.harness.replaying import MS, NUMBER, Numbered, bag
+from support.harness.replaying import BASE, MS, NUMBER, Numbered, bag, number
 from support.harness.ros_system import PACKAGES, RECORDER, RosSystem, has_rospy_here, require_ros, ros_system
 
+#: Genuine ``rosbag play``.
+GENUINE = RECORDER.with_name("play")
 PLAY = (
     f"import sys; sys.path.append({PACKAGES!r}); from logreel.cli import main; sys.exit(main(sys.argv[1:]))"
 )
@@ -77,6 +82,110 @@ def _complete(active: Path, recorder: subprocess.Popen[bytes]) -> bool:
 
 def _payloads(log: logreel.Log, topic: str) -> list[bytes]:
     return [bytes(message.data) for message in log.messages(topic)]
+
+
+def test_options_give_the_topics_that_genuine_rosbag_play_gives(ros: RosSystem, tmp_path: Path) -> None:
+    if not GENUINE.exists():
+        pytest.skip("no rosbag play here (Debian: rosbag)")
+    content = [Numbered(f"/{'abc'[n % 3]}", 50 * MS * n, n) for n in range(30)]
+    bag(tmp_path / "sent.bag", [Numbered("/map", 0, 1000), *content], latched=("/map",)).close()
+    options = ["-p", "robot", "/robot/a:=/left", "-s", "0.52", "-u", "0.6", "-q", "-d", "2.5"]
+    found = []
+    for which in ("genuine", "own"):
+        recorder = ros.start(str(RECORDER), "-a", "-x", "/rosout.*|/clock", "-O", f"{which}.bag")
+        active = tmp_path / f"{which}.bag.active"
+        wait_for(active.exists)
+        # The recorder looks for new topics once a second.
+        if which == "genuine":
+            assert ros.start(str(GENUINE), str(tmp_path / "sent.bag"), *options).wait(PATIENCE) == 0
+        else:
+            done = play(ros, str(tmp_path / "sent.bag"), *options, "--to", "ros")
+            assert done.returncode == 0, done.stderr
+        wait_for(lambda active=active, recorder=recorder: _complete(active, recorder))
+        with logreel.open(tmp_path / f"{which}.bag") as got:
+            channels = got.channels.values()
+            found.append({ch.topic: ([*map(number, ch)], bool(ch.metadata["latching"])) for ch in channels})
+    assert found[0] == found[1]
+    assert found[1]["/left"] == ([12, 15, 18, 21], False)
+    assert found[1]["/robot/map"] == ([1000], True)
+
+
+def test_subscribers_that_come_later_get_all_transforms_in_force(ros: RosSystem, tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bag") as w:
+        static = w.add_channel("/tf_static", logreel.Schema("tf2_msgs/TFMessage", "ros1msg"))
+        mode = w.add_channel("/mode", logreel.Schema("std_msgs/String", "ros1msg"))
+        for n, frame in enumerate(["laser", "camera", "laser", "imu"]):
+            header = {"seq": 0, "stamp": 0, "frame_id": "map"}
+            place = {
+                "translation": {"x": float(n), "y": 0.0, "z": 0.0},
+                "rotation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0},
+            }
+            one = {"header": header, "child_frame_id": frame, "transform": place}
+            w.write(static, BASE + n, {"transforms": [one]})
+        w.write(mode, BASE + 10, {"data": "idle"})
+    assert not logreel.open(tmp_path / "a.bag")["/tf_static"].metadata.get("latching")
+    line = ["play", str(tmp_path / "a.bag"), "--to", "ros", "-i", "--keep-alive"]
+    env = {**ros.environment, **{k: environment()[k] for k in ("PYTHONPATH", "LOGREEL_CACHE")}}
+    player = ros.start(sys.executable, "-c", PLAY, *line, env=env)
+    wait_for(lambda: "/tf_static" in ros.published())
+    time.sleep(1)
+    # The genuine recorder comes when everything has been played.
+    recorder = ros.start(str(RECORDER), "/tf_static", "/mode", "-O", "late.bag")
+    active = tmp_path / "late.bag.active"
+    wait_for(active.exists)
+    wait_for(lambda: _complete(active, recorder))
+    assert player.poll() is None
+    player.send_signal(signal.SIGINT)
+    assert player.wait(PATIENCE) == 130
+    late = logreel.open(tmp_path / "late.bag")
+    assert list(late) == ["/tf_static"]
+    assert bool(late["/tf_static"].metadata["latching"])
+    shown = [m.decode()["transforms"][0] for m in late["/tf_static"]]
+    assert sorted((one["child_frame_id"], one["transform"]["translation"]["x"]) for one in shown) == [
+        ("camera", 1.0), ("imu", 3.0), ("laser", 2.0)
+    ]  # fmt: skip
+
+
+def test_a_topic_of_the_system_controls_the_rate(ros: RosSystem, tmp_path: Path) -> None:
+    bag(tmp_path / "a.bag", [Numbered("/a", 100 * MS * n, n) for n in range(40)]).close()
+    talker = ros.talker("controller")
+    talker.advertise("/done", "std_msgs/UInt64MultiArray")
+    line = ["play", str(tmp_path / "a.bag"), "--to", "ros", "-r", "20"]
+    line += ["--rate-control-topic", "/done", "--rate-control-max-delay", "1"]
+    env = {**ros.environment, **{k: environment()[k] for k in ("PYTHONPATH", "LOGREEL_CACHE")}}
+    player = ros.start(sys.executable, "-c", PLAY, *line, env=env, stderr=subprocess.PIPE)
+    talker.await_subscribers("/done")
+    time.sleep(2)
+    # Four seconds of the log take 0.2 s; each message of the controller allows one second more.
+    assert player.poll() is None
+    for n in range(10):
+        talker.publish("/done", range(n, n + 1))
+        time.sleep(0.3)
+        if player.poll() is not None:
+            break
+    assert n >= 2
+    assert player.wait(PATIENCE) == 0
+    assert b"played 40 messages" in player.stderr.read()
+
+
+def test_stamps_of_the_controlling_topic_count(ros: RosSystem) -> None:
+    class Received:
+        _connection_header: ClassVar = {
+            "type": "geometry_msgs/PoseStamped", "md5sum": "d3812c3cbc69362b77dc0b19b345f8f5",
+            "message_definition": "Header header\nPose pose\n",
+        }  # fmt: skip
+        _buff = struct.pack("<III", 7, 12, 500) + bytes(60)
+
+    class Plain:
+        _connection_header: ClassVar = {
+            "type": "std_msgs/Int32", "md5sum": "da5909fbe378aeaf85e547e830cc1bb7", "message_definition": "int32 data\n"
+        }  # fmt: skip
+        _buff = struct.pack("<i", 3)
+
+    known: dict[str, bool] = {}
+    assert stamp(Received(), known) == 12 * 10**9 + 500
+    assert stamp(Plain(), known) is None
+    assert sorted(known.values()) == [False, True]
 
 
 def test_channels_of_other_encodings_are_left_out(ros: RosSystem, logs: Path) -> None:

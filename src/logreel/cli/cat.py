@@ -107,22 +107,18 @@ def _follow(
     style: str,
     utc: bool,
 ) -> int:
-    from logreel.log.times import interval, shift_of, time_text
+    from logreel.log.times import shift_of, time_text
     from logreel.outputs.tables.ndjson import Decoder, line
 
     skipped: list[str] = []
     decoders: dict[str, Decoder] = {}
-    fields: dict[str, list[str] | None] = {}
-
-    def choose(log: Log) -> list[Channel]:
-        fields.update(following.chosen_fields(log, topics, exclude))
-        return [ch for topic, ch in log.channels.items() if topic in fields]
+    name, choose = log.name, following.Choice(topics, exclude)
 
     def lines() -> Iterator[str]:
         for message in log.follow(choose, *bounds, poll=following.POLL, stop=event):
             topic = message.channel.topic
             if topic not in decoders:
-                decoders[topic] = Decoder([message.channel], skipped, fields)
+                decoders[topic] = Decoder([message.channel], skipped, choose.fields)
             data = decoders[topic](message)
             if data is None:
                 continue
@@ -135,10 +131,9 @@ def _follow(
 
     for text in itertools.islice(lines(), count):
         sys.stdout.write(text + "\n")
-    if log.is_complete:
-        # Names that no channel had so far will not come any more, nor messages of an interval.
-        common.chosen_fields(log, topics, exclude)
-        interval(log, *bounds)
+    # Names that no channel had so far will not come any more, nor messages of an interval.
+    choose.check(log)
+    following.check_interval(log, name, bounds)
     for decoder in decoders.values():
         decoder.report()
     return following.finish(log, event, skipped)

@@ -67,9 +67,12 @@ def _writes_utf8() -> bool:
 
 
 @contextlib.contextmanager
-def console(player: Player) -> Iterator[None]:
-    """Control *player* by keys and show its status inside the block, if there is a terminal."""
-    shown = sys.stderr.isatty() and not (player.sink.prints and sys.stdout.isatty())
+def console(player: Player, quiet: bool = False) -> Iterator[None]:
+    """Control *player* by keys and show its status inside the block, if there is a terminal.
+
+    quiet  True: show no status
+    """
+    shown = not quiet and sys.stderr.isatty() and not (player.sink.prints and sys.stdout.isatty())
 
     def go_on() -> None:
         # Restart the clock of the replay, so that the messages of the pause are not played all at once.

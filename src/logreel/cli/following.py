@@ -19,7 +19,7 @@ from logreel.cli.exits import INTERRUPTED
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.log.log import Log
+    from logreel.log.log import Channel, Log
 
 #: Seconds between two looks at a file.
 POLL = 0.01
@@ -30,7 +30,7 @@ follow = click.option(
     "-f",
     "--follow",
     is_flag=True,
-    help="Wait for more while the file grows, also if it is renamed or replaced; FILE.active is found by FILE.",
+    help="Wait for more while the file grows, also if it is renamed, replaced or split; FILE.active is found by FILE.",
 )
 
 
@@ -140,22 +140,58 @@ def refuse_output() -> None:
         raise UsageError("-f prints as messages come: redirect the output with > instead of -o")
 
 
-def chosen_fields(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> dict[str, list[str] | None]:
-    """Return the channels chosen by -t and -x so far, with the fields that -t names; None: all fields.
+class Choice:
+    """The channels that -t and -x choose of a growing log, in all files that it consists of.
 
-    Names that no channel has may come later.
+    fields  field paths that -t names, by topic, of the channels so far; None: all fields
     """
-    from logreel.errors import TopicError
-    from logreel.ops.query.topic_fields import fields_by_topic
 
-    kept: dict[str, list[str] | None] = {} if topics else dict.fromkeys(ch.topic for ch in log.match(None))
-    for topic in topics:
-        with suppress(TopicError):
-            kept |= fields_by_topic(log, topic)
-    for topic in exclude:
-        with suppress(TopicError):
-            kept = {name: kept[name] for name in kept if log[name] not in log.match(topic)}
-    return kept
+    def __init__(self, topics: Sequence[str], exclude: Sequence[str]) -> None:
+        self._topics, self._exclude = topics, exclude
+        self._unknown = {*topics, *exclude}
+        self.fields: dict[str, list[str] | None] = {}
+
+    def __call__(self, log: Log) -> list[Channel]:
+        """Return the channels of the log so far; names that no channel has may come later."""
+        from logreel.errors import TopicError
+        from logreel.ops.query.topic_fields import fields_by_topic
+
+        kept: dict[str, list[str] | None] = {}
+        if not self._topics:
+            kept = dict.fromkeys(ch.topic for ch in log.match(None))
+        for topic in self._topics:
+            with suppress(TopicError):
+                kept |= fields_by_topic(log, topic)
+                self._unknown.discard(topic)
+        for topic in self._exclude:
+            with suppress(TopicError):
+                without = {ch.topic for ch in log.match(topic)}
+                kept = {name: paths for name, paths in kept.items() if name not in without}
+                self._unknown.discard(topic)
+        self.fields.update(kept)
+        return [ch for topic, ch in log.channels.items() if topic in kept]
+
+    def check(self, log: Log) -> None:
+        """Raise TopicError for names that no channel has had, if the log is complete."""
+        from logreel.cli.common import chosen_fields
+
+        self(log)
+        if log.is_complete:
+            unknown = self._unknown
+            chosen_fields(
+                log, [t for t in self._topics if t in unknown], [t for t in self._exclude if t in unknown]
+            )
+
+
+def check_interval(log: Log, first: str, bounds: tuple[str | None, str | None]) -> None:
+    """Raise UsageError if -S and -E do not touch a complete log; of several parts, the last one alone says nothing.
+
+    first  name of the first part
+    """
+    from logreel.log.times import interval
+
+    if log.is_complete and log.name == first:
+        interval(log, *bounds)
 
 
 def finish(log: Log, event: Ending, skipped: list[str] | None = None) -> int:

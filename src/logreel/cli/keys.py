@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-HELP = "space pause   s . step   , back   ← → 5 s   [ ] 30 s   ↑ ↓ + - rate   home start   q quit"
+HELP = "space pause   s . step   , back   ← → 5 s   [ ] 30 s   ↑ ↓ + - rate   home start   t pause at topics   q quit"
 
 
 def _change_rate(player: Player, step: int) -> None:
@@ -42,6 +42,7 @@ ACTIONS: dict[str, Callable[[Player], None]] = {
     "=": lambda player: _change_rate(player, 1),
     "-": lambda player: _change_rate(player, -1),
     "\x1b[H": lambda player: player.seek(player.start_time),
+    "t": lambda player: setattr(player, "pausing", not player.pausing),
     "q": lambda player: player.stop(),
 }
 

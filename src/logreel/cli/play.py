@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import rich_click as click
 
-from logreel.cli import common, draw, following
+from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.rosbag_options import PlayCommand
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.log.log import Channel, Log
     from logreel.ops.replay import Player, Sink
 
 
-@click.command()
+@click.command(cls=PlayCommand)
 @common.files
 @click.option(
     "-r", "--rate", type=float, default=1.0, show_default=True, metavar="RATE",
@@ -32,16 +33,46 @@ if TYPE_CHECKING:
 @common.count
 @common.as_one
 @common.segment
-@click.option("--duration", metavar="TIME", help="Stop after this time of the log: 60s, 00:01:30.")
-@click.option("--loop", is_flag=True, help="Restart at the end.")
+@click.option(
+    "-s", "offset", metavar="TIME", help="Start so long after the start of the log: 5, 90s, 00:01:30."
+)
+@click.option("-u", "--duration", metavar="TIME", help="Stop after this time of the log: 60s, 00:01:30.")
+@click.option("-i", "--immediate", is_flag=True, help="As fast as possible, as -r 0.")
+@click.option("-l", "--loop", is_flag=True, help="Restart at the end.")
+@click.option("-k", "--keep-alive", is_flag=True, help="Stay after the last message until Ctrl-C or q.")
 @click.option("--pause", is_flag=True, help="Start paused.")
-@click.option("--skip-silence", metavar="TIME", help="Shorten gaps without messages to this.")
+@click.option(
+    "--pause-topics",
+    multiple=True,
+    metavar="TOPIC",
+    type=arguments.TOPIC,
+    help="Pause before each message of this channel; key t switches this off and on.",
+)
+@click.option(
+    "--skip-silence",
+    "--skip-empty",
+    "skip_silence",
+    metavar="TIME",
+    help="Shorten gaps without messages to this.",
+)
+@click.option("-d", "--delay", metavar="TIME", help="Wait before the first message; default 0, to ros 0.2s.")
+@click.option("-p", "--prefix", default="", metavar="TEXT", help="Text in front of all topics.")
+@click.option(
+    "--rename",
+    multiple=True,
+    metavar="OLD:=NEW",
+    help="Play a topic with another name; also OLD=NEW, and /old:=/new.",
+)
+@click.option(
+    "--latched", multiple=True, metavar="TOPIC", type=arguments.TOPIC, help="Treat this topic as latched."
+)
 @click.option(
     "--clock",
     type=float,
-    metavar="HZ",
-    help="Also publish the time of the log on /clock, HZ times per second.",
+    metavar="[HZ]",
+    help="Also publish the time of the log on /clock, HZ times per second; default 100.",
 )
+@click.option("--hz", type=float, metavar="HZ", help="Rate of --clock.")
 @click.option(
     "--align", metavar="HOW", help="Shift the clocks of all logs but the first: utc, start, or by +2.5s."
 )
@@ -53,6 +84,22 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--frames", metavar="KIND", help="Output on stdout: ndjson, lines of JSON, or raw, binary frames."
+)
+@click.option(
+    "--queue", type=click.IntRange(min=0), metavar="SIZE", help="To ros: length of the outgoing queues."
+)
+@click.option(
+    "--wait-for-subscribers", is_flag=True, help="To ros, foxglove: start when there are subscribers."
+)
+@click.option(
+    "--rate-control-topic", metavar="TOPIC", help="To ros: wait while this topic of the system is behind."
+)
+@click.option(
+    "--rate-control-max-delay", metavar="TIME", help="To ros: greatest delay of that topic; default 1s."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No status and no summary on stderr.")
+@click.option(
+    "--try-future-version", is_flag=True, help="Ignored: bags of unknown versions are always tried."
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set an option of the sink.")
 @common.ros_axes
@@ -68,14 +115,29 @@ def play(
     count: int | None,
     as_one: bool,
     segment: int | None,
+    offset: str | None,
     duration: str | None,
+    immediate: bool,
     loop: bool,
+    keep_alive: bool,
     pause: bool,
+    pause_topics: tuple[str, ...],
     skip_silence: str | None,
+    delay: str | None,
+    prefix: str,
+    rename: tuple[str, ...],
+    latched: tuple[str, ...],
     clock: float | None,
+    hz: float | None,
     align: str | None,
     name: str | None,
     frames: str | None,
+    queue: int | None,
+    wait_for_subscribers: bool,
+    rate_control_topic: str | None,
+    rate_control_max_delay: str | None,
+    quiet: bool,
+    try_future_version: bool,
     settings: tuple[str, ...],
     ros_axes: bool,
     msgdef: Definitions,
@@ -86,20 +148,37 @@ def play(
     -f plays one log while it is written: what is there with its timing, then messages as they come.
 
     Keys on a terminal: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
+
+    Command lines of rosbag play work: --topics A B, --clock without number, /old:=/new, -s 5, -u 10, -i, -l, -k, -q.
     """
     from logreel.errors import UsageError
     from logreel.ops.open_logs import open_many
     from logreel.ops.replay import Player
     from logreel.outputs.live.registry import sink
 
-    options = sink_options(settings)
+    options: dict[str, Any] = {**sink_options(settings)}
+    options |= _options_of_rosbag(queue, wait_for_subscribers, rate_control_topic, rate_control_max_delay)
+    if offset is not None:
+        if start is not None:
+            raise UsageError("-s and -S are both the start: give one of them")
+        start = f"+{offset}"
+    if immediate:
+        if rate not in (1.0, 0.0):
+            raise UsageError("-i is as fast as possible: leave -r out")
+        rate = 0.0
+    if hz is not None:
+        if clock is None:
+            raise UsageError("--hz is the rate of /clock: add --clock")
+        clock = hz
+    names = _new_names(rename)
     if frames is not None:
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     if follow:
         given = {
             "--loop": loop, "--pause": pause, "--duration": duration, "--skip-silence": skip_silence,
-            "--clock": clock, "--align": align,
+            "--clock": clock, "--align": align, "--delay": delay, "--keep-alive": keep_alive, "--prefix": prefix,
+            "--rename": rename, "--pause-topics": pause_topics, "--latched": latched,
         }  # fmt: skip
         if wrong := [option for option, value in given.items() if value]:
             raise UsageError(f"{wrong[0]} needs the whole log: leave it or -f out")
@@ -110,8 +189,8 @@ def play(
             {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment},
         )  # fmt: skip
     with contextlib.ExitStack() as stack:
-        names = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
-        logs = open_many(names, stack, msgdef, ros_axes, segment)
+        found = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
+        logs = open_many(found, stack, msgdef, ros_axes, segment)
         player = Player(
             logs,
             rate=rate,
@@ -122,14 +201,54 @@ def play(
             count=count,
             duration=duration,
             loop=loop,
+            stay=True if keep_alive else None,
             paused=pause,
+            pause_topics=pause_topics,
+            delay=delay,
+            prefix=prefix,
+            rename=names,
+            latched=latched,
             skip_silence=skip_silence,
             clock=clock,
             align=align,
             sink=sink(chosen, **options),
         )
-        play_to_end(player)
+        play_to_end(player, quiet)
         return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+
+
+def _options_of_rosbag(
+    queue: int | None, wait: bool, rate_control: str | None, max_delay: str | None
+) -> dict[str, Any]:
+    """Return options of a sink for options of ``rosbag play``."""
+    from logreel.errors import UsageError
+    from logreel.log.times import SECOND, duration_ns
+
+    found: dict[str, Any] = {}
+    if queue is not None:
+        found["queue"] = queue
+    if wait:
+        found["wait"] = math.inf
+    if rate_control is not None:
+        found["rate_control"] = rate_control
+    if max_delay is not None:
+        if rate_control is None:
+            raise UsageError("--rate-control-max-delay belongs to --rate-control-topic: add it")
+        found["max_delay"] = duration_ns(max_delay) / SECOND
+    return found
+
+
+def _new_names(pairs: tuple[str, ...]) -> dict[str, str]:
+    """Return new topics by old ones from OLD:=NEW or OLD=NEW."""
+    from logreel.errors import UsageError
+
+    found = {}
+    for pair in pairs:
+        old, sign, new = pair.partition(":=" if ":=" in pair else "=")
+        if not (old and sign and new):
+            raise UsageError(f"--rename {pair!r}: write OLD:=NEW")
+        found[old] = new
+    return found
 
 
 def sink_options(settings: Sequence[str]) -> dict[str, str]:
@@ -154,17 +273,13 @@ def _follow(
     """Play one log while it is written."""
     from logreel.ops.replay.growing import play_growing
 
-    def choose(log: Log) -> list[Channel]:
-        fields = following.chosen_fields(log, *chosen)
-        return [ch for topic, ch in log.channels.items() if topic in fields]
-
     to.say = draw.say
     start, end = bounds
     with following.ending() as event, following.opened(file, event, **options) as log:
         many = play_growing(
             log,
             to,
-            choose=choose,
+            choose=following.Choice(*chosen),
             rate=rate,
             start=start,
             end=end,
@@ -176,21 +291,28 @@ def _follow(
         return following.finish(log, event, to.skipped)
 
 
-def play_to_end(player: Player) -> None:
+def play_to_end(player: Player, quiet: bool = False) -> None:
     """Play in this thread, with keys and a status line on a terminal; report the number of messages at the end."""
     from logreel.cli.console import console
 
-    player.sink.say = draw.say
+    if not quiet:
+        player.sink.say = draw.say
     try:
-        with _exit_on_signals(), console(player):
+        with _exit_on_signals(), console(player, quiet):
             player.run()
     finally:
-        tally = player.tally
-        many = f"played {tally.messages} message{'s' * (tally.messages != 1)}"
-        if tally.timed:
-            many += f", {tally.late} more than 1 ms late (worst {tally.worst / 1e6:.2f} ms"
-            many += f", mean {tally.mean / 1e6:.3f} ms)"
-        draw.say(many)
+        if not quiet:
+            draw.say(_summary(player))
+
+
+def _summary(player: Player) -> str:
+    """Return the number of messages, and how late they were."""
+    tally = player.tally
+    many = f"played {tally.messages} message{'s' * (tally.messages != 1)}"
+    if tally.timed:
+        many += f", {tally.late} more than 1 ms late (worst {tally.worst / 1e6:.2f} ms"
+        many += f", mean {tally.mean / 1e6:.3f} ms)"
+    return many
 
 
 @contextlib.contextmanager

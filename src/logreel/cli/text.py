@@ -85,16 +85,16 @@ def _follow(
     utc: bool,
     as_json: bool,
 ) -> int:
-    from logreel.log.times import interval, shift_of
+    from logreel.log.times import shift_of
     from logreel.ops.inspect.text import as_dict, follow_text, level_number
 
     least = None if level is None else level_number(level)
+    name = log.name
     lines = follow_text(log, least, *bounds, poll=following.POLL, stop=event)
     for line in itertools.islice(lines, count):
         if as_json:
             draw.echo_json(as_dict(line), line=True)
         else:
             draw.echo(_line_text(line, shift_of(log, utc)))
-    if log.is_complete:
-        interval(log, *bounds)
+    following.check_interval(log, name, bounds)
     return following.finish(log, event)

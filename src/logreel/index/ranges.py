@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -77,6 +76,9 @@ def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) ->
     if len(distinct) == 1:
         data = index.chunks[distinct[0]]
     else:
+        # Only needed for compressed logs; importing it takes as long as opening a small log.
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
             parts = list(pool.map(index.chunks.__getitem__, distinct))
         starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)

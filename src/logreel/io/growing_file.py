@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from enum import Enum
 from pathlib import Path
 from typing import Self
 
 from logreel.io.append_file import ACTIVE
+from logreel.io.locking import is_locked
 from logreel.io.source import Source
+
+#: Nanoseconds without a write after which a file may have been left by its writer.
+QUIET = 10**9
 
 
 class Change(Enum):
@@ -70,6 +75,10 @@ class GrowingFile:
                     return
                 os.close(handle)
 
+    def follows(self, part: GrowingFile) -> None:
+        """Note that the same writer wrote *part* before: if it uses two names, the final one means complete."""
+        self._was_active |= part._was_active
+
     def _newest(self) -> Path | None:
         """Return the name of the file that is written, or else of the complete one."""
         active, target = _stat(self.active), _stat(self.target)
@@ -103,14 +112,41 @@ class GrowingFile:
         """Return the bytes that the file has now as a Source called *name*."""
         found = os.fstat(self._handle)
         active = _stat(self.active)
-        self._was_active |= active is not None and os.path.samestat(active, found)
-        source = Source.of_file(self._handle, name, self.active if self._was_active else self.target)
+        is_active = active is not None and os.path.samestat(active, found)
+        self._was_active |= is_active
+        source = Source.of_file(self._handle, name, self.active if is_active else self.target)
         self._size = source.size
         return source
 
     def still_has(self, source: Source) -> bool:
         """Return whether all bytes of *source* are still in the file; mapped bytes beyond its end must not be read."""
         return self._handle < 0 or os.fstat(self._handle).st_size >= source.size
+
+    @property
+    def modified_ns(self) -> int:
+        """Time of the last write in ns; 0 if no file is open."""
+        return os.fstat(self._handle).st_mtime_ns if self._handle >= 0 else 0
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the open file has no name any more."""
+        return self._handle >= 0 and not os.fstat(self._handle).st_nlink
+
+    def is_left(self) -> bool:
+        """Return whether probably nobody writes any more: not for a while, and the file is complete or not locked.
+
+        So is a file that was removed, as recorders remove only complete parts. A file under its final name counts as
+        complete, also if its writer uses no other name.
+        """
+        if self._handle < 0:
+            return False
+        found, active = os.fstat(self._handle), _stat(self.active)
+        if not found.st_nlink:
+            return True
+        if abs(time.time_ns() - found.st_mtime_ns) < QUIET:
+            return False
+        is_unfinished = active is not None and os.path.samestat(active, found)
+        return not (is_unfinished and is_locked(self._handle))
 
     def close(self) -> None:
         """Close the file."""

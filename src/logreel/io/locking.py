@@ -61,6 +61,21 @@ def lock(handle: int) -> bool:
     return True
 
 
+def is_locked(handle: int) -> bool:
+    """Return whether another handle has locked an open file; False on systems without locks.
+
+    Only for files whose writer has locked them already: a writer that locks at this moment would fail.
+    """
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return False
+
+
 def is_at(handle: int, path: Path) -> bool:
     """Return whether *path* still names the open file."""
     try:

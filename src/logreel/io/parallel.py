@@ -7,13 +7,16 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.kernels import block_table as kernel
+
+if TYPE_CHECKING:
+    # Importing it takes as long as opening a small log.
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 #: Least number of values for a thread.
@@ -52,6 +55,8 @@ class _Helpers:
     def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
         with self._lock:
             if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "logreel-helper")
             return self._pool.submit(work, *args)
 
@@ -87,9 +92,11 @@ def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
     """Yield *items*, of which up to *depth* are produced ahead in a background thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
     source, end = iter(items), object()
     with ThreadPoolExecutor(1) as pool:
-        coming = deque[Future[Any]](pool.submit(next, source, end) for _ in range(depth))
+        coming: deque[Future[Any]] = deque(pool.submit(next, source, end) for _ in range(depth))
         while (item := coming.popleft().result()) is not end:
             coming.append(pool.submit(next, source, end))
             yield item

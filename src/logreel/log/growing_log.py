@@ -2,231 +2,31 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
-from typing import Any
-from weakref import ref
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError, UsageError
-from logreel.index.block_table import Selection
-from logreel.index.message_index import MessageIndex
-from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
-from logreel.io.chunks import FILE
-from logreel.io.growing_file import Change, GrowingFile
-from logreel.io.growing_stream import GrowingStream
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, time_ns
-from logreel.log.topic_match import fitting, listed
+from logreel.log.topic_match import listed
 
-#: Returns the name of the format and the Scan of a Source. *is_other*: of another file than before, or a truncated one;
-#: *is_final*: the file will not grow any more.
-Rescan = Callable[[Source, bool, bool], tuple[str, Scan]]
-
-#: Names and patterns of channels, or a function from the Log to its Channels; None: all except reserved ones.
-Choice = list[str] | Callable[[Any], list[Any]] | None
+if TYPE_CHECKING:
+    from logreel.io.growing_file import GrowingFile
+    from logreel.io.growing_stream import GrowingStream
+    from logreel.log.growth import Choice, Growth, Position, Rescan
 
 #: Seconds between two looks at a file that does not grow.
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
-#: Sources of one file, from before it has grown, that may be waiting for the garbage collector.
-MAX_SOURCES = 32
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
-
-
-class Growth:
-    """The growing file of one log.
-
-    log       the Log
-    end       place of the last message
-    switches  number of times that the file was replaced or truncated
-    restarts  number of those times that it then had other messages
-    resumes   place in the present file of the last message of the one before; BEGIN: it has other messages
-    complete  whether the writer has given the file its final name
-    """
-
-    def __init__(self, log: Any, rescan: Rescan, file: GrowingFile | GrowingStream) -> None:
-        self._log, self._rescan, self._file = log, rescan, file
-        self._is_other = self._was_empty = False
-        self._sources: list[ref[Source]] = []
-        self.end = last_place(log.index)
-        self.switches, self.restarts, self.resumes = 0, 0, BEGIN
-        self.complete = False
-
-    def refresh(self) -> int:
-        """Extend the log; return the number of new messages."""
-        if self.complete:
-            return 0
-        change = self._file.look()
-        if change is Change.SAME:
-            return 0
-        if change is Change.COMPLETE:
-            self.complete = True
-            # The end of a sound file is read already. Of a damaged one all is known now.
-            return self._read_again() if self._log.problems or self._is_other else 0
-        if change is Change.REPLACED and not self._file.open():
-            return 0
-        self._is_other |= change is not Change.GROWN
-        return self._read_again()
-
-    def is_readable(self) -> bool:
-        """Return whether all mapped bytes are still in the file; reading others would end the process."""
-        return self._file.still_has(self._log._source)
-
-    def _read_again(self) -> int:
-        log = self._log
-        old, old_index = log._source, log.index
-        source = self._file.source(log.name)
-        source.definitions, source.types = old.definitions, old.types
-        self._release_old(source)
-        # Kept now: after a truncation it can no longer be read.
-        self._was_empty |= not source.head and source.inode == old.inode
-        try:
-            name, scan = self._rescan(source, self._is_other, self.complete)
-        except LogError:
-            # The beginning of a file may be too short to be recognised.
-            return 0
-        if self._is_other:
-            resumes = BEGIN if self._was_empty else _resumed((old, old_index), (source, scan.index))
-            if resumes is None and not self.complete:
-                return 0
-            self.resumes = last_place(scan.index) if resumes is None else resumes
-            self.switches += 1
-            self.restarts += self.resumes == BEGIN
-            self.end, self._is_other, self._was_empty = self.resumes, False, False
-        log._adopt(source, name, scan)
-        new = rows_after(scan.index, self.end, range(len(scan.channels)))
-        self.end = max(self.end, last_place(scan.index))
-        return sum(map(len, new.values()))
-
-    def _release_old(self, source: Source) -> None:
-        """Collect Sources that nothing but cycles keep: each has an open file handle."""
-        self._sources = [one for one in self._sources if one() is not None]
-        if len(self._sources) >= MAX_SOURCES:
-            gc.collect()
-        self._sources.append(ref(source))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-        self.complete = True
-
-
-def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
-    """Return the place in a new file of the last message of the old one, if it begins with the same messages.
-
-    Else BEGIN. None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
-    """
-    (old_source, before), (new_source, after) = old, new
-    if old_source.inode == new_source.inode:
-        # It was truncated, so the old messages cannot be read any more.
-        same = new_source.size > 0 and old_source.head.startswith(new_source.head)
-        return last_place(after) if same else BEGIN
-    channels = [
-        [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
-    ]
-    counts = [
-        sum(index.count(n) for n in some) for index, some in zip((before, after), channels, strict=True)
-    ]
-    if not counts[0]:
-        return BEGIN
-    place = BEGIN
-    for row in {0, min(counts) - 1} if counts[1] else ():
-        one, other = (_nth(index, some, row) for index, some in zip((before, after), channels, strict=True))
-        if one is None or other is None or one[:2] != other[:2]:
-            return BEGIN
-        place = max(place, other[2])
-    return place if counts[1] >= counts[0] else None
-
-
-def _nth(index: MessageIndex, channels: list[int], row: int) -> tuple[int, bytes, Place] | None:
-    """Return time, payload and place of a message of an index in file order; None if it has fewer."""
-    for batch in index.select_batches(channels, order="file"):
-        if row < len(batch):
-            chunk, offset, size = (int(a[row]) for a in (batch.chunk, batch.offset, batch.size))
-            payload = bytes(index.chunks.view(chunk)[offset : offset + size])
-            place = (
-                Place(offset, chunk, 0)
-                if chunk == FILE
-                else Place(index.chunks.place_of(chunk), chunk, offset)
-            )
-            return int(batch.time[row]), payload, place
-        row -= len(batch)
-    return None
-
-
-class _Position:
-    """How far one iteration of ``follow`` is.
-
-    existing  False: behind the messages that are there
-    """
-
-    def __init__(self, log: Any, growth: Growth | None, existing: bool) -> None:
-        self._log, self._growth = log, growth
-        self._switches = 0 if growth is None else growth.switches
-        self._place = BEGIN if existing or growth is None else growth.end
-        self._is_new = existing
-        #: Number of messages yielded so far of synthetic channels, by topic.
-        self._synthetic = {} if existing else {ch.topic: len(ch) for ch in self._synthetic_channels()}
-
-    def _synthetic_channels(self) -> list[Any]:
-        rules = self._log.index.rules
-        return [ch for ch in self._log.channels.values() if rules[ch.number].is_synthetic]
-
-    def new_messages(self, topics: Choice, first: int | None, last: int | None) -> Iterator[Any]:
-        """Yield the messages after the position with first <= time < last, and go to the end."""
-        log, growth = self._log, self._growth
-        if growth is not None and growth.switches != self._switches:
-            self._switches, self._place = growth.switches, growth.resumes
-            # An iteration that has not begun begins with the first message of the new file, whatever that continues.
-            self._is_new |= growth.resumes == BEGIN
-        channels = {ch.number: ch for ch in _chosen(log, topics)}
-        index: MessageIndex = log.index
-        if self._is_new:
-            self._synthetic.clear()
-            batches = index.select_batches(channels, order="file")
-        else:
-            rows = rows_after(index, self._place, channels)
-            for ch in self._synthetic_channels():
-                if ch.number in channels and len(ch) > (seen := self._synthetic.get(ch.topic, 0)):
-                    rows[ch.number] = np.arange(seen, len(ch))
-            batches = iter([select_rows(index, rows)] if rows else [])
-        self._place = last_place(index) if growth is None else growth.end
-        self._is_new = False
-        self._synthetic |= {ch.topic: len(ch) for ch in self._synthetic_channels()}
-        for message in log.messages_of(channels, (_between(batch, first, last) for batch in batches)):
-            if growth is not None and not growth.is_readable():
-                return
-            yield message._replace(data=memoryview(bytes(message.data)))
-
-
-def _between(batch: Selection, first: int | None, last: int | None) -> Selection:
-    """Return the messages of *batch* with first <= time < last."""
-    keep = np.ones(len(batch), np.bool_)
-    if first is not None:
-        keep &= batch.time >= first
-    if last is not None:
-        keep &= batch.time < last
-    return batch if keep.all() else Selection(*(getattr(batch, name)[keep] for name, _ in Selection.KINDS))
-
-
-def _chosen(log: Any, topics: Choice) -> list[Any]:
-    """Return the channels that *topics* select so far."""
-    if callable(topics):
-        return topics(log)
-    if topics is None:
-        return [ch for ch in log.channels.values() if not ch.reserved]
-    names = set().union(*(fitting(log.channels, topic) for topic in topics))
-    return [ch for ch in log.channels.values() if ch.topic in names]
 
 
 class GrowingLog:
@@ -271,6 +71,9 @@ class GrowingLog:
 
     def _watched(self) -> Growth | None:
         if self._growth is None and self._source.path is not None and self._rescan is not None:
+            # Not imported for logs that are opened once, which is most of them.
+            from logreel.io.growing_file import GrowingFile
+
             file = GrowingFile(self._source.path)
             file.adopt(self._source)
             self._watch(file, self._rescan)
@@ -278,6 +81,8 @@ class GrowingLog:
 
     def _watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
         """Let ``refresh`` read from an open file; called by the function that opens the log."""
+        from logreel.log.growth import Growth
+
         self._growth = Growth(self, rescan, file)
 
     def follow(
@@ -296,7 +101,8 @@ class GrowingLog:
         truncated. The iteration ends when the recording is complete (``x.active`` was renamed to ``x``, or the stream
         ended), or when *stop* is set; a file that just stops growing, as that of a killed recorder, is waited for.
         Another file under the same name is followed from its start, or, if it begins with the same messages, from the
-        next one.
+        next one. After a part of a split recording (``x_0.bag``) comes the next one (``x_1.bag``), whose content and
+        name then replace those of the log.
 
         topics      names or patterns, see ``match``; the channels may come later; or a function that returns
                     channels of the log so far; None: all except reserved ones
@@ -308,15 +114,17 @@ class GrowingLog:
 
         Raises UsageError for a *poll* that is not positive, and for times that cannot be read.
         """
+        from logreel.log.growth import Position
+
         changes = self.changes(poll=poll, stop=(stop := stop or Event()))
         wanted: Choice = topics if topics is None or callable(topics) else listed(topics)
         self.refresh()
-        position = _Position(self, self._watched(), existing)
+        position = Position(self, self._watched(), existing)
         return self._followed(position, wanted, (start, end), changes, stop)
 
     def _followed(
         self,
-        position: _Position,
+        position: Position,
         topics: Choice,
         bounds: tuple[Time | None, Time | None],
         changes: Iterator[int],
@@ -345,20 +153,33 @@ class GrowingLog:
         return self._changes(poll, stop or Event())
 
     def _changes(self, poll: float, stop: Event) -> Iterator[int]:
-        yield self.refresh()
-        while not stop.is_set():
-            before, known = time.monotonic(), self._state()
-            new = self.refresh()
-            if self._state() != known:
-                yield new
-            elif self.is_complete:
-                return
-            else:
+        new, growth = self.refresh(), self._watched()
+        seen = 0 if growth is None else growth.news
+        while True:
+            # Readers may call refresh before they take the next item.
+            known = self._state()
+            yield new
+            before = time.monotonic()
+            while not stop.is_set():
+                self.refresh()
+                if growth is not None and self._state() == known:
+                    growth.go_on()
+                if growth is None or self._state() != known or not growth.may_go_on:
+                    break
                 stop.wait(max(poll, (time.monotonic() - before) / BUSY))
+                before = time.monotonic()
+            if growth is None or stop.is_set() or self._state() == known:
+                return
+            new, seen = growth.news - seen, growth.news
 
     def _state(self) -> tuple[int, ...]:
         """Return what is not the same after a change that readers see."""
         return id(self._scan), self.replacements
+
+    def _at_present(self) -> Any:
+        """Return another Log of what this one has now; it does not grow."""
+        log: Any = self
+        return log.__class__(log._source, log.format, log._scan, log._read_text)
 
     def _adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""

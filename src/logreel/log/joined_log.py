@@ -110,7 +110,6 @@ class _Decoder:
 class JoinedLog(Log):
     """A log of several files; see ``Log``.
 
-    parts    the logs of the files, in their order
     shifts   ns to add to the times of each
     members  for each channel the numbers of the files that it is in, and its topic there
     """
@@ -123,7 +122,7 @@ class JoinedLog(Log):
         members: Sequence[Sequence[tuple[int, str]]],
         between: Callable[[], list[Problem]],
     ) -> None:
-        self.parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
+        self._parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
         self._find_between = between
         first = self.parts[0]
         super().__init__(first._source, first.format, scan)
@@ -131,6 +130,11 @@ class JoinedLog(Log):
         self.given_types = {
             topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()
         }
+
+    @property
+    def parts(self) -> Sequence[Log]:
+        """The logs of the files, in their order."""
+        return self._parts
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -419,21 +419,9 @@ class Channel:
         return _public().plot(self.log, wanted, **options)
 
     def _repr_html_(self) -> str:
-        from logreel.log.html import table
+        from logreel.log.html import channel_table
 
-        count, rate = self._numbers_text()
-        head = f"{self.topic} ({self.schema.name}): {count} messages{rate and f', {rate}'}"
-        try:
-            rows = [(path,) for path in self.fields]
-        except LogError as error:
-            rows = [(error.text,)]
-        return table(head, ("field",), rows)
-
-    def _numbers_text(self) -> tuple[str, str]:
-        """Return the message count and the rate as text; both are empty if the log is closed."""
-        if self.log.closed:
-            return "", ""
-        return str(len(self)), "" if self.rate is None else f"{self.rate:.4g} Hz"
+        return channel_table(self, self.log.closed)
 
     def _ipython_key_completions_(self) -> list[str]:
         try:
@@ -572,13 +560,12 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self)} channels{closed}>"
 
     def _repr_html_(self) -> str:
-        from logreel.log.html import table
+        from logreel.log.html import log_table
 
-        channels = [ch for ch in self.channels.values() if not ch.reserved]
         span = "" if self.duration is None else f", {duration_text(self.duration)}"
+        channels = [ch for ch in self.channels.values() if not ch.reserved]
         head = f"{self.name}: {self.format} {self.version}, {len(channels)} channels{span}"
-        rows = [(ch.topic, ch.schema.name, *ch._numbers_text()) for ch in channels]
-        return table(head, ("topic", "type", "messages", "rate"), rows)
+        return log_table(head, channels, self.closed)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.channels)
@@ -716,6 +703,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
         channels = {ch.number: ch for ch in self.match(topics)}
         first, last = interval(self, start, end)
         return self.messages_of(channels, self.index.select_batches(channels, first, last, order, reverse))
+
+    @property
+    def parts(self) -> Sequence[Log]:
+        """The logs of the files, if they were opened as one log; the log itself for one file."""
+        return (self,)
 
     def holds_between(self, start: int | None, end: int | None) -> bool:
         """Return whether any message has start <= time < end (ns), even outside of ``self.start`` and ``end``."""

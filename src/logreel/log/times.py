@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
@@ -156,11 +155,11 @@ def parse_time(text: str, log: Clocked) -> int:
         if int(seconds) > 59 or (hours and int(minutes) > 59):
             raise UsageError(f"{text!r} has more than 59 minutes or seconds")
         whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
-        ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
+        ns = whole * SECOND + _exact(fraction or "0", SECOND)
         return checked_ns(_relative(sign or "+", ns, text, log), text)
     if match := _NUMBER.fullmatch(text):
         sign, number, unit = match.groups()
-        ns = int(Decimal(number) * _UNITS[unit])
+        ns = _exact(number, _UNITS[unit])
         if sign:
             return checked_ns(_relative(sign, ns, text, log), text)
         if unit in ("", "s") and log.epoch != "unix" and ns >= _UNIX_SECONDS * SECOND:
@@ -222,11 +221,11 @@ def _parse_duration(text: str) -> int:
     sign, ns = "", None
     if match := _NUMBER.fullmatch(text):
         sign, number, unit = match.groups()
-        ns = int(Decimal(number) * _UNITS[unit])
+        ns = _exact(number, _UNITS[unit])
     elif match := _CLOCK.fullmatch(text):
         sign, hours, minutes, seconds, fraction = match.groups()
         whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
-        ns = whole * SECOND + int(Decimal(fraction or 0) * SECOND)
+        ns = whole * SECOND + _exact(fraction or "0", SECOND)
     if ns is None:
         raise UsageError(f"cannot read the length of time {text!r}: write 60s, 250ms, 5min or 00:01:30")
     return checked_ns(-ns if sign == "-" else ns, text)
@@ -310,6 +309,14 @@ def duration_text(ns: int | None) -> str:
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60:02d} min"
     return f"{minutes // 1440} d {minutes % 1440 // 60:02d} h"
+
+
+def _exact(number: str, unit: int) -> int:
+    """Return a decimal *number* of units of *unit* ns as ns, without the errors of floats."""
+    # Most logs are opened without a time as text.
+    from decimal import Decimal
+
+    return int(Decimal(number) * unit)
 
 
 def utc_text(ns: int, digits: int = 9) -> str:

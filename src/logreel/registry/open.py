@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, TopicError, UsageError
 from logreel.io.source import Definitions, Readable, Source
-from logreel.log.joined_log import JoinedLog, Openable
 from logreel.log.log import Log
 from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
-from logreel.registry.open_parts import open_parts, parts_of
+from logreel.registry.part_names import parts_of
 from logreel.registry.registry import find_format
 from logreel.registry.rescan import Rescanner
+
+if TYPE_CHECKING:
+    from logreel.log.joined_log import Openable
 
 
 def open_log(
@@ -52,7 +54,7 @@ def open_log(
     without *align*, and for a folder of different logs.
     """
     log = open_one_of_several(path, format, strict, definitions, ros_axes, segment, align)
-    check_types(log.parts if isinstance(log, JoinedLog) else [log])
+    check_types(log.parts)
     return log
 
 
@@ -76,8 +78,11 @@ def open_one_of_several(
         "ros_axes": ros_axes,
         "segment": segment,
     }
+    # Not imported for one file, so that it opens faster.
+    from logreel.registry.open_parts import open_parts
+
     log = open_parts(parts, partial(_open_file, **options), align)
-    if isinstance(log, JoinedLog):
+    if log.parts[0] is not log:
         log._options = {**options, "align": align}
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=log.name)

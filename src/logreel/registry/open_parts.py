@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,61 +9,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from logreel.errors import Problem, UnknownFormatError, UsageError
+from logreel.errors import Problem, UsageError
 from logreel.index.joined import JoinedIndex, Member
 from logreel.io.source import Readable
 from logreel.log.clock_shifts import clock_shifts
 from logreel.log.joined_channels import CONNECTION, header_map, joined_metadata
-from logreel.log.joined_log import JoinedLog, Openable, scan_of
+from logreel.log.joined_log import JoinedLog, scan_of
 from logreel.log.log import Channel, Log
-from logreel.log.part_checks import duplicates, natural_key, overlaps, problems_between, shape_of
+from logreel.log.part_checks import duplicates, natural_key, overlaps, problems_between
 from logreel.log.scan import ChannelInfo
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-
-
-def parts_of(what: Openable) -> list[Readable | Log] | None:
-    """Return the files that *what* names, or None for one that is not a list, a pattern or a folder.
-
-    Raises UsageError for an empty list and for a pattern that matches no file, UnknownFormatError for a folder without
-    logs, UsageError for one with different logs.
-    """
-    if isinstance(what, (list, tuple)):
-        if not what:
-            raise UsageError("there is no file to open")
-        return [part for one in what for part in (parts_of(one) or [one])]
-    if not isinstance(what, (str, os.PathLike)):
-        return None
-    text = os.fspath(what)
-    if isinstance(text, str) and glob.has_magic(text) and not os.path.lexists(text):
-        found = sorted((name for name in glob.glob(text) if os.path.isfile(name)), key=natural_key)
-        if not found:
-            raise UsageError("no file matches this pattern", path=text)
-        return list(found)
-    return list(_in_folder(text)) if os.path.isdir(text) else None
-
-
-def _in_folder(folder: str) -> list[str]:
-    """Return the logs in a folder, whose names have to be alike except for their numbers."""
-    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
-    names = [
-        os.path.join(folder, name)
-        for name in sorted(os.listdir(folder), key=natural_key)
-        if name[:1] != "." and name.lower().endswith(suffixes)
-    ]
-    names = [name for name in names if os.path.isfile(name)]
-    if not names:
-        raise UnknownFormatError("a folder with no log of a known format in it", path=folder)
-    shapes = {shape_of(name): name for name in reversed(names)}
-    if len(shapes) > 1:
-        one, other = (os.path.basename(name) for name in list(shapes.values())[:2])
-        raise UsageError(
-            f"a folder is one log if the names in it differ only in numbers, unlike {other!r} and {one!r}",
-            path=folder,
-            hint="give the files of one log as a list",
-            cli="give the files of one log by their names",
-        )
-    return names
 
 
 def open_parts(
@@ -108,7 +63,7 @@ def _counted_once(name: str, other: str) -> Problem:
 def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) -> JoinedLog:
     """Return one Log of open logs, ordered by their start; see ``open_parts``."""
     logs = sorted(
-        (part for log in logs for part in (log.parts if isinstance(log, JoinedLog) else (log,))),
+        (part for log in logs for part in log.parts),
         key=lambda log: natural_key(log.name),
     )
     _check_formats(logs, known)

@@ -45,12 +45,14 @@ class LogCopier:
     The methods copy nothing that is specific to the format, so a format without its own LogCopier can be written, too.
 
     clock  ``utc`` if the UTC offset of the source is added to all times, else ``log``
+    replaced_types  types that get other definitions, so that those of the source are not copied
     parameters_are_messages  True: parameters of a log of another format are written as messages
     """
 
     def __init__(self, writer: FormatWriter) -> None:
         self.writer = writer
         self.clock = "log"
+        self.replaced_types: frozenset[str] = frozenset()
         self.parameters_are_messages = False
 
     # ---------------------------------------------------------------------------------- besides messages

@@ -64,6 +64,12 @@ class RosSystem:
             state: Any = master.getSystemState("/tests")
         return dict(state[2][1])
 
+    def published(self) -> set[str]:
+        """Return the topics that some node publishes."""
+        with ServerProxy(self.environment["ROS_MASTER_URI"]) as master:
+            state: Any = master.getSystemState("/tests")
+        return {topic for topic, _ in state[2][0]}
+
     def shut_down(self, node: str) -> None:
         """Do what ``rosnode kill`` does."""
         with ServerProxy(self.environment["ROS_MASTER_URI"]) as master:

@@ -49,5 +49,6 @@ FORMAT = Format(
     like=_like,
     layout=_layout,
     follow=lazy("logreel.formats.koblenz.growing:KoblenzGrowing"),
+    catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )

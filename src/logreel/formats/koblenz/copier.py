@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from logreel.formats.koblenz.definitions import USUAL_VERSION, type_id
 from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import HEAD
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.time_index import seconds_between
+from logreel.formats.koblenz.write_kinds import kind_of
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.order import in_file_order
 from logreel.log.log import Log
+from logreel.log.schema import Schema
 from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.log_copier import Excerpt, LogCopier
 
@@ -31,8 +32,15 @@ class KoblenzCopier(LogCopier):
 
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
         """Return type and version: sensors of one type may get other names where one of them is missing."""
-        number = metadata.get("type_id", f"0x{type_id(topic):08X}")
-        return f"{number}@{metadata.get('version', USUAL_VERSION)}"
+        if "type_id" in metadata:
+            return f"{metadata['type_id']}@{metadata['version']}"
+        kind = kind_of(
+            topic,
+            Schema(topic.partition("/")[0].partition("@")[0], "koblenz"),
+            metadata,
+            self.writer.schemas.own,
+        )
+        return f"0x{kind.type:08X}@{kind.version}"
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Leave room for the index of the time that the source logs cover."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -39,13 +39,19 @@ class MetadataCopier:
         out, self._out = bytes(self._out), bytearray()
         return out
 
-    def add(self, log: Log) -> list[str]:
-        """Collect the records of *log* that are new; return messages about records that differ and were left out."""
+    def add(self, log: Log, without: Collection[str] = ()) -> list[str]:
+        """Collect the records of *log* that are new; return messages about records that differ and were left out.
+
+        without  names of formats to leave out, unless others contain them
+        """
         state: NonDataRecords = log.format_state
         if not self.header:
             self.header = _header(state)
-        for payload in state.formats():
-            text = parse_format(payload)
+        formats = [(payload, parse_format(payload)) for payload in state.formats()]
+        inner = {f.type for _, text in formats if text.name not in without for f in text.fields}
+        for payload, text in formats:
+            if text.name in without and text.name not in inner:
+                continue
             if text.name not in self._definitions:
                 self._definitions.add(text)
                 self._out += pack_record("F", payload)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from logreel.errors import DefinitionError, UnsupportedError, UsageError
-from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Constructor, Method
+from logreel.errors import DefinitionError, UsageError
+from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
 from logreel.ops.migrate.rule import BoundRule, Nested, Rule, Update, Values
 from logreel.ops.migrate.types import TypeVersion, from_text
 from logreel.ops.migrate.values import Record, Records, RuleError
+from logreel.ops.migrate.vocabulary import Constructor
 from logreel.schemas.ros1msg import Registry
 
 BASE = "MessageUpdateRule"
@@ -238,6 +239,3 @@ class _Services:
         if found is None:
             raise RuleError(f"{version.name} uses no type {name!r:.80}")
         return Constructor(found)
-
-
-__all__ = ["UnsupportedError", "read_bmr"]

@@ -6,21 +6,29 @@ Only values of messages, numbers, texts and lists exist; attributes, functions a
 from __future__ import annotations
 
 import ast
-import math
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.ops.migrate.types import TypeVersion
-from logreel.ops.migrate.values import NS, Record, Records, RosTime, RuleError
+from logreel.ops.migrate.values import Records, RuleError
+from logreel.ops.migrate.vocabulary import (
+    BINARY,
+    CALLABLE,
+    COMPARE,
+    FUNCTIONS,
+    METHODS,
+    MODULES,
+    UNARY,
+    Constructor,
+    as_list,
+    attribute,
+    method_of,
+    set_attribute,
+)
 
 #: Most turns of loops and calls of methods for one message.
 MAX_STEPS = 10_000_000
-#: Most items of a list or text that arithmetic makes, and most bits of a whole number.
-MAX_LENGTH, MAX_BITS = 1 << 24, 1 << 12
 MAX_CALLS = 32
 
 Expression = Callable[["Frame"], Any]
@@ -79,318 +87,6 @@ def run(body: Sequence[Statement], frame: Frame) -> object | None:
         why = statement(frame)
         if why is not None:
             return why
-    return None
-
-
-# ------------------------------------------------------------------------------------------------- values
-
-
-def _attribute(value: Any, name: str) -> Any:
-    """Return an attribute of a value."""
-    if isinstance(value, Record):
-        return value.get(name)
-    if isinstance(value, RosTime) and name in ("secs", "nsecs", "sec", "nsec"):
-        return value.secs if name in ("secs", "sec") else value.nsecs
-    raise RuleError(f"{type(value).__name__} has no attribute {name!r}")
-
-
-def _set_attribute(value: Any, name: str, new: Any) -> None:
-    if not isinstance(value, Record):
-        raise RuleError(f"the attribute {name!r} of {type(value).__name__} cannot be set")
-    value.set(name, new)
-
-
-def _format(text: str, values: Any) -> str:
-    """Return ``text % values``, without widths, which could be of any size."""
-    if any(digits > "99" or len(digits) > 2 for digits in _numbers_in(text)):
-        raise RuleError("a width of more than 99 characters")
-    given = tuple(map(_plain, values)) if isinstance(values, tuple) else _plain(values)
-    return text % given
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, bool | int | float | str | bytes | list | tuple) else repr(value)
-
-
-def _numbers_in(text: str) -> Iterator[str]:
-    digits = ""
-    for one in (*text, " "):
-        if one.isdigit():
-            digits += one
-        elif digits:
-            yield digits
-            digits = ""
-        if one == "*":
-            yield "100"
-
-
-def _times(left: Any, right: Any) -> Any:
-    """Return a product; lists and texts are limited in size."""
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, list | tuple | str | bytes) and isinstance(other, int):
-            if len(one) * other > MAX_LENGTH:
-                raise RuleError(f"a list or text of more than {MAX_LENGTH} items")
-            return one * other
-    return _limited(left * right)
-
-
-def _power(left: Any, right: Any) -> Any:
-    if isinstance(left, int) and isinstance(right, int) and left.bit_length() * abs(right) > MAX_BITS:
-        raise RuleError(f"a number of more than {MAX_BITS} bits")
-    return left**right
-
-
-def _shift(left: Any, right: Any) -> Any:
-    if not isinstance(right, int) or right > MAX_BITS:
-        raise RuleError(f"a number of more than {MAX_BITS} bits")
-    return _limited(left << right)
-
-
-def _sum(left: Any, right: Any) -> Any:
-    if isinstance(left, Records) or isinstance(right, Records):
-        return [*left, *right]
-    if isinstance(left, list | tuple | str | bytes) and len(left) + len(right) > MAX_LENGTH:
-        raise RuleError(f"a list or text of more than {MAX_LENGTH} items")
-    return _limited(left + right)
-
-
-def _limited(value: Any) -> Any:
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise RuleError(f"a number of more than {MAX_BITS} bits")
-    return value
-
-
-def _remainder(left: Any, right: Any) -> Any:
-    return _format(left, right) if isinstance(left, str) else left % right
-
-
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: _sum,
-    ast.Sub: operator.sub,
-    ast.Mult: _times,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: _remainder,
-    ast.Pow: _power,
-    ast.LShift: _shift,
-    ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-}
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Not: operator.not_,
-    ast.Invert: operator.invert,
-}
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda one, many: one in many,
-    ast.NotIn: lambda one, many: one not in many,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
-
-
-def _range(*numbers: int) -> range:
-    found = range(*numbers)
-    if len(found) > MAX_LENGTH:
-        raise RuleError(f"a range of more than {MAX_LENGTH} numbers")
-    return found
-
-
-def _list(values: Any = ()) -> list[Any]:
-    found = list(islice(iter(values), MAX_LENGTH + 1))
-    if len(found) > MAX_LENGTH:
-        raise RuleError(f"a list of more than {MAX_LENGTH} items")
-    return found
-
-
-def _bytes(values: Any = b"") -> bytes:
-    return values.encode("latin-1", "replace") if isinstance(values, str) else bytes(_list(values))
-
-
-def _integer(value: Any = 0) -> int:
-    # Python refuses to read very long numbers by itself.
-    return int(value.ns // NS if isinstance(value, RosTime) else value)
-
-
-#: Functions that rules may call.
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs,
-    "all": all,
-    "any": any,
-    "bool": bool,
-    "bytearray": _bytes,
-    "bytes": _bytes,
-    "chr": chr,
-    "enumerate": lambda values, start=0: list(enumerate(_list(values), start)),
-    "float": float,
-    "int": _integer,
-    "len": len,
-    "list": _list,
-    "long": _integer,
-    "max": max,
-    "min": min,
-    "ord": ord,
-    "print": lambda *values: None,
-    "range": _range,
-    "reversed": lambda values: _list(values)[::-1],
-    "round": round,
-    "set": lambda values=(): set(_list(values)),
-    "sorted": lambda values: sorted(_list(values)),
-    "str": lambda value="": str(_plain(value)),
-    "sum": sum,
-    "tuple": lambda values=(): tuple(_list(values)),
-    "xrange": _range,
-    "zip": lambda *several: list(zip(*map(_list, several), strict=False)),
-}
-
-
-def _time(secs: float = 0, nsecs: int = 0) -> RosTime:
-    whole = secs if isinstance(secs, int) else round(secs * NS)
-    return RosTime((whole * NS if isinstance(secs, int) else int(whole)) + int(nsecs))
-
-
-_ROS: dict[str, Any] = {
-    "Time": _time,
-    "Duration": _time,
-    "Time.from_sec": lambda secs: _time(float(secs)),
-    "Duration.from_sec": lambda secs: _time(float(secs)),
-}
-_MATH = {
-    name: getattr(math, name)
-    for name in (
-        *(
-            "pi",
-            "e",
-            "inf",
-            "nan",
-            "sin",
-            "cos",
-            "tan",
-            "asin",
-            "acos",
-            "atan",
-            "atan2",
-            "sqrt",
-            "hypot",
-            "exp",
-        ),
-        *(
-            "log",
-            "log10",
-            "floor",
-            "ceil",
-            "degrees",
-            "radians",
-            "fabs",
-            "fmod",
-            "isnan",
-            "isinf",
-            "copysign",
-        ),
-    )
-}
-#: Content of the modules that rule files may import; importing them imports nothing.
-MODULES: dict[str, Mapping[str, Any]] = {
-    "math": _MATH,
-    "rospy": _ROS,
-    "genpy": _ROS,
-    "roslib": {f"rostime.{name}": value for name, value in _ROS.items()},
-    "roslib.rostime": _ROS,
-    "copy": {"copy": lambda value: value, "deepcopy": lambda value: value},
-}
-_TEXT = {
-    name: getattr(str, name)
-    for name in (
-        *("lower", "upper", "strip", "lstrip", "rstrip", "split", "rsplit", "startswith", "endswith", "find"),
-        *("isdigit", "isalpha", "count", "partition", "rpartition", "title", "capitalize"),
-    )
-}
-#: Methods that rules may call, by the type of the value.
-METHODS: tuple[tuple[tuple[type, ...], Mapping[str, Callable[..., Any]]], ...] = (
-    (
-        (str,),
-        {
-            **_TEXT,
-            "join": lambda text, values: text.join(map(str, _list(values))),
-            "replace": lambda text, old, new: text.replace(old, new) if old else text,
-            "encode": lambda text, *_: text.encode("utf-8", "surrogateescape"),
-        },
-    ),
-    ((bytes,), {"decode": lambda data, *_: data.decode("utf-8", "surrogateescape")}),
-    (
-        (list,),
-        {
-            "append": list.append,
-            "extend": lambda items, values: items.extend(_list(values)),
-            "insert": list.insert,
-            "pop": list.pop,
-            "remove": list.remove,
-            "index": list.index,
-            "count": list.count,
-            "sort": lambda items: items.sort(),
-            "reverse": list.reverse,
-        },
-    ),
-    ((Records,), {"append": Records.append, "extend": Records.extend}),
-    (
-        (dict,),
-        {
-            "get": dict.get,
-            "keys": lambda found: list(found),
-            "values": lambda found: list(found.values()),
-            "items": lambda found: list(found.items()),
-            "has_key": lambda found, key: key in found,
-        },
-    ),
-    (
-        (RosTime,),
-        {
-            "to_sec": lambda time: time.ns / NS,
-            "toSec": lambda time: time.ns / NS,
-            "to_nsec": lambda time: time.ns,
-            "is_zero": lambda time: time.ns == 0,
-        },
-    ),
-)
-
-
-class Constructor:
-    """The class of a new message, as ``self.get_new_class`` returns it."""
-
-    __slots__ = ("type",)
-
-    def __init__(self, type: TypeVersion) -> None:
-        self.type = type
-
-    def __call__(self, *values: Any) -> Record:
-        """Return a message with these values in the order of its fields, or with zeros without values."""
-        made = Record(self.type, self.type.default())
-        if values and len(values) != len(self.type.fields):
-            raise RuleError(f"{self.type.name} has {len(self.type.fields)} fields, not {len(values)}")
-        for name, value in zip(self.type.fields, values, strict=False):
-            made.set(name, value)
-        return made
-
-
-#: Every function that an expression may have as its value.
-_CALLABLE = frozenset(
-    value for names in (FUNCTIONS, *MODULES.values()) for value in names.values() if callable(value)
-)
-
-
-def _method(value: Any, name: str) -> Callable[..., Any] | None:
-    for types, methods in METHODS:
-        if isinstance(value, types):
-            return methods.get(name)
     return None
 
 
@@ -502,7 +198,7 @@ class Compiler:
                 return _assigning(self.expression(value), [self._target(one) for one in targets])
             case ast.AugAssign(target=target, op=op, value=value):
                 reading = self.expression(_as_load(target))
-                changed = _combining(_BINARY[type(op)], reading, self.expression(value))
+                changed = _combining(BINARY[type(op)], reading, self.expression(value))
                 return _assigning(changed, [self._target(target)])
             case ast.If(test=test, body=body, orelse=orelse):
                 return _branching(self.expression(test), self.body(body), self.body(orelse))
@@ -529,7 +225,7 @@ class Compiler:
                 return lambda frame, value: frame.names.__setitem__(name, value)
             case ast.Attribute(value=owner, attr=attr):
                 of = self.expression(owner)
-                return lambda frame, value: _set_attribute(of(frame), attr, value)
+                return lambda frame, value: set_attribute(of(frame), attr, value)
             case ast.Subscript(value=owner, slice=at):
                 of, key = self.expression(owner), self.expression(at)
                 return lambda frame, value: _set_item(of(frame), key(frame), value)
@@ -552,7 +248,7 @@ class Compiler:
                 if known is not None:
                     return lambda frame: known[0]
                 of = self.expression(owner)
-                return lambda frame: _attribute(of(frame), attr)
+                return lambda frame: attribute(of(frame), attr)
             case ast.Subscript(value=owner, slice=at):
                 of, key = self.expression(owner), self.expression(at)
                 return lambda frame: of(frame)[key(frame)]
@@ -572,15 +268,15 @@ class Compiler:
                     if key is not None
                 ]
                 return lambda frame: {key(frame): value(frame) for key, value in pairs}
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-                return _combining(_BINARY[type(op)], self.expression(left), self.expression(right))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
+                return _combining(BINARY[type(op)], self.expression(left), self.expression(right))
             case ast.UnaryOp(op=op, operand=operand):
-                change, of = _UNARY[type(op)], self.expression(operand)
+                change, of = UNARY[type(op)], self.expression(operand)
                 return lambda frame: change(of(frame))
             case ast.BoolOp(op=op, values=values):
                 return _joining(isinstance(op, ast.And), [self.expression(one) for one in values])
             case ast.Compare(left=left, ops=ops, comparators=others):
-                steps = [(_COMPARE[type(op)], self.expression(o)) for op, o in zip(ops, others, strict=True)]
+                steps = [(COMPARE[type(op)], self.expression(o)) for op, o in zip(ops, others, strict=True)]
                 return _comparing(self.expression(left), steps)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 test_, yes, no = (self.expression(one) for one in (test, body, orelse))
@@ -733,7 +429,7 @@ def _assigning(value: Expression, targets: Sequence[Callable[[Frame, Any], None]
 
 def _unpacking(targets: Sequence[Callable[[Frame, Any], None]]) -> Callable[[Frame, Any], None]:
     def unpack(frame: Frame, value: Any) -> None:
-        items = _list(value)
+        items = as_list(value)
         if len(items) != len(targets):
             raise RuleError(f"{len(items)} values for {len(targets)} names")
         for put, one in zip(targets, items, strict=True):
@@ -824,7 +520,7 @@ def _calling(function: Expression, given: Sequence[Expression]) -> Expression:
         frame.spend()
         if isinstance(found, Method):
             return found.call(frame.self, values, frame.budget, frame.depth + 1)
-        if not isinstance(found, Constructor) and found not in _CALLABLE:
+        if not isinstance(found, Constructor) and found not in CALLABLE:
             raise RuleError(f"{found!r:.40} is no function")
         return found(*values)
 
@@ -834,7 +530,7 @@ def _calling(function: Expression, given: Sequence[Expression]) -> Expression:
 def _calling_method(of: Expression, name: str, given: Sequence[Expression]) -> Expression:
     def call(frame: Frame) -> Any:
         owner = of(frame)
-        method = _method(owner, name)
+        method = method_of(owner, name)
         if method is None:
             raise RuleError(f"{type(owner).__name__} has no method {name!r}")
         frame.spend()

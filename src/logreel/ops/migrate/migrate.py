@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,14 @@ from logreel.errors import LogError
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Sequence, String, Struct
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, String, Struct
+from logreel.layout.nodes import Sequence as Many
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
+from logreel.ops.migrate.paths import Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
-from logreel.ops.migrate.rule import Update
-from logreel.ops.migrate.types import NAMED
+from logreel.ops.migrate.rule import BoundRule, Update
+from logreel.ops.migrate.types import NAMED, listed
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
@@ -100,8 +102,34 @@ def migrate(
         path, stream = name_and_stream(dst)
         target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
         changes: list[TypeChange] = []
-        done = rewrite([whole_log(log)], target, how=_writing(planner, changes))
+        names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
+        part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))
+        skipped = [f"{plan.channel.topic!r} stays as it is: {plan.text}" for plan in missing]
+        done = rewrite([part], target, how=_writing(planner, changes), skipped=skipped)
         return Migrated(done.path, done.size, done.channels, done.notes, done.skipped, tuple(changes))
+
+
+def _new_topic(plan: ChannelPlan) -> str | None:
+    """Return the new topic of a channel: that of a rule, or where topics begin with the type, after its new name."""
+    if plan.state != "migrates" or plan.path is None:
+        return None
+    given = [step.how.topic for step in plan.path.steps if isinstance(step.how, BoundRule) and step.how.topic]
+    topic, old, new = plan.channel.topic, plan.path.old.name, plan.path.new.name
+    if given:
+        return given[-1] if given[-1] != topic else None
+    if plan.path.new.encoding == NAMED or old == new or not topic.startswith(old):
+        return None
+    return new + topic.removeprefix(old)
+
+
+def _notes(planner: Planner, plans: Sequence[ChannelPlan]) -> Iterator[str]:
+    """Yield sentences about types that differ from those known, and about rules without messages."""
+    for plan in plans:
+        if plan.state == "differs":
+            yield f"{plan.channel.topic!r} stays as it is: {plan.text}"
+    unused = planner.unused(plans)
+    if unused:
+        yield f"rules that no channel needs: {listed(unused)}"
 
 
 def _writing(planner: Planner, changes: list[TypeChange]) -> Callable[..., Rewriting]:
@@ -153,10 +181,30 @@ class Migrating(Rewriting):
         schema, metadata = super()._declared(channel, metadata)
         if plan is None or plan.path is None:
             return schema, metadata
-        new = plan.path.new
-        if new.encoding == NAMED:
-            return Schema(new.name, NAMED, new.text), {**metadata, "md5sum": new.key}
-        return new.layout, metadata
+        new, metadata = plan.path.new, self._metadata(plan.path, metadata)
+        return (Schema(new.name, NAMED, new.text) if new.encoding == NAMED else new.layout), metadata
+
+    def _metadata(self, path: Path, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the metadata of a channel with its new type."""
+        if path.new.encoding == NAMED:
+            return {**metadata, "md5sum": path.new.key}
+        if path.new.name != path.old.name:
+            # The rest of the metadata describes the old type.
+            return {}
+        return {**metadata, "version": int(path.new.version)} if path.new.version.isdigit() else metadata
+
+    def _count_key(self, name: str, channel: Channel) -> str:
+        plan = self._plan(channel) if any(part.log is channel.log for part in self.parts) else None
+        if plan is None or plan.path is None:
+            return super()._count_key(name, channel)
+        return self.copier.count_key(name, self._metadata(plan.path, channel.metadata))
+
+    def _compose(self, writer: Writer, by_time: bool) -> None:
+        plans = [self._plan(ch) for part in self.parts for ch in part.channels]
+        self.copier.replaced_types = frozenset(
+            plan.path.old.name for plan in plans if plan is not None and plan.path is not None
+        )
+        super()._compose(writer, by_time)
 
     def _add_channels(self, writer: Writer) -> np.ndarray:
         table = super()._add_channels(writer)
@@ -166,6 +214,9 @@ class Migrating(Rewriting):
                 if plan is None or plan.path is None or plan.path.keeps_bytes:
                     continue
                 before, after = plan.path.old.layout, plan.path.new.layout
+                first = plan.path.steps[0].how
+                if isinstance(first, BoundRule) and first.layout is not None:
+                    before = first.layout
                 if plan.path.new.encoding != NAMED:
                     after = self.format_writer.schemas.layout(int(table[p, ch.number]))
                 update = self.planner.paths.update(plan.path)
@@ -290,12 +341,12 @@ def with_raw_text(layout: Layout) -> Layout:
                 return Bytes(width)
             case Struct(fields=fields):
                 return Struct(tuple(Field(f.name, raw(f.node), f.unit) for f in fields))
-            case Sequence(item=item, width=width, grid=grid):
-                return Sequence(raw(item), width, grid)
+            case Many(item=item, width=width, grid=grid):
+                return Many(raw(item), width, grid)
             case FixedArray(item=item, count=count):
                 return FixedArray(raw(item), count)
             case _:
                 return node
 
     root = raw(layout.root)
-    return Layout(root, layout.name) if isinstance(root, Struct | Sequence) else layout
+    return Layout(root, layout.name) if isinstance(root, Struct | Many) else layout

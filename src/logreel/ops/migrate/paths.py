@@ -57,7 +57,8 @@ class Path:
     @property
     def keeps_bytes(self) -> bool:
         """Whether messages stay as they are, and only the name of the type changes."""
-        return self.old.key == self.new.key and self.old.encoding == self.new.encoding
+        one, other = self.old, self.new
+        return (one.key, one.variant, one.encoding) == (other.key, other.variant, other.encoding)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from logreel.errors import DefinitionError, UsageError
 from logreel.log.log import Channel, Log
 from logreel.ops.migrate.paths import Path, Paths
 from logreel.ops.migrate.read_rules import read_rules
-from logreel.ops.migrate.types import NAMED, TypeVersion, from_definition, from_layout
+from logreel.ops.migrate.types import NAMED, TypeVersion, current_name, from_definition, from_layout
 from logreel.schemas import ros1msg
 
 PathLike = str | os.PathLike[str]
@@ -77,6 +77,18 @@ class Planner:
         """Return the plan of each channel except reserved ones, in file order."""
         return [self.plan(ch) for ch in log.channels.values() if not ch.reserved]
 
+    def unused(self, plans: Iterable[ChannelPlan]) -> list[str]:
+        """Return where rules stand for types that neither the channels of *plans* have, nor parts of them."""
+        names = {current_name(name) for plan in plans if plan.old is not None for name in plan.old.types}
+        todo = [*names]
+        while todo:
+            for rule in self.paths.chains.get(todo.pop(), ()):
+                if (name := current_name(rule.new_name)) not in names:
+                    names.add(name)
+                    todo.append(name)
+        chains = self.paths.chains.items()
+        return [rule.location for name, rules in chains if name not in names for rule in rules]
+
     def plan(self, channel: Channel) -> ChannelPlan:
         """Return the plan of one channel."""
         if id(channel) not in self._plans:
@@ -90,12 +102,14 @@ class Planner:
             return ChannelPlan(
                 ch, "unusable", text=f"the definition of {ch.topic!r} cannot be used: {error.text}"
             )
-        given = self._wanted(self._given, old)
-        if given is not None:
+        given, ruled = self._wanted(self._given, old), self.paths.end(old)
+        if given is not None and (ruled.gaps or not ruled.steps or ruled.new.key != given.key):
             return self._to(ch, old, given, "missing")
-        ruled = self.paths.end(old)
         if not ruled.steps:
             known = self._wanted(self._standard, old) if self._known and old.encoding == NAMED else None
+            if old.name in self.paths.chains:
+                text = f"the rules for {old.name} do not apply to this version of it"
+                return ChannelPlan(ch, "differs", old, text=text)
             if known is None:
                 return ChannelPlan(ch, "unknown", old, text=f"no other version of {old.name} is known")
             return self._to(ch, old, known, "differs")
@@ -103,7 +117,7 @@ class Planner:
             return _planned(ch, ruled, "missing")
         # What the rules lead to may be an earlier version of a known type.
         known = self._wanted(self._standard, ruled.new) if self._known and old.encoding == NAMED else None
-        if known is not None and known.identity != ruled.new.identity:
+        if known is not None and known.key != ruled.new.key:
             further = self.paths.path(old, known)
             if not further.gaps:
                 return _planned(ch, further, "missing")

@@ -9,6 +9,7 @@ from pathlib import Path
 from logreel.errors import UsageError
 from logreel.ops.migrate.bmr import read_bmr
 from logreel.ops.migrate.rule import Rule
+from logreel.ops.migrate.toml_rules import read_toml
 
 #: Suffixes of rule files of ROS.
 ROS_SUFFIXES = (".bmr", ".py")
@@ -36,7 +37,7 @@ def _read(file: Path) -> list[Rule]:
     if file.suffix not in SUFFIXES:
         raise UsageError(f"rules are read from files *{', *'.join(SUFFIXES)}", path=str(file))
     try:
-        found = read_bmr(file)
+        found = read_toml(file) if file.suffix == ".toml" else read_bmr(file)
     except OSError as error:
         raise UsageError(f"the rules cannot be read: {error.strerror}", path=str(file)) from None
     if not found:

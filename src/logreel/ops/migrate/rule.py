@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from logreel.layout.layout import Layout
 from logreel.ops.migrate.types import TypeVersion
 
 #: Values of the fields of a message by name; see ``values.Record``.
@@ -27,6 +28,8 @@ class BoundRule:
     parts   pairs of types of parts of the message that the rule migrates by other rules
     make    returns the function from old to new values, which uses Nested for parts
     exact   True: the rule names *old* itself; False: it applies to any version with its fields
+    layout  Layout of the old messages, if the log does not describe them; else None
+    topic   new topic of the channel; empty: that of the log, or after the new name of the type
     """
 
     location: str
@@ -35,6 +38,8 @@ class BoundRule:
     make: Callable[[Nested], Update]
     parts: Sequence[tuple[TypeVersion, TypeVersion]] = ()
     exact: bool = True
+    layout: Layout | None = None
+    topic: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -96,6 +96,7 @@ class TypeVersion:
     constants  name, text and type of each constant
     text       the concatenated definition; empty if there is no text
     version    number of the version where the log states one, else empty
+    variant    what tells versions with the same fields apart, such as other units; empty: the usual one
     """
 
     name: str
@@ -106,6 +107,7 @@ class TypeVersion:
     constants: frozenset[tuple[str, str, str]] = frozenset()
     text: str = ""
     version: str = ""
+    variant: str = ""
 
     def __repr__(self) -> str:
         return f"<{self.label}>"
@@ -118,7 +120,8 @@ class TypeVersion:
     @property
     def identity(self) -> Identity:
         """The current name of the type, and the key."""
-        return current_name(self.name) if self.encoding == NAMED else self.name, self.key
+        name = current_name(self.name) if self.encoding == NAMED else self.name
+        return name, f"{self.key} {self.variant}" if self.variant else self.key
 
     @cached_property
     def layout(self) -> Layout:
@@ -141,6 +144,16 @@ class TypeVersion:
     def default(self) -> dict[str, Any]:
         """Return the values of a message that is not filled in."""
         return {name: kind.default() for name, kind in self.fields.items()}
+
+    def with_version(self, version: str) -> TypeVersion:
+        """Return the same fields as another version; its key then tells both apart."""
+        if version == self.version:
+            return self
+        return replace(self, version=version, key=f"{self.key.partition(' ')[0]} {version}")
+
+    def as_plain(self, name: str, encoding: str) -> TypeVersion:
+        """Return the same fields in a language whose nested types have no versions of their own."""
+        return from_layout(name, encoding, self.layout)
 
     def used(self, name: str) -> TypeVersion | None:
         """Return the type called *name* that this one uses, or itself; its package may be left out; or None."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +16,7 @@ from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import exists
+from logreel.io.part_files import existing_parts, part_name
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.registry.format import Format
@@ -57,26 +56,6 @@ class Split:
 
     def __bool__(self) -> bool:
         return self.size is not None or self.duration is not None
-
-
-def part_name(path: str, number: int | str, suffixes: tuple[str, ...]) -> str:
-    """Return the name of a part: ``drive_2.bag`` for ``drive.bag`` and 2."""
-    fitting = [suffix for suffix in suffixes if path.lower().endswith(suffix)]
-    end = len(path) - max(map(len, fitting)) if fitting else len(os.path.splitext(path)[0])
-    return f"{path[:end]}_{number}{path[end:]}"
-
-
-def existing_parts(path: str, suffixes: tuple[str, ...]) -> list[str]:
-    """Return the paths of all files with names of parts of *path*, finished or not."""
-    stem, end = part_name(path, "/", suffixes).rsplit("_/", 1)
-    begun = re.escape(os.path.basename(stem))
-    name = re.compile(rf"{begun}_\d+{re.escape(end)}(?:{re.escape(ACTIVE)})?")
-    folder = Path(path).parent
-    if not folder.is_dir():
-        return []
-    return sorted(
-        os.path.join(os.path.dirname(path), one) for one in os.listdir(folder) if name.fullmatch(one)
-    )
 
 
 @dataclass(slots=True)

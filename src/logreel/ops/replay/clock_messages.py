@@ -25,18 +25,18 @@ TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"
 _SCHEMA = Schema(TYPE, "ros1msg", DEFINITION)
 
 
-def clock_channel(channels: Sequence[Channel], epoch: str) -> Channel:
-    """Return a channel ``/clock`` of a separate log; raises UsageError if *channels* have one already."""
-    if any(ch.topic == TOPIC for ch in channels):
-        raise UsageError(f"the log has a channel {TOPIC} already: leave it out with exclude, -x {TOPIC}")
-    info = ChannelInfo(TOPIC, _SCHEMA, lambda: ros1msg.layout(ros1msg.define(TYPE, DEFINITION)))
+def clock_channel(channels: Sequence[Channel], epoch: str, topic: str = TOPIC) -> Channel:
+    """Return a channel ``/clock`` of a separate log; raises UsageError if *channels* have its *topic* already."""
+    if any(ch.topic == topic for ch in channels):
+        raise UsageError(f"the log has a channel {topic} already: leave it out with exclude, -x {topic}")
+    info = ChannelInfo(topic, _SCHEMA, lambda: ros1msg.layout(ros1msg.define(TYPE, DEFINITION)))
     source = Source(b"", TOPIC)
     index = MessageIndex(
         Chunks(source), Blocks.empty(1), [ChannelRules(lambda index: np.zeros(0, np.int64), 8)]
     )
     scan = Scan("", epoch, None, None, [info], index, [])
     fmt = Format("clock", "clock", (), lambda source: False, lambda source, saved: None)
-    return log_of(source, fmt, scan)[TOPIC]
+    return log_of(source, fmt, scan)[topic]
 
 
 def clock_message(channel: Channel, time: int) -> Message:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import UsageError
 from logreel.log.log import Log, Message
-from logreel.log.times import Length, Time, duration_ns, time_ns
+from logreel.log.times import SECOND, Length, Time, duration_ns, time_ns
 from logreel.ops.open_logs import open_many
+from logreel.ops.replay.clock_messages import TOPIC as CLOCK
 from logreel.ops.replay.clock_messages import clock_channel
 from logreel.ops.replay.pace import Timer
 from logreel.ops.replay.sink import Calls, Sink
@@ -37,6 +38,12 @@ class Player:
     loop      start again at the end
     paused    wait for ``resume`` or ``step``
     skip_silence  shorten intervals without messages to this duration, ns or text
+    delay     wait so long before the first message, ns or text; None: as the sink requires
+    prefix    text in front of all topics
+    rename    new topics by those of the logs
+    latched   names or patterns of channels that count as latched, in addition to those marked in the logs and those
+              always latched (``/tf_static``, ``/map``, ``/robot_description`` …)
+    pause_topics  names or patterns of channels; the Player pauses before each of their messages
     clock     messages ``/clock`` per second, with the time of the replay; None: none
     stay      wait at the end for ``seek`` or ``stop``; None: if the sink requires it
     on_message  function called with each Message
@@ -48,6 +55,9 @@ class Player:
     All other methods may be called at any time from any thread. A Player plays once. It closes the logs that it
     opened. Raises UsageError, TopicError, and as ``logreel.open`` does.
     """
+
+    #: Whether the log is still written; sinks get those by another way.
+    grows = False
 
     def __init__(
         self,
@@ -64,6 +74,11 @@ class Player:
         loop: bool = False,
         paused: bool = False,
         skip_silence: Length | None = None,
+        delay: Length | None = None,
+        prefix: str = "",
+        rename: Mapping[str, str] | None = None,
+        latched: str | Iterable[str] = (),
+        pause_topics: str | Iterable[str] = (),
         clock: float | None = None,
         stay: bool | None = None,
         on_message: Callable[[Message], object] | None = None,
@@ -78,8 +93,13 @@ class Player:
         silence = None if skip_silence is None else duration_ns(skip_silence)
         if silence is not None and silence < 0:
             raise UsageError(f"a silence is not shortened to {skip_silence}")
+        first = None if delay is None else duration_ns(delay)
+        if first is not None and first < 0:
+            raise UsageError(f"a delay is not negative, as {delay!r} is")
         self._stack = contextlib.ExitStack()
         several: Sequence[Openable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
+        names = dict(rename or {})
+        clock_topic = CLOCK if clock is None else names.pop(CLOCK, CLOCK)
         with contextlib.ExitStack() as stack:
             self.logs = open_many(several, stack, definitions)
             self._timeline = Timeline(
@@ -91,16 +111,20 @@ class Player:
                 count=count,
                 duration=duration,
                 align=align,
+                prefix=prefix,
+                rename=names,
+                latched=latched,
             )
             #: Channels of all logs that are played; ``/clock`` is the last one.
             self.channels: list[Channel] = list(self._timeline.channels)
             if clock is not None:
-                self.channels.append(clock_channel(self.channels, self._timeline.epoch))
+                self.channels.append(clock_channel(self.channels, self._timeline.epoch, clock_topic))
             self._stack = stack.pop_all()
         self.sink = sink if sink is not None else Sink() if on_message is None else Calls(on_message)
         self.tally = Tally(self.channels)
         self._changed = Condition()
         self._requests = Requests(_checked(rate), paused, loop, self.sink.waits if stay is None else stay)
+        self._delay = int(self.sink.delay * SECOND) if first is None else first
         self._transport = Transport(
             self._timeline,
             self._requests,
@@ -109,6 +133,7 @@ class Player:
             timer or Timer(),
             silence,
             None if clock is None else (self.channels[-1], clock),
+            self._timeline.numbers(pause_topics),
         )
         self._thread: Thread | None = None
         self._error: BaseException | None = None
@@ -146,6 +171,48 @@ class Player:
     def shift(self, ch: Channel) -> int:
         """Return the ns added to the times of a channel to get replay times."""
         return self._timeline.shift(ch)
+
+    def is_latched(self, ch: Channel) -> bool:
+        """Return whether one of ``channels`` is latched: its last message stays valid until the next one."""
+        return self._timeline.is_latched(ch)
+
+    def in_force(self, ch: Channel) -> list[Message]:
+        """Return the messages of one of ``channels`` that are in force at the position, with their original times.
+
+        These are messages that receivers need which come later: the last one of each publisher of a latched channel, of
+        transforms the last one of each frame. Empty for channels that are not latched.
+        """
+        return [
+            message for run in self._timeline.in_force(self.position + 1, ch) for message in run.messages()
+        ]
+
+    @property
+    def limit(self) -> int | None:
+        """Time (ns) after which forward replay waits; None: no limit. Receivers set it to control the rate."""
+        return self._requests.limit
+
+    @limit.setter
+    def limit(self, limit: int | None) -> None:
+        with self._changed:
+            requests = self._requests
+            requests.limit = limit
+            if requests.held:
+                requests.asked = True
+                self._changed.notify_all()
+
+    @property
+    def held(self) -> bool:
+        """Whether the replay waits at its ``limit``."""
+        return self._requests.held
+
+    @property
+    def pausing(self) -> bool:
+        """Whether the Player pauses before messages of *pause_topics*; can be set."""
+        return self._requests.pausing
+
+    @pausing.setter
+    def pausing(self, pausing: bool) -> None:
+        self._requests.pausing = pausing
 
     @property
     def paused(self) -> bool:
@@ -247,6 +314,7 @@ class Player:
         self._begun = True
         self.sink.open(self)
         try:
+            self._transport.delay(self._delay)
             yield from self._transport.turns()
         finally:
             self.finished = True

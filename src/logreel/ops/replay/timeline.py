@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,10 @@ from logreel.io.chunks import FILE
 from logreel.log.clock_shifts import Together, clock_shift
 from logreel.log.log import Channel, Log
 from logreel.log.times import Length, Time, duration_ns, interval
+from logreel.log.topic_match import match_topics
+from logreel.ops.replay.names import renamed
 from logreel.ops.replay.run import Run
-from logreel.ops.rewrite.latched import in_force
+from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched
 from logreel.ops.rewrite.merge import kept_topics
 
 #: Most messages of a run, and bytes of their decompressed chunks.
@@ -49,7 +51,7 @@ class Timeline:
 
     Times are those of the clock of the first log; see ``Player`` for the parameters.
 
-    channels    selected channels, log by log in file order
+    channels    selected channels, log by log in file order, with the topics that they are played with
     start, end  first and last time of the replay, ns; not affected by single wrong times
     """
 
@@ -64,6 +66,9 @@ class Timeline:
         duration: Length | None = None,
         align: str | None = None,
         count: int | None = None,
+        prefix: str = "",
+        rename: Mapping[str, str] | None = None,
+        latched: str | Iterable[str] = (),
     ) -> None:
         if not logs:
             raise UsageError("there is nothing to play")
@@ -75,16 +80,24 @@ class Timeline:
         self.start, self.end = self._together.start, self._together.end
         self.bounds = self._bounds(start, end, duration)
         self._clip()
-        self.channels: list[Channel] = []
+        #: The selected channels as the logs name them.
+        self._own: list[Channel] = []
         #: Log number of each channel, int32[c].
         origin: list[int] = []
         for n, (log, names) in enumerate(
             zip(self.logs, kept_topics(self.logs, topics, exclude), strict=True)
         ):
             some = [ch for ch in log.match(names) if topics is not None or not ch.reserved]
-            self.channels += some
+            self._own += some
             origin += [n] * len(some)
         self._origin = np.array(origin, np.int32)
+        self.channels = renamed(self._own, prefix, rename or {})
+        named = kept_topics(self.logs, latched, ()) if latched else [set[str]() for _ in self.logs]
+        #: Whether each channel is latched.
+        self._latched = [
+            ch.topic in named[n] or is_marked_latched(ch) or is_latched_by_name(ch)
+            for ch, n in zip(self._own, origin, strict=True)
+        ]
         #: Rows of each channel that are played; None: all between the bounds.
         self._first: list[Rows] | None = None
         if count is not None:
@@ -165,9 +178,26 @@ class Timeline:
                 run, skip = run[passed:], skip - passed
             yield from self._bounded(run)
 
-    def in_force(self, time: int) -> Iterator[Run]:
-        """Yield messages from before *time* that are in force: latched ones, and those that others need to be read."""
-        held = [in_force(ch, time - self.shift(ch)) for ch in self.channels]
+    def numbers(self, topics: str | Iterable[str]) -> frozenset[int]:
+        """Return the numbers in ``channels`` of those that names or patterns select; raises TopicError as usual."""
+        if not topics:
+            return frozenset()
+        named = set(match_topics([ch.topic for ch in self._own], topics))
+        return frozenset(n for n, ch in enumerate(self._own) if ch.topic in named)
+
+    def is_latched(self, ch: Channel) -> bool:
+        """Return whether one of ``channels`` is latched: marked as such in its log, by its name, or on request."""
+        return any(ch is one and latched for one, latched in zip(self.channels, self._latched, strict=True))
+
+    def in_force(self, time: int, only: Channel | None = None) -> Iterator[Run]:
+        """Yield messages from before *time* that are in force: latched ones, and those that others need to be read.
+
+        only  one of ``channels``, whose messages are yielded; None: those of all
+        """
+        held = [
+            in_force(own, time - self.shift(own), latched) if only is None or ch is only else []
+            for own, ch, latched in zip(self._own, self.channels, self._latched, strict=True)
+        ]
         if any(held):
             for piece in merged(self._queued([np.array(rows, np.int64) for rows in held])):
                 yield from self._bounded(self._run(piece))

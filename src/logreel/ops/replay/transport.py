@@ -30,6 +30,9 @@ class Requests:
     restart  start again from the first message
     target   time to move to, ns
     steps    number of messages to play; negative: backwards
+    limit    time after which forward replay waits, ns; None: no limit
+    held     True: it waits there
+    pausing  pause before messages of the channels that were chosen for it
     """
 
     rate: float
@@ -42,6 +45,9 @@ class Requests:
     restart: bool = False
     target: int | None = None
     steps: int = 0
+    limit: int | None = None
+    held: bool = False
+    pausing: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,7 @@ class Transport:
 
     silence  ns to which intervals without messages are shortened; None: not at all
     clock    the channel ``/clock`` and its messages per second; None: none
+    breaks   numbers of channels; the replay pauses before each of their messages
     """
 
     def __init__(
@@ -113,6 +120,7 @@ class Transport:
         timer: Timer,
         silence: int | None,
         clock: tuple[Channel, float] | None,
+        breaks: frozenset[int] = frozenset(),
     ) -> None:
         self._timeline, self._requests, self._changed = timeline, requests, changed
         self._sink, self.timer, self._silence, self._clock = sink, timer, silence, clock
@@ -126,6 +134,16 @@ class Transport:
         #: Messages from the position on; None until a direction is played.
         self._ahead: _Ahead | None = None
         self._fresh = False
+        self._breaks = np.array(sorted(breaks), np.int32)
+        #: Run and index of the message before which the replay paused last.
+        self._broken: tuple[Run | None, int] = None, 0
+
+    def delay(self, ns: int) -> None:
+        """Wait for *ns*, or until the replay is stopped; other requests stay."""
+        due = self.timer.now() + ns
+        with self._changed:
+            while not self._requests.stopped and (left := due - self.timer.now()) > 0:
+                self.timer.sleep(self._changed, min(left, LONGEST))
 
     def position(self) -> int:
         """Return the current replay time, ns."""
@@ -287,19 +305,70 @@ class Transport:
         self._next = time = self._timeline.clamp(run.times[first])
         if pace is not None:
             pace = self._pace_without_silence(pace, time, step)
-        if self._clock is not None and step * self._tick <= step * time:
+        ticks = self._clock is not None and step * self._tick <= step * time
+        if self._exceeds_limit(self._tick if ticks else time, step):
+            yield from self._hold(pace)
+            return True
+        if self._clock is not None and ticks:
             if pace is None or self._wait(pace.due(self._tick)):
                 yield from self._clock_messages(self._tick)
                 self._tick += step * max(1, round((abs(self._rate) or 1.0) * SECOND / self._clock[1]))
             return True
+        if pace is not None and not self._wait(pace.due(time)):
+            return True
+        last = self._index_of_break(run, first)
+        if last == first:
+            self._break_at(run, first)
+            return True
         if pace is not None:
-            if not self._wait(pace.due(time)):
-                return True
-            last = self._index_after(run, first, pace.at(self.timer.now()), step)
+            last = min(last, self._index_after(run, first, pace.at(self.timer.now()), step))
+        limit = self._requests.limit
+        if limit is not None and step > 0:
+            last = min(last, self._index_after(run, first, limit, step))
         if self._clock is not None:
             last = min(last, self._index_after(run, first, self._tick - step, step))
         yield Turn(run, first, last, pace)
         return True
+
+    def _exceeds_limit(self, time: int, step: int) -> bool:
+        """Return whether messages of *time* have to wait for another limit."""
+        limit = self._requests.limit
+        return limit is not None and step > 0 and time > limit
+
+    def _hold(self, pace: Pace | None) -> Turns:
+        """Go on to the limit, and wait there for requests; ``/clock`` repeats the same time."""
+        limit = self._requests.limit
+        if limit is None or (pace is not None and limit > self._reached and not self._wait(pace.due(limit))):
+            return
+        with self._changed:
+            self._reached, self._pace, self._next = (
+                max(self._reached, self._timeline.clamp(limit)),
+                None,
+                None,
+            )
+            # A new limit may have come meanwhile.
+            requests = self._requests
+            requests.held = requests.limit == limit
+            requests.asked = requests.asked or not requests.held
+        if requests.held:
+            yield from self._pause()
+        requests.held = False
+        if pace is not None:
+            self._pace = Pace(self.timer.now(), self._reached, pace.rate)
+
+    def _index_of_break(self, run: Run, first: int) -> int:
+        """Return the index of the next message before which to pause, from *first* on; else the length of *run*."""
+        if not len(self._breaks) or not self._requests.pausing:
+            return len(run)
+        begin = first + (self._broken[0] is run and self._broken[1] == first)
+        found = np.flatnonzero(np.isin(run.channel[begin:], self._breaks))
+        return begin + int(found[0]) if len(found) else len(run)
+
+    def _break_at(self, run: Run, first: int) -> None:
+        """Pause before a message; it is played when the replay continues."""
+        self._broken = run, first
+        with self._changed:
+            self._requests.paused = self._requests.asked = True
 
     def _index_after(self, run: Run, first: int, moment: int, step: int) -> int:
         """Return the index after the messages up to *moment*, at least one message."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import time
+from collections.abc import Sequence
 from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class Foxglove(Sink):
     """
 
     waits = True
+    follows = True
 
     def __init__(
         self,
@@ -60,6 +62,10 @@ class Foxglove(Sink):
         self._translated: dict[TranslatedMessages, Any] = {}
         self._by_source: dict[Channel, list[TranslatedMessages]] = {}
         self._time_sent = 0.0
+        #: Latched channels by the number of their channel in the server.
+        self._latched: dict[int, Channel] = {}
+        self._began = False
+        self._flushed: int | None = None
 
     @property
     def port(self) -> int:
@@ -75,17 +81,19 @@ class Foxglove(Sink):
         if self._wait:
             player.pause()
         # The server does not keep a reference, and channels are closed with the context.
-        self._context = context = self._sdk.Context()
-        for ch in player.channels:
-            self._declare(context, ch)
-        span = self._absolute(player.start_time), self._absolute(player.end_time)
+        self._context = self._sdk.Context()
+        self.add_channels(player.channels)
+        capabilities, span = [self._ws.Capability.Time], None
+        if not player.grows:
+            capabilities.append(self._ws.Capability.PlaybackControl)
+            span = self._absolute(player.start_time), self._absolute(player.end_time)
         try:
             self._server = self._sdk.start_server(
                 name="logreel",
                 host=self._host,
                 port=self._port,
-                context=context,
-                capabilities=[self._ws.Capability.Time, self._ws.Capability.PlaybackControl],
+                context=self._context,
+                capabilities=capabilities,
                 server_listener=_Listener(self),
                 playback_time_range=span,
                 message_backlog_size=self._backlog,
@@ -93,6 +101,14 @@ class Foxglove(Sink):
         except Exception as error:
             raise LogError(f"no server on {self._host}:{self._port}: {error}") from error
         self.say(f"open ws://{self._host}:{self.port} in Foxglove")
+
+    def add_channels(self, channels: Sequence[Channel]) -> None:
+        """Add channels to the server; its clients are informed."""
+        for ch in channels:
+            self._declare(self._context, ch)
+            if self._player.is_latched(ch):
+                served = [self._unchanged.get(ch), *map(self._translated.get, self._by_source.get(ch, ()))]
+                self._latched |= {one.id(): ch for one in served if one is not None}
 
     @property
     def _ws(self) -> Any:
@@ -130,8 +146,11 @@ class Foxglove(Sink):
 
     def message(self, message: Message) -> None:
         """Send a message, and translated messages up to its time."""
+        self._began = True
         time = message.time
-        if self._translated:
+        if self._player.grows:
+            self._send_translated_of(message)
+        elif self._translated:
             self._send_translated(time)
         channel = self._unchanged.get(message.channel)
         if channel is not None:
@@ -140,14 +159,37 @@ class Foxglove(Sink):
 
     def in_force(self, run: Run) -> None:
         """Send the latched messages at a position, with their original times."""
+        self._began = True
         for message in run.messages():
-            absolute = self._absolute(message.time)
-            channel = self._unchanged.get(message.channel)
-            if channel is not None:
-                channel.log(bytes(message.data), log_time=absolute)
-            for made in self._by_source.get(message.channel, ()):
+            self._send_latched(message, None)
+
+    def _send_latched(self, message: Message, number: int | None) -> None:
+        """Send a message with its original time; *number*: only to this channel of the server."""
+        absolute = self._absolute(message.time)
+        channel = self._unchanged.get(message.channel)
+        if channel is not None and number in (None, channel.id()):
+            channel.log(bytes(message.data), log_time=absolute)
+        for made in self._by_source.get(message.channel, ()):
+            if number in (None, self._translated[made].id()):
                 for _, data in made.between(message.time, message.time + 1):
                     self._translated[made].log(data, log_time=absolute)
+
+    def subscribed(self, number: int) -> None:
+        """Send what is in force on a channel of the server, since a client has subscribed to it.
+
+        The protocol has no latched channels, and the server no messages for one client: other subscribers get these
+        messages again, too.
+        """
+        ch = self._latched.get(number) if self._began else None
+        if ch is not None:
+            for message in self._player.in_force(ch):
+                self._send_latched(message, number)
+
+    def _send_translated_of(self, message: Message) -> None:
+        """Send what a message of a growing log is translated to."""
+        for made in self._by_source.get(message.channel, ()):
+            for data in made.new_at(message.time):
+                self._translated[made].log(data, log_time=self._absolute(message.time))
 
     def _send_translated(self, time: int) -> None:
         """Send the translated messages from the last position to *time*, included."""
@@ -187,7 +229,11 @@ class Foxglove(Sink):
 
     def flush(self) -> None:
         """Send the time to clients, since the replay pauses."""
-        self._server.broadcast_time(self._absolute(self._player.position))
+        position = self._player.position
+        # A growing log is waited for again and again.
+        if not self._player.grows or position != self._flushed:
+            self._flushed = position
+            self._server.broadcast_time(self._absolute(position))
 
     def close(self) -> None:
         """Stop the server."""
@@ -235,6 +281,7 @@ class _Listener:
         self._sink = sink
 
     def on_subscribe(self, client: Any, channel: Any) -> None:
+        self._sink.subscribed(channel.id)
         self._sink.listened()
 
     def on_unsubscribe(self, client: Any, channel: Any) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import struct
 import time
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.log.times import SECOND
 from logreel.ops.replay import Sink
 from logreel.schemas import ros1msg
 
@@ -21,15 +24,36 @@ ENCODING = "ros1msg"
 class Ros(Sink):
     """Publishes each message with topic, type, hash, definition and latching of its channel.
 
-    node  name of the node; a number is added to make it unique
-    wait  maximum seconds to wait until every topic has a subscriber
+    node   name of the node; a number is added to make it unique
+    wait   maximum seconds to wait until every topic has a subscriber
+    queue  messages per topic that wait for slow subscribers, then the oldest are dropped; 0: a slow subscriber slows
+           the replay down, and nothing is dropped
+    rate_control  topic of the ROS system that controls the rate: the replay waits while it is more than *max_delay*
+           seconds after the stamp of the last message there; for messages without header, after the time at which the
+           message arrived
 
-    The master is found through ROS_MASTER_URI. A slow subscriber slows the replay down; nothing is dropped. Channels of
-    other encodings than ROS 1 are left out.
+    The master is found through ROS_MASTER_URI. Latched topics are latched, also those that are latched by their name
+    only (``/tf_static``); subscribers that come later get all messages in force. Channels of other encodings than ROS 1
+    are left out.
     """
 
-    def __init__(self, node: str = "logreel_play", wait: float = 0.0) -> None:
-        self._node, self._wait = node, wait
+    follows = True
+    #: As ``rosbag play``: subscribers need this time to connect.
+    delay = 0.2
+
+    def __init__(
+        self,
+        node: str = "logreel_play",
+        wait: float = 0.0,
+        queue: int = 0,
+        rate_control: str = "",
+        max_delay: float = 1.0,
+    ) -> None:
+        if queue < 0 or not max_delay >= 0:
+            raise UsageError("the queue and the delay of the sink 'ros' are not negative")
+        self._node, self._wait, self._queue = node, wait, queue
+        self._control, self._max_delay = rate_control, max_delay
+        self._stamps: dict[str, bool] = {}
         self._rospy, master = _imported()
         if not master.is_master_online():
             raise LogError(
@@ -39,15 +63,27 @@ class Ros(Sink):
 
     def open(self, player: PlayerControls) -> None:
         """Create the node and a publisher for each topic, and wait for subscribers."""
+        self._player = player
         self._rospy.init_node(self._node, anonymous=True, disable_signals=True)
-        by_topic: dict[str, tuple[str, Any]] = {}
-        for ch in player.channels:
+        self._by_topic: dict[str, tuple[str, Any]] = {}
+        self.add_channels(player.channels)
+        if not self._publishers and not player.grows:
+            raise UsageError("no channel holds messages of ROS 1")
+        self._wait_for_subscribers()
+        if self._control:
+            self._limit(player.start_time)
+            self._rospy.Subscriber(self._control, self._rospy.AnyMsg, self._controlled)
+
+    def add_channels(self, channels: Sequence[Channel]) -> None:
+        """Create the publishers for channels."""
+        latched, by_topic = {_topic(ch) for ch in channels if self._player.is_latched(ch)}, self._by_topic
+        for ch in channels:
             try:
-                kind, latch = self._message_class(ch), bool(ch.metadata.get("latching"))
+                kind = self._message_class(ch)
             except DefinitionError as error:
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 continue
-            topic = ch.topic.partition("[")[0]
+            topic = _topic(ch)
             md5, publisher = by_topic.get(topic, (kind._md5sum, None))
             if md5 != kind._md5sum:
                 self.skipped.append(
@@ -55,20 +91,20 @@ class Ros(Sink):
                 )
                 continue
             if publisher is None:
-                publisher = self._publisher(topic, kind, latch)
+                publisher = self._publisher(topic, kind, topic in latched)
                 by_topic[topic] = kind._md5sum, publisher
             self._publishers[ch] = publisher
-        if not self._publishers:
-            raise UsageError("no channel holds messages of ROS 1")
-        self._wait_for_subscribers()
+
+    def moved(self, time: int) -> None:
+        """Let the replay continue from *time* without waiting for the topic that controls the rate."""
+        if self._control:
+            self._limit(time)
 
     def message(self, message: Message) -> None:
         """Publish one message."""
         publisher = self._publishers.get(message.channel)
         if publisher is not None:
-            raw = publisher.data_class()
-            raw._buff = bytes(message.data)
-            publisher.publish(raw)
+            publisher.publish(_raw(publisher, message))
 
     def close(self) -> None:
         """Shut the node down."""
@@ -83,10 +119,52 @@ class Ros(Sink):
         return type("Raw", (self._rospy.AnyMsg,), content)
 
     def _publisher(self, topic: str, kind: Any, latch: bool) -> Any:
+        listener = self._listener() if latch else None
         with warnings.catch_warnings():
             # Without a queue, publish sends at once and drops nothing; rospy warns about it.
             warnings.simplefilter("ignore", SyntaxWarning)
-            return self._rospy.Publisher(topic, kind, latch=latch, queue_size=None)
+            publisher = self._rospy.Publisher(
+                topic, kind, subscriber_listener=listener, latch=latch, queue_size=self._queue or None
+            )
+        if listener is not None:
+            listener.publisher = publisher
+        return publisher
+
+    def _listener(self) -> Any:
+        """Return an object that sends the messages in force to each new subscriber, before the last message.
+
+        rospy itself keeps one message per topic, but several of ``/tf_static`` can be in force.
+        """
+        sink = self
+
+        class Listener(self._rospy.SubscribeListener):  # type: ignore[misc, name-defined]
+            publisher: Any = None
+
+            def peer_subscribe(self, topic: str, publish: Any, publish_to_peer: Any) -> None:
+                impl = self.publisher and self.publisher.impl
+                if impl and impl.latch is not None:
+                    sink._send_in_force(self.publisher, publish_to_peer)
+
+        return Listener()
+
+    def _send_in_force(self, publisher: Any, send: Any) -> None:
+        impl = publisher.impl
+        with impl.publock:
+            # Sending to one subscriber changes the message that rospy keeps for later ones.
+            last = impl.latch
+            for ch in [ch for ch, one in self._publishers.items() if one is publisher]:
+                for message in self._player.in_force(ch):
+                    if message.data != last._buff:
+                        send(_raw(publisher, message))
+            impl.latch = last
+
+    def _controlled(self, message: Any) -> None:
+        """Let the replay go on after a message of the topic that controls the rate."""
+        time = stamp(message, self._stamps)
+        self._limit(self._player.position if time is None else time)
+
+    def _limit(self, time: int) -> None:
+        self._player.limit = time + int(self._max_delay * SECOND)
 
     def _wait_for_subscribers(self) -> None:
         """Wait until every topic has a subscriber."""
@@ -95,6 +173,39 @@ class Ros(Sink):
         while waiting and time.monotonic() < until:
             waiting = {one for one in waiting if not one.get_num_connections()}
             time.sleep(0.02)
+
+
+def _topic(ch: Channel) -> str:
+    """Return the topic to publish on, without the number of a further channel of that topic."""
+    return ch.topic.partition("[")[0]
+
+
+def _raw(publisher: Any, message: Message) -> Any:
+    """Return a message for rospy with the unchanged bytes of *message*."""
+    raw = publisher.data_class()
+    raw._buff = bytes(message.data)
+    return raw
+
+
+def stamp(message: Any, known: dict[str, bool]) -> int | None:
+    """Return the stamp of a received message in ns; None if it does not begin with a header.
+
+    known  whether messages of a type begin with a header, by MD5 sum; filled in
+    """
+    head = message._connection_header
+    md5 = head["md5sum"]
+    if md5 not in known:
+        try:
+            fields = ros1msg.define(head["type"], head.get("message_definition", "")).root.fields
+            known[md5] = bool(fields) and fields[0].type in ("Header", "std_msgs/Header")
+        except DefinitionError:
+            known[md5] = False
+    if not known[md5] or len(message._buff) < 12:
+        return None
+    second: int
+    rest: int
+    _, second, rest = struct.unpack_from("<III", message._buff)
+    return second * SECOND + rest
 
 
 def _identity(ch: Channel) -> tuple[str, str]:

@@ -1,0 +1,418 @@
+"""Changes of single fields: other names and places, types, units, values; applied message by message."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.ops.migrate.implicit import implicit
+from logreel.ops.migrate.rule import Nested, Update, Values
+from logreel.ops.migrate.types import (
+    REAL_NUMBERS,
+    TIMES,
+    WHOLE_NUMBERS,
+    FieldType,
+    TypeVersion,
+    listed,
+)
+from logreel.ops.migrate.values import RuleError, as_text
+
+#: Name and index of each part of a path; None: no index.
+FieldPath = list[tuple[str, int | None]]
+_PART = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(\d{1,9})\])?")
+_RANGES = {"byte": (-128, 127), "char": (0, 255)}
+for _bits in (8, 16, 32, 64):
+    _RANGES[f"int{_bits}"] = (-(1 << (_bits - 1)), (1 << (_bits - 1)) - 1)
+    _RANGES[f"uint{_bits}"] = (0, (1 << _bits) - 1)
+_RANGES["time"], _RANGES["duration"] = (0, (1 << 32) * 10**9 - 1), (-(1 << 31) * 10**9, (1 << 31) * 10**9 - 1)
+
+#: Reads a value from the messages around it, outermost first.
+Read = Callable[[list[Values]], Any]
+
+
+class MissingSourceError(UsageError):
+    """A field that a rule needs and the old message does not have."""
+
+
+def parse_path(text: str) -> FieldPath:
+    """Return the parts of a path such as ``pose.position.x`` or ``q[2]``; raises UsageError for an invalid one."""
+    found: FieldPath = []
+    for part in text.split("."):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise UsageError(f"{text!r:.80} is no path of a field")
+        found.append((match[1], int(match[2]) if match[2] else None))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """How one new field gets its value.
+
+    name           path of the new field
+    source         path of the old field; None: it is *value*
+    kind           new type as in a definition; empty: that of the source
+    scale, offset  new value = old value · scale + offset
+    values         new value by old value; others stay
+    clamp          True: values out of range become the nearest one; False: the message is left out
+    unit           unit of the new field, None: unknown, or that of the source
+    """
+
+    name: str
+    source: FieldPath | None
+    value: Any = None
+    kind: str = ""
+    scale: float = 1
+    offset: float = 0
+    values: Mapping[str, Any] | None = None
+    clamp: bool = False
+    unit: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the value stays as it is."""
+        return self.scale == 1 and self.offset == 0 and not self.values
+
+
+class Mapped:
+    """The update of *old* to *new* by changes of fields; fields that no change names are taken over by name.
+
+    remove  old fields that have no place in the new type
+
+    Raises MissingSourceError for a change of a field that *old* does not have, DefinitionError for a new field without
+    a source, and for an old field without a place that is not in *remove*.
+    """
+
+    def __init__(
+        self,
+        old: TypeVersion,
+        new: TypeVersion,
+        changes: Mapping[tuple[str, ...], Change],
+        remove: frozenset[str],
+    ) -> None:
+        self.old, self.new, self.changes = old, new, changes
+        self.parts: list[tuple[TypeVersion, TypeVersion]] = []
+        for path in changes:
+            field_type(new, [(name, None) for name in path], DefinitionError)
+        self._check_places(remove)
+        # What is missing is found when the rule is bound, not with the first message.
+        self._update(_Collecting(self.parts))
+
+    def make(self, nested: Nested) -> Update:
+        """Return the function from old to new values."""
+        update = self._update(nested)
+        return lambda values: update([values])
+
+    def _check_places(self, remove: frozenset[str]) -> None:
+        for name in remove:
+            field_type(self.old, parse_path(name), MissingSourceError)
+        used = {one.source[0][0] for one in self.changes.values() if one.source}
+        kept = {name for name in self.old.fields if name in self.new.fields and (name,) not in self.changes}
+        kept |= {path[0] for path in self.changes if len(path) > 1 and path[0] in self.old.fields}
+        gone = [name for name in self.old.fields if name not in used | kept | remove]
+        if gone:
+            raise DefinitionError(
+                f"old fields without a place in the new type: {listed(gone)}; name them in remove"
+            )
+
+    def _update(self, nested: Nested) -> Callable[[list[Values]], Values]:
+        return self._struct(self.new, self.old, (), [((), self.old)], nested)
+
+    def _struct(
+        self,
+        new: TypeVersion,
+        old: TypeVersion | None,
+        path: tuple[str, ...],
+        scopes: list[tuple[tuple[str, ...], TypeVersion]],
+        nested: Nested,
+    ) -> Callable[[list[Values]], Values]:
+        """Return a function that makes the values of *new* at *path*.
+
+        old     the struct at the same path of the old message, whose values are last on the stack; None: there is none
+        scopes  path and type of each old struct on the stack
+        """
+        makers: list[tuple[str, Read]] = []
+        for name, kind in new.fields.items():
+            here = (*path, name)
+            change = self.changes.get(here)
+            inner = any(len(one) > len(here) and one[: len(here)] == here for one in self.changes)
+            before = None if old is None else old.fields.get(name)
+            if change is not None:
+                makers.append((name, self._changed(change, kind, scopes, nested)))
+            elif inner:
+                makers.append((name, self._inner(here, kind, before, scopes, nested)))
+            elif before is None:
+                raise DefinitionError(f"{'.'.join(here)} is new: it needs from or value")
+            else:
+                makers.append((name, self._kept(name, before, kind, ".".join(here), nested)))
+        return lambda stack: {name: make(stack) for name, make in makers}
+
+    def _kept(self, name: str, before: FieldType, kind: FieldType, label: str, nested: Nested) -> Read:
+        convert = conversion(before, kind, label, nested)
+        if convert is None:
+            return lambda stack: stack[-1][name]
+        return lambda stack: convert(stack[-1][name])
+
+    def _inner(
+        self,
+        path: tuple[str, ...],
+        kind: FieldType,
+        before: FieldType | None,
+        scopes: list[tuple[tuple[str, ...], TypeVersion]],
+        nested: Nested,
+    ) -> Read:
+        """Return a function that makes a struct, or an array of these, some of whose fields change."""
+        if kind.nested is None:
+            raise DefinitionError(f"{'.'.join(path)} has no fields")
+        old = None if before is None else before.nested
+        if (
+            before is not None
+            and old is not None
+            and (before.array, before.count) != (kind.array, kind.count)
+        ):
+            raise DefinitionError(f"{'.'.join(path)} was {before.spelled} and is {kind.spelled}")
+        if kind.array and old is None:
+            raise DefinitionError(f"{'.'.join(path)} is a new array: its fields have no sources")
+        if old is None:
+            return self._struct(kind.nested, None, path, scopes, nested)
+        name = path[-1]
+        make = self._struct(kind.nested, old, path, [*scopes, (path, old)], nested)
+        if not kind.array:
+            return lambda stack: make([*stack, stack[-1][name]])
+        return lambda stack: [make([*stack, one]) for one in stack[-1][name]]
+
+    def _changed(
+        self,
+        change: Change,
+        kind: FieldType,
+        scopes: list[tuple[tuple[str, ...], TypeVersion]],
+        nested: Nested,
+    ) -> Read:
+        if change.source is None:
+            value = constant(change.value, kind, change.name)
+            return lambda stack: value() if callable(value) else value
+        names = tuple(name for name, _ in change.source)
+        level = max(n for n, (prefix, _) in enumerate(scopes) if names[: len(prefix)] == prefix)
+        depth, scope = len(scopes[level][0]), scopes[level][1]
+        rest = change.source[depth:]
+        if not rest:
+            raise DefinitionError(f"{change.name} cannot be made from {'.'.join(names)}")
+        before = field_type(scope, rest, MissingSourceError)
+        convert = conversion(before, kind, change.name, nested, change)
+        parts = [(name, at) for name, at in rest]
+
+        def read(stack: list[Values]) -> Any:
+            value: Any = stack[level]
+            for name, at in parts:
+                value = value[name]
+                if at is not None:
+                    if at >= len(value):
+                        raise RuleError(f"{change.name}: there is no item {at} among {len(value)} of {name}")
+                    value = value[at]
+            return value if convert is None else convert(value)
+
+        return read
+
+
+class _Collecting:
+    """Collects the parts of a message that other rules migrate."""
+
+    def __init__(self, parts: list[tuple[TypeVersion, TypeVersion]]) -> None:
+        self._parts = parts
+
+    def convert(self, old: TypeVersion, new: TypeVersion) -> Update:
+        """Note a pair of types."""
+        self._parts.append((old, new))
+        return lambda values: values
+
+
+def field_type(
+    version: TypeVersion, path: FieldPath, missing: type[UsageError | DefinitionError]
+) -> FieldType:
+    """Return the type of the field at *path*; raises *missing* if there is none, or no index of an array."""
+    at: TypeVersion | None = version
+    found: FieldType | None = None
+    for number, (name, index) in enumerate(path):
+        label = ".".join(part for part, _ in path[: number + 1])
+        found = None if at is None else at.fields.get(name)
+        if found is None:
+            raise missing(f"{version.name} has no field {label!r}; there are {listed(version.fields)}")
+        at = found.nested
+        if index is not None:
+            if not found.array or (found.count is not None and index >= found.count):
+                raise missing(f"{label}: {found.spelled} has no item {index}")
+            found = FieldType(found.base, found.nested)
+        elif found.array and number + 1 < len(path) and missing is MissingSourceError:
+            raise missing(f"{label} is an array: give the number of an item, as in {label}[0]")
+    if found is None:
+        raise missing("a path without fields")
+    return found
+
+
+def conversion(
+    old: FieldType, new: FieldType, label: str, nested: Nested, change: Change | None = None
+) -> Callable[[Any], Any] | None:
+    """Return the function from values of *old* to values of *new*; None if values stay the same.
+
+    Raises DefinitionError if there is no such conversion.
+    """
+    plain = change is None or change.is_plain
+    if old.array != new.array or (None not in (old.count, new.count) and old.count != new.count):
+        raise DefinitionError(f"{label} was {old.spelled} and is {new.spelled}")
+    if old.nested is not None and new.nested is not None and plain:
+        if old.nested.identity == new.nested.identity or _has_same_fields(old.nested, new.nested):
+            convert = None
+        else:
+            convert = nested.convert(old.nested, new.nested)
+    elif old.nested is not None or new.nested is not None:
+        raise DefinitionError(f"{label} was {old.spelled} and is {new.spelled}")
+    elif old.base == new.base and plain:
+        convert = None
+    else:
+        if change is None:
+            raise DefinitionError(f"{label} was {old.spelled} and is {new.spelled}: name it in fields")
+        convert = _of_values(old, new, label, change)
+    if not new.array:
+        return convert
+    count, as_bytes = new.count, new.is_bytes
+    if convert is None and old.is_bytes == as_bytes and (count is None or count == old.count):
+        return None
+
+    def of_items(values: Any) -> Any:
+        if count is not None and len(values) != count:
+            raise RuleError(f"{label}: {len(values)} items where {count} are needed")
+        items: list[Any] = list(values) if convert is None else [convert(one) for one in values]
+        return bytes(items) if as_bytes else items
+
+    return of_items
+
+
+def _has_same_fields(old: TypeVersion, new: TypeVersion) -> bool:
+    """Return whether an update by names changes nothing; for types whose parts have no names of their own."""
+    one = implicit(old, new, lambda before, after: True)
+    return (
+        not one.reasons
+        and [*old.fields] == [*new.fields]
+        and all(
+            _has_same_fields(before.nested, kind.nested)
+            for _, before, kind in one.nested
+            if before.nested is not None and kind.nested is not None
+        )
+    )
+
+
+def _of_values(old: FieldType, new: FieldType, label: str, change: Change) -> Callable[[Any], Any]:
+    """Return the function for values of builtin types: first by ``values``, then scale and offset, then the type."""
+    table = {_key(key, old, label): value for key, value in (change.values or {}).items()}
+    scale, offset = change.scale, change.offset
+    scaled = scale != 1 or offset != 0
+    is_text = old.base == "string"
+    if scaled and (is_text or new.base == "string"):
+        raise DefinitionError(f"{label}: a text has no scale")
+    finish = _to_type(new, label, change.clamp)
+
+    def convert(value: Any) -> Any:
+        if is_text:
+            value = as_text(value)
+        if value in table:
+            return finish(table[value])
+        return finish(value * scale + offset if scaled else value)
+
+    return convert
+
+
+def _key(key: str, old: FieldType, label: str) -> Any:
+    """Return an old value as it is named in ``values``."""
+    if old.base == "string":
+        return key
+    if old.base == "bool" and key.lower() in ("true", "false"):
+        return key.lower() == "true"
+    try:
+        return float(key) if old.base in REAL_NUMBERS else int(key)
+    except ValueError:
+        raise DefinitionError(f"{label}: {key!r:.40} is no value of {old.base}") from None
+
+
+def _to_type(new: FieldType, label: str, clamp: bool) -> Callable[[Any], Any]:
+    """Return the function that makes a number or text a value of *new*."""
+    if new.base == "string":
+        return lambda value: str(value).encode("utf-8", "surrogateescape")
+    if new.base == "bool":
+        return lambda value: bool(_number(value, label))
+    if new.base in REAL_NUMBERS:
+        return lambda value: float(_number(value, label))
+    if new.base not in WHOLE_NUMBERS | TIMES:
+        raise DefinitionError(f"{label}: no value becomes {new.spelled}")
+    low, high = _RANGES[new.base]
+
+    def whole(value: Any) -> int:
+        number = _number(value, label)
+        if isinstance(number, float):
+            if not math.isfinite(number):
+                raise RuleError(f"{label}: {number} is no {new.base}")
+            number = round(number)
+        if clamp:
+            return int(min(max(number, low), high))
+        if not low <= number <= high:
+            raise RuleError(f"{label}: a value does not fit {new.base}")
+        return int(number)
+
+    return whole
+
+
+def _number(value: Any, label: str) -> int | float:
+    if isinstance(value, int | float):
+        return value
+    try:
+        text = as_text(value).strip()
+        return float(text) if set(text) & set(".eEnN") else int(text)
+    except (ValueError, TypeError, AttributeError):
+        raise RuleError(f"{label}: {value!r:.40} is no number") from None
+
+
+def constant(value: Any, kind: FieldType, label: str) -> Any:
+    """Return the value of a new field, or a function that makes it; raises DefinitionError if it does not fit."""
+    if kind.nested is not None and not kind.array:
+        inner = kind.nested
+        if not isinstance(value, Mapping) or value.keys() - inner.fields.keys():
+            raise DefinitionError(f"{label}: the value is a table with fields of {inner.name}")
+        given = {name: constant(one, inner.fields[name], f"{label}.{name}") for name, one in value.items()}
+        return lambda: (
+            inner.default() | {name: one() if callable(one) else one for name, one in given.items()}
+        )
+    if kind.array:
+        if kind.is_bytes and isinstance(value, list):
+            return _checked_bytes(value, kind, label)
+        if not isinstance(value, list):
+            raise DefinitionError(f"{label}: the value is a list, since it is {kind.spelled}")
+        if kind.count is not None and len(value) != kind.count:
+            if value:
+                raise DefinitionError(f"{label}: {len(value)} values for {kind.spelled}")
+            return kind.default
+        item = FieldType(kind.base, kind.nested)
+        items = [constant(one, item, label) for one in value]
+        return lambda: [one() if callable(one) else one for one in items]
+    if value is None or isinstance(value, list | dict):
+        raise DefinitionError(f"{label}: the value {value!r:.40} is no {kind.spelled}")
+    if isinstance(value, str) != (kind.base == "string"):
+        raise DefinitionError(f"{label}: the value {value!r:.40} is no {kind.spelled}")
+    try:
+        return _to_type(kind, label, clamp=False)(value)
+    except RuleError as error:
+        raise DefinitionError(error.text) from None
+
+
+def _checked_bytes(value: list[Any], kind: FieldType, label: str) -> bytes:
+    try:
+        made = bytes(value)
+    except (ValueError, TypeError):
+        raise DefinitionError(f"{label}: the values of {kind.spelled} are numbers from 0 to 255") from None
+    if kind.count is not None and len(made) != kind.count:
+        if made:
+            raise DefinitionError(f"{label}: {len(made)} values for {kind.spelled}")
+        return bytes(kind.count)
+    return made
