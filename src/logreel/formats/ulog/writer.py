@@ -193,8 +193,9 @@ class UlogWriter(FormatWriter):
     def stored_times(self, time: I64) -> I64:
         """Return int64[n]: *time* in ns, rounded to microseconds."""
         half = NS_PER_US // 2
-        some = np.minimum(time, TIME_MAX - NS_PER_US) + half
-        return some - some % NS_PER_US
+        some: I64 = np.minimum(time, TIME_MAX - NS_PER_US) + half
+        found: I64 = some - some % NS_PER_US
+        return found
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data records; their field ``timestamp`` is set to the given times."""
