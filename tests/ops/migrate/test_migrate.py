@@ -12,6 +12,7 @@ import pytest
 
 import logreel
 from logreel.formats.rosbag.sample.builder import tiny
+from logreel.registry.registry import formats
 from support.builders.rule_files import HEADER, joined, rule, write_bag
 from support.harness.cli_runner import Run
 
@@ -323,3 +324,16 @@ def test_check_names_types_that_differ(run: Run, tmp_path: Path) -> None:
     standard = {"/b": ("sensor_msgs/BatteryState", joined(old, std_msgs__Header=HEADER), [{}])}
     source = write_bag(tmp_path / "b.bag", standard)
     assert codes("--types") == [("type-differs", "/b")]
+
+
+@pytest.mark.parametrize("name", ["robot.Motor", "robot.Status", "robot/msg/Foot"])
+def test_messages_of_other_encodings_are_refused_or_reported(tmp_path: Path, name: str) -> None:
+    source, out = tmp_path / "in.mcap", tmp_path / "out.mcap"
+    source.write_bytes(formats()["mcap"].sample())
+    rules = file(tmp_path, f'[[rule]]\ntype = "{name}"\nto = "x/Y"\n', "rules.toml")
+    with pytest.raises(logreel.LogError, match="are not migrated in this format"):
+        logreel.migrate(source, out, rules=rules)
+    assert not out.exists()
+    (text,) = logreel.migrate(source, out, rules=rules, partial=True).skipped
+    assert "stays as it is: messages of encoding" in text
+    assert logreel.open(out).message_count == logreel.open(source).message_count

@@ -128,8 +128,7 @@ def _new_topic(plan: ChannelPlan) -> str | None:
 def _notes(planner: Planner, plans: Sequence[ChannelPlan]) -> Iterator[str]:
     """Yield sentences about types that differ from those known, and about rules without messages."""
     for plan in plans:
-        named = plan.state == "unusable" and plan.channel.schema.name in planner.paths.chains
-        if plan.state == "differs" or named:
+        if plan.state == "differs":
             yield f"{plan.channel.topic!r} stays as it is: {plan.text}"
     unused = planner.unused(plans)
     if unused:
