@@ -151,7 +151,7 @@ class MissingRuleError(LogError):
         super().__init__(
             f"{one.channel.topic!r} cannot be migrated: {one.text}{more}",
             path=path,
-            hint="write rules (logreel.ops.migrate.templates.write_template begins them) or pass partial=True",
+            hint="write rules (logreel.ops.migrate.write_template begins them) or pass partial=True",
             cli="--write-template FILE begins rules for them; --partial leaves these messages as they are",
         )
         self.plans = plans
