@@ -25,6 +25,8 @@ from logreel.formats.ulog.sample.builder import tiny
 from logreel.log.actor import Actor
 from logreel.ops.replay.timeline import Place
 from logreel.registry.commands import Answer
+from support.builders.ulog_camera import PICTURE, camera_log, shots
+from support.builders.ulog_gps import gps_log, pieces
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CODE = re.compile(r"`([^`]+)`")
@@ -182,6 +184,7 @@ ARGUMENTS = {
     "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
+    "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
     "formats": [],
     "definitions": ["find", "std_msgs/Header"],
     "carla info": ["log.rec"],
@@ -190,6 +193,7 @@ ARGUMENTS = {
     "carla replay": ["log.rec", "--start", "99"],
     "carla metrics": ["log.rec", "--metric", "metric.py"],
     "carla actors": ["log.rec"],
+    "ulog gps-dump": ["gps.ulg"],
 }
 METRIC = """
 from srunner.metrics.examples.basic_metric import BasicMetric
@@ -228,6 +232,10 @@ def test_the_command_line_page_has_every_key(
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
+    Path("camera.ulg").write_bytes(camera_log(shots(2)))
+    Path("pictures").mkdir()
+    Path("pictures/a.jpg").write_bytes(PICTURE)
+    Path("gps.ulg").write_bytes(gps_log(pieces(3)))
     Path("metric.py").write_text(METRIC)
     Path("rules.toml").write_text(RULES)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)

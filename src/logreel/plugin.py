@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from logreel.log.payload_decoder import PayloadDecoder
     from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
     from logreel.log.schema import Schema
-    from logreel.registry.commands import Answer, Command, Option, Playback
+    from logreel.registry.commands import Answer, Command, Content, Option, Playback
     from logreel.registry.format import Format
     from logreel.registry.registry import lazy
     from logreel.testing.suite import FormatSuite
@@ -72,6 +72,7 @@ _LAZY = {
     "ChunkCache": "logreel.io.chunks",
     "Chunks": "logreel.io.chunks",
     "Command": "logreel.registry.commands",
+    "Content": "logreel.registry.commands",
     "ComputedValues": "logreel.index.rules",
     "Decoded": "logreel.layout.arrow",
     "Excerpt": "logreel.write.log_copier",
@@ -140,6 +141,7 @@ __all__ = [
     "Chunks",
     "Command",
     "ComputedValues",
+    "Content",
     "Decoded",
     "DefinitionError",
     "Excerpt",

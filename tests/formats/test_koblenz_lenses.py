@@ -14,7 +14,7 @@ from logreel.errors import DefinitionError
 from logreel.formats.koblenz.sample.builder import Builder
 from logreel.formats.koblenz.sample.drive import URG, UTM, drive, picture
 from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
-from logreel.lenses import Image, PacketCloud, Points, Position, RangeScan, lenses
+from logreel.lenses import Image, PacketCloud, Points, Pose, Position, RangeScan, lenses
 from logreel.lenses.sensors.velodyne import HDL32E, HDL64E
 from support.builders.calibrations import UNIT, status, xml
 from support.harness.cli_runner import Run
@@ -264,3 +264,25 @@ def test_convert_to_every_output(suffix: str, tmp_path: Path, run: Run) -> None:
     path.write_bytes(drive(0.1))
     assert run("convert", str(path), f"{tmp_path}/out{suffix}").code == 0
     assert (tmp_path / f"out{suffix.rstrip('/')}").exists()
+
+
+@pytest.mark.parametrize(
+    ("order", "turn"),
+    [("wxyz", (0.9, 0.1, 0.2, 0.3)), ("xyzw", (0.1, 0.2, 0.3, 0.9))],
+    ids=["w first", "w last"],
+)
+def test_a_robot_pose_is_a_pose_at_the_origin(order: str, turn: tuple[float, ...], tmp_path: Path) -> None:
+    out = Builder()
+    for n in range(3):
+        out.pose(10.0 * n, turn, (0.0, 0.0, 9.81))
+    (tmp_path / "a.log").write_bytes(out.bytes())
+    log = logreel.open(tmp_path / "a.log")
+    ch = log["RobotPoseM"]
+    assert ch.metadata["quaternion_order"] == " ".join(order)
+    places = lens_of(ch, Pose).track(ch)  # type: ignore[attr-defined]
+    assert places.time.tolist() == ch.times.tolist()
+    np.testing.assert_allclose(places.rotation, np.full((3, 4), (0.1, 0.2, 0.3, 0.9)), rtol=1e-6)
+    assert not places.position.any()
+    # Tools that know Foxglove's schemas see it, too.
+    logreel.convert(tmp_path / "a.log", tmp_path / "a.mcap")
+    assert logreel.open(tmp_path / "a.mcap")["RobotPoseM/PoseInFrame"].schema.name == "foxglove.PoseInFrame"

@@ -374,3 +374,52 @@ def test_parts_of_a_split_log_opened_together_are_the_log(tmp_path: Path) -> Non
         ]
         assert parts.text == log.text
         assert set(parts) == set(log)
+
+
+@pytest.mark.parametrize(("begins", "align"), [((0, 10), None), ((0, 2), None), ((0, 2), "+0.5s")])
+def test_columns_of_fixed_size_are_gathered_from_all_files_together(
+    begins: tuple[int, int], align: str | None, tmp_path: Path
+) -> None:
+    schema = logreel.Schema("wind", "ulog", "wind:uint64_t timestamp;uint64_t n;")
+    names = [str(tmp_path / f"x_{n}.ulg") for n in range(2)]
+    for name, begin in zip(names, begins, strict=True):
+        with logreel.create(name) as w:
+            wind = w.add_channel("wind", schema)
+            for n in range(begin, begin + 5):
+                w.write(wind, n * 10**9, {"n": n})
+    log = logreel.open(names, align=align)
+    table = log.tables("wind")["wind"]
+    # One array, where tables of the files would be two.
+    assert table.column("n").num_chunks == 1
+    assert table.equals(log["wind"].to_arrow())
+    logreel.merge(names, tmp_path / "all.ulg", align=align)
+    merged = logreel.open(tmp_path / "all.ulg")["wind"].to_arrow()
+    assert table.column("time").to_pylist() == merged.column("time").to_pylist()
+    assert table.column("n").to_pylist() == merged.column("n").to_pylist()
+
+
+def test_messages_stamped_before_their_file_begins_have_the_order_of_the_merge(tmp_path: Path) -> None:
+    schema = logreel.Schema("wind", "ulog", "wind:uint64_t timestamp;uint64_t n;")
+    names = [str(tmp_path / f"x_{n}.ulg") for n in range(3)]
+    # Equal times within a file and in two files, and earlier ones in the middle of a file.
+    times = [[5, 6, 6, 9, 7], [9, 6, 9, 8, 10, 2], [9, 10, 10, 1, 12]]
+    for file, (name, some) in enumerate(zip(names, times, strict=True)):
+        with logreel.create(name) as w:
+            channels = [w.add_channel(topic, schema) for topic in ("wind", "wind[1]")]
+            for n, time in enumerate(some):
+                w.write(channels[n % 2], time * 10**9, {"n": 100 * file + n})
+    log = logreel.open(names)
+    logreel.merge(names, tmp_path / "all.ulg")
+    merged = logreel.open(tmp_path / "all.ulg")
+
+    def order(one: logreel.Log, how: str) -> list[tuple[str, int, int]]:
+        return [(m.channel.topic, m.time, m.decode()["n"]) for m in one.messages(order=how)]
+
+    assert order(log, "time") == order(merged, "time")
+    for topic in merged:
+        if not topic.startswith("~"):
+            assert log[topic]["n"].tolist() == merged[topic]["n"].tolist()
+    logreel.slice(log, tmp_path / "half.ulg", start="3s", end="10s")
+    logreel.slice(merged, tmp_path / "other.ulg", start="3s", end="10s")
+    halves = [logreel.open(tmp_path / name) for name in ("half.ulg", "other.ulg")]
+    assert order(halves[0], "time") == order(halves[1], "time")

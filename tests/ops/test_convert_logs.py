@@ -33,7 +33,7 @@ def check(source: Path, folder: Path) -> list[str]:
     log, there = logreel.open(source), folder / "x.mcap"
     done = logreel.convert(source, there, raw=True, force=True)
     other = logreel.open(there)
-    left_out = [text for text in done.skipped if "lie beside its messages" not in text]
+    left_out = [text for text in done.skipped if "stored outside its messages" not in text]
     if left_out:
         return left_out
     due = content(log)
@@ -117,14 +117,14 @@ def test_a_flight_in_an_mcap_is_decoded_like_one(tmp_path: Path) -> None:
 
 def test_content_that_the_other_format_cannot_hold_is_reported(tmp_path: Path) -> None:
     mcap = written(tmp_path / "a.mcap", SAMPLES[".mcap"]())
-    done = logreel.convert(mcap, tmp_path / "a.bag")
+    done = logreel.convert(mcap, tmp_path / "a.bag", raw=True)
     assert [one.topic for one in done.channels] == ["/imu", "/fix"]
     assert sum(text.startswith("channel '/") for text in done.skipped) == 4
     assert any("metadata 'robot' left out" in text for text in done.skipped)
     assert any("attachment 'calibration.yaml' left out" in text for text in done.skipped)
     assert content(tmp_path / "a.bag")["/imu"] == content(mcap)["/imu"]
     with pytest.raises(logreel.LogError, match="nothing is written, because"):
-        logreel.convert(mcap, tmp_path / "b.bag", strict=True)
+        logreel.convert(mcap, tmp_path / "b.bag", strict=True, raw=True)
     assert not (tmp_path / "b.bag").exists()
     logreel.convert(mcap, tmp_path / "c.bag", topics=["/imu"], start="+1s")
     assert len(logreel.open(tmp_path / "c.bag")["/imu"]) == 500
@@ -140,7 +140,7 @@ def test_a_conversion_without_any_message_is_refused(tmp_path: Path, suffix: str
     with pytest.raises(
         logreel.IncompleteOutputError, match=rf"none of the {messages} messages \(MCAP, "
     ) as found:
-        logreel.convert(source, target)
+        logreel.convert(source, target, raw=True)
     channels = [text for text in found.value.skipped if text.startswith("channel ")]
     assert len(channels) == len(logreel.open(source).channels)
     target.write_bytes(b"older")
@@ -162,11 +162,11 @@ def test_a_channel_that_a_format_cannot_name_is_left_out_alone(tmp_path: Path) -
             ("/wind", logreel.Schema("geometry_msgs/Vector3", "ros1msg")),
         ):
             log.write(log.add_channel(topic, schema), 10**18, bytes(24))
-    done = logreel.convert(tmp_path / "a.mcap", tmp_path / "a.bddf")
+    done = logreel.convert(tmp_path / "a.mcap", tmp_path / "a.bddf", raw=True)
     assert [(one.topic, one.rows) for one in done.channels] == [("said", 1)]
     assert [text for text in done.skipped if "'/wind' (1 messages) was left out" in text]
     with pytest.raises(logreel.IncompleteOutputError, match="BDDF can hold none of the 1 messages"):
-        logreel.convert(tmp_path / "a.mcap", tmp_path / "b.bddf", topics="/wind")
+        logreel.convert(tmp_path / "a.mcap", tmp_path / "b.bddf", topics="/wind", raw=True)
 
 
 @pytest.mark.parametrize("suffix", WRITABLE)
@@ -219,10 +219,10 @@ def test_channels_with_impossible_names_are_left_out_and_reported(tmp_path: Path
     """Channels of text and parameters, whose names begin with a tilde, are no usage error."""
     flight = written(tmp_path / "a.ulg", SAMPLES[".ulg"]())
     with pytest.raises(logreel.IncompleteOutputError, match="can hold none of the") as caught:
-        logreel.convert(flight, tmp_path / "none.bddf")
+        logreel.convert(flight, tmp_path / "none.bddf", raw=True)
     assert any("'~text'" in text for text in caught.value.skipped)
     logreel.convert(flight, tmp_path / "b.mcap")
-    done = logreel.convert(tmp_path / "b.mcap", tmp_path / "b.bddf")
+    done = logreel.convert(tmp_path / "b.mcap", tmp_path / "b.bddf", raw=True)
     assert [text for text in done.skipped if text.startswith("channel '~parameter' (")]
     assert sum(one.rows for one in done.channels) > 0
     assert len(logreel.open(tmp_path / "b.bddf").channels) == len(done.channels)

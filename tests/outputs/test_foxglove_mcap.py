@@ -32,6 +32,7 @@ ADDED = {
         "GPSDataM/LocationFix": 3,
         "ImageM/0/CompressedImage": 10,
         "ImageM/1/CompressedImage": 10,
+        "RobotPoseM/PoseInFrame": 100,
         "VelodyneRawDataM/PointCloud": 40,
         "LaserRange2DDataM/front/LaserScan": 20,
         "LaserRange2DDataM/rear/LaserScan": 80,

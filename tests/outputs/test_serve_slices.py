@@ -172,9 +172,6 @@ def test_skipped_content_is_counted_in_a_header(client: Client, folder: Path, tm
     done = logreel.convert(folder / "mcap.mcap", tmp_path / "a.bag")
     assert int(reply.headers["logreel-skipped"]) == len(done.skipped) > 0
     assert client.slice("ulog.ulg").headers["logreel-skipped"] == "0"
-    reply = client.slice("ulog.ulg", format="bag")
-    assert reply.status == 422
-    assert b"can hold none of the" in reply.body
 
 
 def test_a_damaged_log_is_served_with_the_number_of_losses(folder: Path, tmp_path: Path) -> None:
@@ -219,11 +216,17 @@ def test_fifty_clients_at_once_get_correct_slices(tmp_path: Path) -> None:
 def test_the_openapi_document_matches_the_service(client: Client) -> None:
     document = client.ask("/openapi.json").json
     assert document["openapi"].startswith("3.1")
-    assert set(document["paths"]) == {"/", "/openapi.json", "/logs", "/logs/{id}", "/logs/{id}/slice"}
+    assert set(document["paths"]) == {
+        "/", "/openapi.json", "/logs", "/logs/{id}", "/logs/{id}/slice", "/logs/{id}/index", "/logs/{id}/text",
+        "/index", "/query", "/text", "/slice",
+    }  # fmt: skip
     asked = document["paths"]["/logs/{id}/slice"]["get"]
     names = [one["name"] for one in asked["parameters"] if "name" in one]
-    assert names == ["topic", "exclude", "start", "end", "format"]
-    assert asked["parameters"][5]["schema"]["enum"] == client.ask("/").json["formats"] == sorted(kinds())
+    assert names == [
+        "topic", "exclude", "channel", "type", "service", "from_nsec", "from_sec", "to_nsec", "to_sec", "start", "end",
+        "format",
+    ]  # fmt: skip
+    assert asked["parameters"][-1]["schema"]["enum"] == client.ask("/").json["formats"] == sorted(kinds())
 
     def resolve(value: Any) -> None:
         if isinstance(value, dict):

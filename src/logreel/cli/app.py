@@ -13,7 +13,9 @@ from logreel._version import __version__
 VERBS = {
     "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql", "plot"),
     "Play": ("play",),
-    "Make": ("convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index"),
+    "Make": (
+        "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
+    ),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
 }  # fmt: skip

@@ -167,6 +167,14 @@ compression = click.option(
     metavar="NAME",
     help="Compression of the new log, if its format has any; by default that of the source.",
 )
+options = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=lambda context, option, pairs: options_of(pairs),
+    help="Option of the format of the new log, several allowed: version=1.2 for a bag.",
+)
 chunk_size = click.option(
     "--chunk-size",
     "chunk_bytes",
@@ -272,6 +280,20 @@ def metadata_of(pairs: Sequence[str], option: str) -> dict[str, int | float | st
         if not pair.partition("=")[0] or "=" not in pair:
             raise UsageError(f"{option}{pair!r}: write NAME=VALUE")
     return {name: _metadata_value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def options_of(pairs: Sequence[str]) -> dict[str, bool | int | str]:
+    """Return options from arguments NAME=VALUE: ``true`` and ``false``, whole numbers, and texts such as ``1.2``."""
+    from logreel.errors import UsageError
+
+    found: dict[str, bool | int | str] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--option {pair!r}: write NAME=VALUE")
+        truth = {"true": True, "false": False}.get(text.lower())
+        found[name] = truth if truth is not None else int(text) if _WHOLE.fullmatch(text) else text
+    return found
 
 
 def _metadata_value(text: str) -> int | float | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 @click.option("--strict", is_flag=True, help="Into a log: fail if something would have to be left out.")
 @common.compression
 @common.chunk_size
+@common.options
 @common.force
 @common.ros_axes
 @common.msgdef
@@ -83,6 +84,7 @@ def convert(
     strict: bool,
     compression: str | None,
     chunk_bytes: int | None,
+    options: dict[str, Any],
     force: bool,
     as_json: bool,
 ) -> int:
@@ -143,6 +145,7 @@ def convert(
                 strict=strict,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
+                options=options,
                 force=force,
                 progress=progress,
             )

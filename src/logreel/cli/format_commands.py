@@ -13,7 +13,8 @@ from logreel.cli import common, draw
 from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from logreel.registry.commands import Command, Option, Playback
+    from logreel.log.log import Log
+    from logreel.registry.commands import Command, Content, Option, Playback
     from logreel.registry.format import Format
 
 
@@ -113,7 +114,7 @@ def run_command(
     """Run a Command on a log, print the result or play it to a sink, and return the exit code."""
     from logreel.errors import UsageError
     from logreel.ops.json_values import to_json_values
-    from logreel.registry.commands import Playback
+    from logreel.registry.commands import Content, Playback
     from logreel.registry.open import open_log
 
     if settings and sink is None:
@@ -127,6 +128,8 @@ def run_command(
             )
         with contextlib.redirect_stdout(sys.stderr) if one.prints and as_json else contextlib.nullcontext():
             found = one.run(log, **options)
+        if isinstance(found, Content):
+            return _write(log, found, as_json)
         if isinstance(found, Playback):
             if sink is not None:
                 return draw.finish(log, _play(found, sink, settings))
@@ -138,6 +141,23 @@ def run_command(
         for line in () if as_json else found.lines():
             draw.echo(line)
         return draw.finish(log)
+
+
+def _write(log: Log, found: Content, as_json: bool) -> int:
+    """Write the bytes that a command extracted to stdout, which -o sends to a file."""
+    from logreel.errors import UsageError
+
+    for note in found.notes:
+        draw.say(note)
+    if as_json:
+        draw.echo_answer(log, **found.about)
+    elif sys.stdout.isatty():
+        raise UsageError("bytes are not for a terminal: write them to a file with -o, or to a program")
+    else:
+        sys.stdout.flush()
+        for part in found.parts():
+            sys.stdout.buffer.write(part)
+    return draw.finish(log)
 
 
 def _play(found: Playback, name: str, settings: tuple[str, ...]) -> list[str]:

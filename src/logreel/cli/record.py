@@ -86,6 +86,7 @@ if TYPE_CHECKING:
 @click.option("--format", metavar="NAME", help="Format of OUT, if the suffix does not tell it.")
 @click.option("--compression", metavar="NAME", help="Compression of the new log, if its format has any.")
 @common.chunk_size
+@common.options
 @click.option(
     "--flush",
     metavar="TIME",
@@ -127,6 +128,7 @@ def record(
     format: str | None,
     compression: str | None,
     chunk_bytes: int | None,
+    options: dict[str, Any],
     flush: str,
     sync: bool,
     strict: bool,
@@ -158,7 +160,8 @@ def record(
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
     files = {topic: file for topic, _, file in (pair.rpartition("=") for pair in schemas)}
     metadata = common.metadata_of(pairs, "--metadata ")
-    options: dict[str, Any] = {} if compression is None else {"compression": compression}
+    if compression is not None:
+        options["compression"] = compression
     if chunk_bytes is not None:
         options["chunk_bytes"] = chunk_bytes
     wanted = [*topics, *(f"re:{regex}" for regex in regexes)]

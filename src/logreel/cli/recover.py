@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @common.segment
 @common.compression
 @common.chunk_size
+@common.options
 @common.force
 @common.msgdef
 @common.as_json
@@ -36,6 +37,7 @@ def recover(
     msgdef: Definitions,
     compression: str | None,
     chunk_bytes: int | None,
+    options: dict[str, Any],
     force: bool,
     as_json: bool,
 ) -> int:
@@ -58,6 +60,7 @@ def recover(
                 segment=segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
+                options=options,
                 force=force,
                 progress=progress,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 )
 @common.compression
 @common.chunk_size
+@common.options
 @common.force
 @common.msgdef
 @common.as_json
@@ -44,6 +45,7 @@ def slice(  # noqa: A001 - the verb's name
     latched: tuple[str, ...],
     compression: str | None,
     chunk_bytes: int | None,
+    options: dict[str, Any],
     force: bool,
     msgdef: Definitions,
     as_json: bool,
@@ -71,6 +73,7 @@ def slice(  # noqa: A001 - the verb's name
                 latched=latched,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
+                options=options,
                 force=force,
                 progress=progress,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @common.output
 @common.compression
 @common.chunk_size
+@common.options
 @common.force
 @common.segment
 @common.msgdef
@@ -27,6 +28,7 @@ def sort(
     out: str,
     compression: str | None,
     chunk_bytes: int | None,
+    options: dict[str, Any],
     force: bool,
     segment: int | None,
     msgdef: Definitions,
@@ -40,7 +42,13 @@ def sort(
         path = paths.destination(out, paths.suffix_of(log.format), as_json)
         with draw.progress(out) as progress:
             done = sort_log(
-                log, path, compression=compression, chunk_bytes=chunk_bytes, force=force, progress=progress
+                log,
+                path,
+                compression=compression,
+                chunk_bytes=chunk_bytes,
+                options=options,
+                force=force,
+                progress=progress,
             )
         if as_json:
             draw.echo_answer(log, **done.as_dict())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 )
 @common.compression
 @common.chunk_size
+@common.options
 @common.force
 @common.msgdef
 @common.as_json
@@ -52,6 +53,7 @@ def split(
     folder: str,
     compression: str | None,
     chunk_bytes: int | None,
+    options: dict[str, Any],
     force: bool,
     msgdef: Definitions,
     as_json: bool,
@@ -77,6 +79,7 @@ def split(
                 by_segment=by_segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
+                options=options,
                 force=force,
                 progress=progress,
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -95,6 +94,8 @@ class ChunkCache:
         self._spool: IO[bytes] | None = None
         if slow and CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
             with suppress(OSError):
+                import tempfile
+
                 self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
                 weakref.finalize(self, self._spool.close)
 

@@ -8,7 +8,6 @@ import mmap
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -120,6 +119,8 @@ class Source:
                 return cls(bytes(head), name)
             head += piece
         # The mapping keeps the unnamed file alive after it is closed.
+        import tempfile
+
         with tempfile.TemporaryFile(prefix="logreel-") as spool:
             spool.write(head)
             while piece := stream.read(1 << 20):

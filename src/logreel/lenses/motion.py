@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.layout.nodes import Node, Sequence, String, Struct
+from logreel.layout.nodes import FixedArray, Node, Sequence, String, Struct
 from logreel.lenses.base import (
     F64,
     Nodes,
@@ -19,6 +19,7 @@ from logreel.lenses.base import (
     columns,
     find_stamp,
     flatten,
+    is_float,
     is_floats,
     is_vector,
     nodes_of,
@@ -59,9 +60,12 @@ class Pose:
     child  path of the name of the frame that the pose belongs to
     many   a message contains any number of poses, such as a planned path
     stamp  time of measurement of the message; the poses of a list have none, since they may be planned
+
+    Without *position*, the orientation is an array of four numbers, and the poses are at the origin. The metadata
+    ``quaternion_order`` of a channel states their order; it is ``w x y z`` by default.
     """
 
-    position: str
+    position: str | None
     orientation: str
     frame: str | None = None
     child: str | None = None
@@ -70,8 +74,21 @@ class Pose:
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
         """Return the poses in the messages of *ch* with start <= time < end (ns)."""
+        if self.position is None:
+            return self._turns(ch, start, end)
         paths = self.position, self.orientation, self.frame, self.child
         return _track(ch, *paths, self.stamp, start, end)
+
+    def _turns(self, ch: Channel, start: int | None, end: int | None) -> Places:
+        """Return the orientations of *ch* at the origin."""
+        order = str(ch.metadata.get("quaternion_order", "w x y z")).split()
+        at = ["xyzw".find(name) for name in order]
+        if sorted(at) != [0, 1, 2, 3]:
+            at = [3, 0, 1, 2]
+        paths = [f"{self.orientation}[{at.index(n)}]" for n in range(4)]
+        found = columns(ch, paths, start, end, self.stamp)
+        origin = np.zeros((len(found.time), 3))
+        return Places(found.time, origin, found.stack(paths), None, None, found.row, found.stamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +147,9 @@ def find_pose(nodes: Nodes) -> Pose | None:
             at = path + "." if path else ""
             frames = _frame_paths(nodes, around, path, many)
             return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
+    turned = nodes.get("quaternion")
+    if isinstance(turned, FixedArray) and turned.count == 4 and is_float(turned.item):
+        return Pose(None, "quaternion", stamp=find_stamp(nodes))
     return None
 
 

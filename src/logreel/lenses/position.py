@@ -37,6 +37,7 @@ class Fixes:
     altitude   float64[k]  metres; NaN if the channel has none
     fixed      bool[k]     False if the message says that the position is unknown
     stamp      int64[k]    ns when it was measured, according to the message; 0 if unknown
+    number     int64[k]    numbers of the pictures that a camera took there; None for other positions
     """
 
     time: I64
@@ -45,6 +46,7 @@ class Fixes:
     altitude: F64
     fixed: NDArray[np.bool_]
     stamp: I64
+    number: I64 | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -77,6 +79,7 @@ class Fixes:
             self.altitude[rows],
             self.fixed[rows],
             self.stamp[rows],
+            None if self.number is None else self.number[rows],
         )
 
 
@@ -95,6 +98,7 @@ class Position:
     known    field that says whether the position is known, if any
     warning  path of a field of NMEA sentences that is 0 if the position is known; angles may be ddmm.mmmm there
     stamp    time of measurement
+    number   path of the number of a picture: a camera took one at each of the positions
     """
 
     latitude: Scaled
@@ -103,12 +107,13 @@ class Position:
     known: Known | None = None
     warning: str | None = None
     stamp: Stamp | None = None
+    number: str | None = None
 
     def fixes(self, ch: Channel, start: int | None = None, end: int | None = None) -> Fixes:
         """Return the positions of *ch* with start <= time < end (ns)."""
         scaled = [field for field in (self.latitude, self.longitude, self.altitude) if field]
         known = [self.known.path] if self.known else []
-        known += [self.warning] if self.warning else []
+        known += [path for path in (self.warning, self.number) if path]
         found = columns(ch, [field.path for field in scaled] + known, start, end, self.stamp)
         size = len(found.time)
         lat, lon = _scaled(found, self.latitude), _scaled(found, self.longitude)
@@ -117,7 +122,8 @@ class Position:
         if self.warning:
             fixed &= found.values[self.warning] == 0
             lat, lon = _to_degrees(lat, lon, fixed)
-        return Fixes(found.time, lat, lon, altitude, fixed, found.stamp)
+        number = found.values[self.number].astype(np.int64) if self.number else None
+        return Fixes(found.time, lat, lon, altitude, fixed, found.stamp, number)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """Return latitude, longitude (degrees) and altitude (metres; NaN if unknown): float64[n] each."""
@@ -173,8 +179,14 @@ def find_position(nodes: Nodes) -> Position | None:
                 known,
                 "warning" if nmea else None,
                 find_stamp(nodes),
+                "seq" if _is_picture(nodes) else None,
             )
     return None
+
+
+def _is_picture(nodes: Nodes) -> bool:
+    """Return whether each message is about a picture, as ``camera_capture`` of PX4: it has a number and a UTC time."""
+    return is_integer(nodes.get("seq")) and is_integer(nodes.get("timestamp_utc"))
 
 
 def _find_known(nodes: Nodes) -> Known | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from logreel.io.arrays import I64
 from logreel.layout.nodes import String
@@ -14,6 +16,7 @@ from logreel.lenses.base import (
     columns_by_path,
     find_stamp,
     is_number,
+    members,
     paths_with,
     stamps_of,
     times_of,
@@ -21,10 +24,41 @@ from logreel.lenses.base import (
 from logreel.log.scan import TextLine
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from logreel.log.log import Channel
 
 #: Syslog numbers by level for levels that are bits (rosgraph_msgs/Log): debug 1 … fatal 16.
 BIT_LEVELS = ((1, 7), (2, 6), (4, 4), (8, 3), (16, 2))
+
+
+#: The same for levels as names, and for those of ROS 2.
+LEVEL_NAMES = {
+    "DEBUG": 7,
+    "INFO": 6,
+    "NOTICE": 5,
+    "WARN": 4,
+    "WARNING": 4,
+    "ERROR": 3,
+    "FATAL": 2,
+    "CRITICAL": 2,
+    "ALERT": 1,
+    "EMERGENCY": 0,
+}
+ROS2_LEVELS = ((10, 7), (20, 6), (30, 4), (40, 3), (50, 2))
+#: Fields that lines of text have besides text, level and source.
+_MORE = {
+    "header",
+    "stamp",
+    "timestamp",
+    "tag",
+    "file",
+    "filename",
+    "function",
+    "line",
+    "line_number",
+    "topics",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +94,65 @@ class Text:
         source = column[self.source].to_pylist() if self.source else [""] * len(found)
         lines = list(map(TextLine, times_of(found).tolist(), level, column[self.text].to_pylist(), source))
         return lines, stamps_of(self.stamp, column, len(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class LineFields:
+    """Fields of messages that are nothing but log lines.
+
+    default_source  source of lines without a field for it
+    levels          pairs of a level and its syslog number, if levels are not syslog numbers
+    names           fields that a line of text holds
+    """
+
+    text: str
+    level: str | None
+    source: str | None
+    default_source: str
+    levels: tuple[tuple[int, int], ...]
+    names: frozenset[str]
+
+    def levels_of(self, column: pa.Array[Any]) -> I64:
+        """Return int64[n]: syslog levels of a column of levels, -1 where they are unknown."""
+        import pyarrow as pa
+
+        if pa.types.is_string(column.type):
+            return np.array([LEVEL_NAMES.get(str(name).upper(), -1) for name in column.to_pylist()], np.int64)
+        given = np.asarray(column, np.int64)
+        if not self.levels:
+            return np.where((given >= 0) & (given < 8), given, -1)
+        found = np.full(len(given), -1, np.int64)
+        for level, number in self.levels:
+            found[given == level] = number
+        return found
+
+
+def line_fields(ch: Channel) -> LineFields | None:
+    """Return the fields of *ch* if its messages are lines of text with level and source, and nothing else; or None.
+
+    Comments, and series of plain text, are lines without a level.
+    """
+    nodes = members(ch)
+    name = next((n for n in ("text", "msg", "message") if isinstance(nodes.get(n), String)), None)
+    level = next((n for n in ("level", "severity") if is_number(nodes.get(n)) or n in nodes), None)
+    source = next((n for n in ("source", "name") if isinstance(nodes.get(n), String)), None)
+    mine = {n for n in (name, level, source) if n is not None}
+    if name is None or not nodes.keys() <= mine | _MORE:
+        return None
+    if level is None and not (ch.schema.name.endswith("Comment") or ch.schema.encoding.startswith("text/")):
+        return None
+    if level is not None and not (is_number(nodes[level]) or isinstance(nodes[level], String)):
+        return None
+    bits = "file" in nodes and "line" in nodes and level is not None
+    stamp = {n for n in ("stamp", "timestamp") if n in nodes}
+    return LineFields(
+        name,
+        level,
+        source,
+        ch.topic if level is None else "",
+        BIT_LEVELS + ROS2_LEVELS if bits else (),
+        frozenset(mine | stamp),
+    )
 
 
 def find_text(nodes: Nodes) -> Text | None:

@@ -15,7 +15,7 @@ from logreel.index.ranges import PayloadRange, batches, load
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.parallel import alone
-from logreel.log.tables import TableReader, stored_time
+from logreel.log.tables import TableReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,30 +29,30 @@ MESSAGE = 500
 
 def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     """Return whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
-    if any(ch.members for ch in channels):
-        return _tables_of_members(channels)
     readers = [TableReader(ch) for ch in channels]
-    together = [one for one in readers if one.ch.is_uniform and stored_time(one.ch) is not None]
+    together = [one for one in readers if one.is_gathered]
     got = gather(channels[0].log.index, [one.want() for one in together]) if together else []
     found = {
-        one.ch.topic: one.from_columns(columns, columns.time)
+        one.ch.topic: one.from_columns(columns, one.moved(columns.time))
         for one, columns in zip(together, got, strict=True)
         if columns.time is not None
     }
-    found.update(_read_in_parallel([one for one in readers if one.ch.topic not in found]))
+    rest = [one for one in readers if one.ch.topic not in found]
+    found.update(_tables_of_members([one for one in rest if one.ch.members]))
+    found.update(_read_in_parallel([one for one in rest if not one.ch.members]))
     return {ch.topic: found[ch.topic] for ch in channels}
 
 
-def _tables_of_members(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
-    """Return channels that are joined from several files; each file is read in one pass."""
+def _tables_of_members(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
+    """Return channels that are joined from several files and not gathered; each file is read in one pass."""
     logs: dict[int, list[TableChannel]] = {}
-    for member in (one for ch in channels for one in ch.members):
+    for member in (one for reader in readers for one in reader.ch.members):
         if len(member):
             logs.setdefault(id(member.log), []).append(member)
     found = {(key, topic): table for key, some in logs.items() for topic, table in tables(some).items()}
     return {
-        ch.topic: TableReader(ch).join([found.get((id(member.log), member.topic)) for member in ch.members])
-        for ch in channels
+        one.ch.topic: one.join([found.get((id(member.log), member.topic)) for member in one.ch.members])
+        for one in readers
     }
 
 
@@ -69,6 +69,8 @@ def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
             # Read once, before several threads need them.
             index.times(channel)
     work = _work(readers)
+    if not work:
+        return {}
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         done = pool.map(lambda part: part(), work)
         parts: dict[str, list[pa.Table]] = {}

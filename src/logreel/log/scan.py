@@ -106,12 +106,14 @@ class TextLine:
     time    ns
     level   syslog level 0 (emergency) … 7 (debug), or None
     source  name of the sender, or empty
+    kind    ``comment`` of an operator, ``event`` that is also there as data, else ``text``
     """
 
     time: int
     level: int | None
     text: str
     source: str = ""
+    kind: str = "text"
 
 
 @dataclass(slots=True)

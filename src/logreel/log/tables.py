@@ -80,6 +80,9 @@ SPREAD = b"spread evenly from the message that the record is in to the next one;
 
 def stored_time(ch: TableChannel) -> FieldAt | None:
     """Return the field of messages of *ch* that holds their times; None if times are stored elsewhere or computed."""
+    if ch.members:
+        found = [stored_time(member) for member in ch.members]
+        return found[0] if found.count(found[0]) == len(found) else None
     return ch.log.index.rules[ch.number].time_field
 
 
@@ -377,6 +380,24 @@ class TableReader:
     def _gaps(self) -> I64:
         """int64[n]: ns from each message of the channel to the next one."""
         return until_next(self._times()) if self._given_gaps is None else self._given_gaps
+
+    @cached_property
+    def is_gathered(self) -> bool:
+        """Whether all columns of the channel, with its times, are at fixed places of its messages, in all its files."""
+        ch = self.ch
+        if not ch.is_uniform or stored_time(ch) is None:
+            return False
+        return all(one.layout is ch.layout or one.layout == ch.layout for one in ch.members)
+
+    def moved(self, times: I64) -> I64:
+        """Return gathered times of all messages in the clock of the channel."""
+        ch = self.ch
+        if not any(ch.shifts):
+            return times
+        by = np.repeat(np.array(ch.shifts, np.int64), [len(member) for member in ch.members])
+        order = ch.log.index.order(ch.number)
+        moved: I64 = times + (by if order is None else by[order])
+        return moved
 
     def want(self) -> Want:
         """Return the request for all messages of a uniform channel, with their times if these are in the messages."""

@@ -106,7 +106,7 @@ def fitting(names: Names, want: str) -> set[str]:
     if want in names:
         return {want}
     if isinstance(names, Mapping) and (asked := conditions(want)) and _keys(names).issuperset(dict(asked)):
-        return _with_facts(names, asked)
+        return channels_with(names, asked)
     fits = _test(want)
     return {n for n in names if (n[:1] != "~" or _is_reserved(want)) and fits(n)}
 
@@ -135,13 +135,20 @@ def no_match(names: Names, want: str, path: str | None = None) -> TopicError:
     asked = conditions(want) if isinstance(names, Mapping) else []
     if not asked or not isinstance(names, Mapping) or not names:
         return TopicError("channel", want, names, path=path)
+    return no_such_channel(names, asked, path)
+
+
+def no_such_channel(
+    names: Mapping[str, Described], asked: list[Condition], path: str | None = None
+) -> TopicError:
+    """Return the error for conditions that hold for none of *names* together: it lists keys or values that exist."""
     for one in asked:
         if one.key not in (keys := _keys(names)):
             return TopicError("key", one.key, sorted(keys), path=path)
     # The first condition after which no channel is left, among the channels for which those before it hold.
-    count = next(n for n in range(1, len(asked) + 1) if not _with_facts(names, asked[:n]))
+    count = next(n for n in range(1, len(asked) + 1) if not channels_with(names, asked[:n]))
     key, value = asked[count - 1]
-    left = _with_facts(names, asked[: count - 1])
+    left = channels_with(names, asked[: count - 1])
     values = dict.fromkeys(text for name in names if name in left for text in names[name].facts.get(key, ()))
     those = "".join(f" {one} and" for one in asked[: count - 1])
     return TopicError(f"channel with{those} {key}", value, values, path=path, none=f"none states its {key}")
@@ -151,8 +158,8 @@ def _keys(names: Mapping[str, Described]) -> set[str]:
     return {key for ch in names.values() for key in (*ch.facts, *ALIASES)}
 
 
-def _with_facts(names: Mapping[str, Described], asked: list[Condition]) -> set[str]:
-    """Return the names of the channels for which all conditions hold."""
+def channels_with(names: Mapping[str, Described], asked: list[Condition]) -> set[str]:
+    """Return the names of the channels for which all conditions hold; raises UsageError for an invalid expression."""
     found = {n for n in names if n[:1] != "~" or any(k == TOPIC and _is_reserved(v) for k, v in asked)}
     for key, value in asked:
         values = {name: names[name].facts.get(key, ()) for name in found}

@@ -173,7 +173,9 @@ def _of_log(
         if catalogue is None or not channel.schema.text.strip():
             continue
         try:
-            yield catalogue, catalogue.of_schema(channel.schema, str(channel.metadata.get("md5sum", "")))
+            new = catalogue.of_schema(channel.schema, str(channel.metadata.get("md5sum", "")))
+            if new is not None:
+                yield catalogue, new
         except DefinitionError as error:
             yield catalogue, error
 

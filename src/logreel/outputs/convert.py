@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
@@ -81,6 +81,7 @@ def convert(
     strict: bool = False,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -116,6 +117,7 @@ def convert(
     strict    only for logs: write nothing if something would have to be left out
     compression  only for logs: a compression of their format; None: that of the source, or the default of the format
     chunk_bytes  only for logs: size of chunks before compression; None: the default of the format
+    options   only for logs: further options of their format, as for ``logreel.create``: ``{"version": "1.2"}``
     force     replace *dst*: a file, or a folder that logreel wrote
     progress  called with the number of messages done and in all
     definitions  as for ``logreel.open``; a new log contains the definitions that it needs
@@ -170,13 +172,14 @@ def convert(
             strict=strict,
             stream=stream,
             format=named,
+            options=options or {},
         )
         return _log(src, target, topics, exclude, start, end, count, raw, clock, definitions)
-    if raw or strict or compression is not None or chunk_bytes is not None:
+    if raw or strict or options or compression is not None or chunk_bytes is not None:
         raise UsageError(
             f"{output.suffix} is no log",
-            hint="leave out raw, strict, compression and chunk_bytes",
-            cli="leave out --raw, --strict, --compression and --chunk-size",
+            hint="leave out raw, strict, compression, chunk_bytes and options",
+            cli="leave out --raw, --strict, --compression, --chunk-size and --option",
         )
     with as_open_log(src, definitions) as log:
         first, last = interval(log, start, end)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, target_of
@@ -43,6 +43,7 @@ def merge(
     rename: Mapping[str, str] | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -59,7 +60,7 @@ def merge(
               ``+2.5s``; None: not shifted
     prefixes  one prefix per log for its topics; may be empty
     rename    new topics by old topics, before prefixes
-    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+    compression, chunk_bytes, options, force, progress, definitions  as for ``slice``
 
     Channels with the same topic and definition become one channel. If a topic has several definitions, further channels
     get another name, which is in ``notes``. Metadata, parameters and attachments are taken from the first log that has
@@ -84,6 +85,7 @@ def merge(
                 rename=rename,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
+                options=options,
                 force=force,
                 progress=progress,
             )
@@ -123,6 +125,7 @@ def merge(
                     rename=rename,
                     compression=compression,
                     chunk_bytes=chunk_bytes,
+                    options=options,
                     force=force,
                     progress=progress,
                 )

@@ -16,6 +16,7 @@ from logreel.log.times import Time, interval
 from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
+from logreel.ops.rewrite.transcode import Transcoding
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
@@ -88,8 +89,11 @@ class SliceStream:
         """Write all bytes to *out*."""
         self.skipped = []
         if self._output is None:
-            target = Target(self.name, foreign=self._request.kind is not None)
-            rewrite([self._part], target, out=out, skipped=self.skipped)
+            is_foreign = self._request.kind is not None
+            target = Target(self.name, foreign=is_foreign)
+            # As convert does, except for other tools' schemas in formats for exchange.
+            how = Transcoding if is_foreign and not self._format.exchange else None
+            rewrite([self._part], target, how=how, out=out, skipped=self.skipped)
             return
         job = Job(self._log, self._channels, *self._interval, skipped=self.skipped)
         write_job(_AppenderFile(out), job, self._output)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ class Option:
     name     keyword of the function
     flags    spelling on the command line, such as ``--all``; none: an optional argument
     help     description for people
-    kind     bool for a switch, float, str, or a tuple of allowed texts
+    kind     bool for a switch, int, float, str, or a tuple of allowed texts
     default  value if the option is not given
     metavar  name of its value in the help; empty: by its kind
     """
@@ -50,7 +50,7 @@ class Command:
 
     name: str
     help: str
-    run: Callable[..., Answer | Playback]
+    run: Callable[..., Answer | Playback | Content]
     options: tuple[Option, ...] = ()
     plays: bool = False
     prints: bool = False
@@ -104,6 +104,24 @@ class Playback:
     rows: Callable[[], Iterator[dict[str, Any]]]
     log: Callable[[], AbstractContextManager[Log]]
     rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The result of a command that extracts bytes, for a file or a pipe.
+
+    parts  yields the bytes
+    about  plain values that describe them, by name
+    notes  sentences for people
+    """
+
+    parts: Callable[[], Iterator[bytes]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def read(self) -> bytes:
+        """Return all bytes."""
+        return b"".join(self.parts())
 
 
 def _plain(column: Any) -> list[Any]:

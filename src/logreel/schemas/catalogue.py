@@ -74,8 +74,8 @@ class Catalogue(Protocol):
     def read(self, path: Path) -> Iterable[NewEntry | DefinitionError]:
         """Yield what the file or folder at *path* defines, and an error for each definition that is unusable."""
 
-    def of_schema(self, schema: Schema, stated: str) -> NewEntry:
-        """Return the definition in a log's schema; *stated*: the checksum in the log, or empty.
+    def of_schema(self, schema: Schema, stated: str) -> NewEntry | None:
+        """Return the definition in a log's schema, or None if there is none to add; *stated*: checksum in the log.
 
         Raises DefinitionError if it cannot be used or has another checksum.
         """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,50 @@ class Abilities:
     time_name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TextColumns:
+    """Lines of text: time int64[n] ns, level int64[n] of the format, text and source as arrays of strings."""
+
+    time: I64
+    level: I64
+    text: pa.Array[Any]
+    source: pa.Array[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TextChannel:
+    """The channel in which a format holds lines of text.
+
+    levels      level of the format for each syslog level from 0 to 7
+    unknown     level of the format for a line without level
+    columns     function that returns the fields of messages, by name
+    has_source  whether lines name their source; else it is in brackets before the text
+    """
+
+    topic: str
+    schema: Schema
+    levels: tuple[int, ...]
+    unknown: int
+    columns: Callable[[TextColumns], dict[str, Any]]
+    has_source: bool = True
+
+    def level_of(self, level: I64) -> tuple[I64, I64]:
+        """Return levels of the format for syslog levels int64[n], -1 for unknown ones, and how these are read again."""
+        table = np.array([*self.levels, self.unknown], np.int64)
+        known = np.where((level >= 0) & (level < len(self.levels)), level, len(self.levels))
+        stored = table[known]
+        # The least severe of the levels that share a number, as the lens of text reads them.
+        again = {number: n for n, number in enumerate(self.levels)}
+        read = np.array([again.get(int(one), -1) for one in table], np.int64)
+        for n in NORMAL:
+            read[[i for i, one in enumerate(table.tolist()) if one == self.levels[n]]] = n
+        return stored, read[known]
+
+
+#: Syslog levels that readers give for levels with several: debug, information, warning, error.
+NORMAL = (7, 6, 4, 3)
+
+
 class SchemaMaker:
     """Schemas of new channels, and how their messages are encoded from dicts and tables.
 
@@ -87,6 +131,12 @@ class SchemaMaker:
         """
         raise DefinitionError(f"{self.title} has no definitions of its own for messages of channel {topic!r}")
 
+    def schema_to_encode(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return a Schema as ``schema_from_layout`` does, for many messages that are encoded from columns."""
+        return (
+            self.schema_from_layout(topic, layout, name) if name else self.schema_from_layout(topic, layout)
+        )
+
     def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
         """Return the Schema that *text*, read from *file*, defines for *topic*."""
         if not self.encoding:
@@ -117,6 +167,10 @@ class SchemaMaker:
         splitter = self.splitter(number)
         data, start = encode_table(self.layout(number), table, records)
         return Payloads(data, start[:-1], np.diff(start)) if splitter is None else splitter.split(data, start)
+
+    def text_channel(self) -> TextChannel | None:
+        """Return the channel for lines of text, or None if they are messages as all others."""
+        return None
 
     def topic_for(self, topic: str) -> str:
         """Return the topic that a channel of a log of another format gets; the FormatWriter may still change it."""

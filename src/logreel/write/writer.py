@@ -444,7 +444,7 @@ def create(
     appends = mode == "a" and os.path.lexists(name)
     fmt = None if appends else format_of(name, format)
     if fmt is not None:
-        _check_options(fmt, options)
+        check_format_options(fmt, options)
     out: Appender | None = None
     try:
         if stream is not None and fmt is not None:
@@ -453,7 +453,7 @@ def create(
             out = Appender(name, force, append=appends)
             if fmt is None:
                 fmt, log = open_old(name, format)
-                _check_options(fmt, options)
+                check_format_options(fmt, options)
                 format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
             else:
                 format_writer = fmt.create(out, **options)
@@ -464,13 +464,26 @@ def create(
     return Writer(out, format_writer, flush_every, sync, appends)
 
 
-def _check_options(fmt: Format, options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option that new logs of the format do not have."""
+#: Names of types of options that are compared with their values.
+_PLAIN = {"bool", "int", "float", "str", "None"}
+
+
+def check_format_options(fmt: Format, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for an option that new logs of the format do not have, or a value of a wrong type."""
     if fmt.create is None:
         return
     _, *parameters = inspect.signature(fmt.create).parameters.values()
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         check_options(fmt.title, [p.name for p in parameters], options)
+    for parameter in parameters:
+        types = {one.strip() for one in str(parameter.annotation).split("|")}
+        value = options.get(parameter.name)
+        # An int is a float, too; other annotations than those of plain values are not checked.
+        kinds = {"None" if value is None else type(value).__name__} | (
+            {"float"} if type(value) is int else set()
+        )
+        if parameter.name in options and types <= _PLAIN and not types & kinds:
+            raise UsageError(f"{parameter.name}={value!r}: expected {' or '.join(sorted(types - {'None'}))}")
 
 
 def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 
 PROTOBUF, JSON = "application/protobuf", "application/json"
@@ -9,6 +10,20 @@ PROTOBUF, JSON = "application/protobuf", "application/json"
 JSON_SCHEMA = "logreel:json_schema"
 #: The same in files of earlier versions; keys without an organization are reserved.
 OLD_JSON_SCHEMA = "json_schema"
+
+
+#: Annotation of a series that was a channel of another format: what it was there, as JSON.
+BEFORE = "logreel:original"
+#: Annotation of a series of protobuf messages: base64 of a FileDescriptorSet of their type.
+DESCRIPTORS = "logreel:file_descriptor_set"
+
+
+def own_descriptors(annotations: Mapping[str, str]) -> bytes:
+    """Return the FileDescriptorSet among the annotations of a series; empty if there is none that is valid base64."""
+    try:
+        return base64.b64decode(annotations.get(DESCRIPTORS, ""), validate=True)
+    except ValueError:
+        return b""
 
 
 def json_schema(annotations: Mapping[str, str]) -> str | None:

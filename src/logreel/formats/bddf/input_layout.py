@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.content_types import JSON, PROTOBUF, json_schema
+from logreel.formats.bddf.content_types import JSON, PROTOBUF, json_schema, own_descriptors
 from logreel.formats.bddf.descriptors import MessageType, PodType, Series, StructType
 from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
 from logreel.formats.bddf.pod_series import RAW, block_layout
@@ -98,6 +98,10 @@ def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | Non
         return (decoder.layout if decoder.has_fields else Layout(Struct(()))), json_bytes
     if kind.content_type.startswith("text/") or kind.content_type == JSON:
         return TEXT, None
+    if kind.content_type == PROTOBUF and (own := own_descriptors(series.annotations)):
+        from logreel.schemas.protobuf.types import Types
+
+        find = Types(own=own).find
     descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
     if descriptor is None:
         return RAW, None

@@ -79,7 +79,7 @@ class MessageDecoders:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
-        self._protobuf: dict[str, ProtobufDecoder | WireDecoder] = {}
+        self._protobuf: dict[tuple[str, bytes], ProtobufDecoder | WireDecoder] = {}
 
     @cached_property
     def _types(self) -> Types:
@@ -91,10 +91,12 @@ class MessageDecoders:
             self._add_problem(error.text)
             return Types()
 
-    def user_descriptors(self, kind: MessageType) -> bytes:
-        """Return the FileDescriptorSet of a type that the user passed, or b""; BDDF files do not store descriptors."""
-        if not self._source.definitions or kind.content_type != PROTOBUF:
+    def descriptors(self, kind: MessageType, own: bytes) -> bytes:
+        """Return the FileDescriptorSet of a type: *own*, of its series, else that the user passed, or b""."""
+        if kind.content_type != PROTOBUF:
             return b""
+        if own or not self._source.definitions:
+            return own
         return self._types.set_of(kind.name)
 
     def _add_problem(self, text: str) -> None:
@@ -102,11 +104,15 @@ class MessageDecoders:
         if problem not in self._problems:
             self._problems.append(problem)
 
-    def protobuf(self, topic: str, kind: MessageType) -> ProtobufDecoder | WireDecoder:
-        """Return the decoder of a protobuf series: fields by name if the type is described, else by number."""
-        if kind.name not in self._protobuf:
-            self._protobuf[kind.name] = self._protobuf_decoder(topic, kind.name)
-        return self._protobuf[kind.name]
+    def protobuf(self, topic: str, kind: MessageType, own: bytes = b"") -> ProtobufDecoder | WireDecoder:
+        """Return the decoder of a protobuf series: fields by name if the type is described, else by number.
+
+        own  a FileDescriptorSet that the series contains; empty: none
+        """
+        key = kind.name, own
+        if key not in self._protobuf:
+            self._protobuf[key] = self._protobuf_decoder(topic, kind.name, own)
+        return self._protobuf[key]
 
     def json(self, topic: str, schema: str) -> JsonDecoder | None:
         """Return the decoder of a series of JSON by its JSON Schema, or None if the schema has no fields."""
@@ -117,8 +123,19 @@ class MessageDecoders:
             return None
         return decoder if decoder.has_fields else None
 
-    def _protobuf_decoder(self, topic: str, name: str) -> ProtobufDecoder | WireDecoder:
-        descriptor = self._types.find(name) if name else None
+    def _own_descriptor(self, topic: str, name: str, own: bytes) -> Any:
+        from logreel.schemas.protobuf.types import Types
+
+        try:
+            return Types(own=own).find(name)
+        except DefinitionError as error:
+            self._add_problem(f"{topic}: {error.text}")
+            return None
+
+    def _protobuf_decoder(self, topic: str, name: str, own: bytes) -> ProtobufDecoder | WireDecoder:
+        descriptor = self._own_descriptor(topic, name, own) if own else None
+        if descriptor is None and name:
+            descriptor = self._types.find(name)
         if descriptor is None:
             said = f"{topic}: nothing describes {name or 'its messages'}"
             self._add_problem(

@@ -11,7 +11,7 @@ import numpy as np
 
 from logreel.errors import UnsupportedError
 from logreel.formats.bddf import text
-from logreel.formats.bddf.content_types import JSON, PROTOBUF, json_schema
+from logreel.formats.bddf.content_types import BEFORE, JSON, PROTOBUF, json_schema, own_descriptors
 from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
@@ -43,7 +43,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.scan import ChannelInfo, Scan, TextLine
+from logreel.log.scan import ORIGINAL, ChannelInfo, Scan, TextLine
 from logreel.log.schema import Schema
 from logreel.log.side_columns import LayoutDecoder
 from logreel.schemas.json.payload_decoder import JsonDecoder
@@ -197,7 +197,10 @@ class ScanBuilder:
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
             text = json_schema(series.annotations) or "" if encoding == JSON else ""
             schema = Schema(
-                kind.name or kind.content_type, encoding, text, self._decoders.user_descriptors(kind)
+                kind.name or kind.content_type,
+                encoding,
+                text,
+                self._decoders.descriptors(kind, own_descriptors(series.annotations)),
             )
         elif isinstance(series.type, StructType):
             names = ", ".join(series.type.members)
@@ -240,7 +243,8 @@ class ScanBuilder:
     def _protobuf_decoder(
         self, number: int, kind: MessageType
     ) -> ProtobufDecoder | WireDecoder | SignalDecoder:
-        decoder = self._decoders.protobuf(self._topics[number], kind)
+        own = own_descriptors(self.found.series[number].annotations)
+        decoder = self._decoders.protobuf(self._topics[number], kind, own)
         return SignalDecoder(decoder, self.signals) if kind.name == TICK and self.signals else decoder
 
     @cache  # noqa: B019 - as above
@@ -306,6 +310,8 @@ def series_metadata(series: Series) -> Mapping[str, Any]:
         metadata["additional_indexes"] = list(series.names)
     if series.annotations:
         metadata["annotations"] = dict(series.annotations)
+        if BEFORE in series.annotations:
+            metadata[ORIGINAL] = series.annotations[BEFORE]
     if series.description:
         metadata["description"] = series.description
     return metadata

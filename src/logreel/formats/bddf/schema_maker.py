@@ -3,21 +3,60 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from logreel.formats.bddf.content_types import own_descriptors
 from logreel.formats.bddf.descriptors import MessageType, Series
 from logreel.formats.bddf.from_layout import schema_from_layout
 from logreel.formats.bddf.input_layout import InputLayout
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.signals import TICK, Signals
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.write.schema_maker import PayloadSplitter, SchemaMaker
+from logreel.write.payloads import Payloads
+from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.schemas.protobuf.describe import Message
     from logreel.schemas.protobuf.types import Types
+
+
+TEXT = "bosdyn.api.TextMessage"
+#: Fields of a line of text, in the order of their numbers, and their kinds; the level is an enumeration.
+_TEXT_KINDS = {"message": "string", "timestamp": "time", "source": "string", "level": "int32"}
+
+
+def _text_columns(lines: TextColumns) -> dict[str, Any]:
+    import pyarrow as pa
+
+    return {
+        "message": lines.text,
+        "timestamp": pa.array(lines.time),
+        "source": lines.source,
+        "level": pa.array(lines.level.astype(np.int32)),
+    }
+
+
+def _text_payloads(table: pa.Table) -> Payloads:
+    """Return messages of the type TextMessage."""
+    from logreel.schemas.protobuf.columns import encode, texts
+    from logreel.schemas.protobuf.describe import Field, Message
+
+    fields = (Field(name, n, kind) for n, (name, kind) in enumerate(_TEXT_KINDS.items(), 1))
+    values = dict[str, Any]()
+    for name, kind in _TEXT_KINDS.items():
+        column = table.column(name)
+        values[name] = texts(list(map(str, column.to_pylist()))) if kind == "string" else np.asarray(column)
+    data, start = encode(Message(TEXT, tuple(fields)), values, len(table))
+    return Payloads(data, start[:-1], np.diff(start))
 
 
 class BddfSchemaMaker(SchemaMaker):
@@ -27,6 +66,8 @@ class BddfSchemaMaker(SchemaMaker):
     signals  schemas of signals known so far, written or of source logs: readers compute the values of ticks by them
     """
 
+    abilities = Abilities(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"))
+
     def __init__(self, title: str, definitions: Iterable[str | os.PathLike[str]]) -> None:
         super().__init__(title)
         self.series: list[Series] = []
@@ -34,10 +75,48 @@ class BddfSchemaMaker(SchemaMaker):
         self._input_layouts: dict[int, InputLayout] = {}
         self._definitions = tuple(definitions)
         self._types: Types | None = None
+        #: Types made for messages that are encoded from columns, with their Layouts, by definition.
+        self._made: dict[bytes, tuple[Message, Layout]] = {}
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a POD type if each record is one number named ``value``, else JSON with a JSON Schema."""
         return schema_from_layout(layout)
+
+    def schema_to_encode(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return a POD type as ``schema_from_layout`` does, else a protobuf type, which the series describes."""
+        from logreel.schemas.protobuf.describe import descriptor_set
+        from logreel.schemas.protobuf.from_layout import descriptor_from_layout, identifier
+
+        pod = schema_from_layout(layout)
+        if pod.encoding == "bddf":
+            return pod
+        message = descriptor_from_layout(layout, f"logreel.{identifier(topic.strip('/~'))}")
+        found = Schema.of(message.name, "protobuf", descriptor_set(message))
+        self._made[found.raw] = message, layout
+        return found
+
+    def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
+        """Return the payloads of messages; those of types made here are encoded from columns at once."""
+        if is_message(self.series[number], TEXT) and table.column_names == list(_TEXT_KINDS):
+            return _text_payloads(table)
+        made = self._made.get(own_descriptors(self.series[number].annotations))
+        if made is None:
+            return super().encode(number, table, records)
+        from logreel.schemas.protobuf.columns import encode
+        from logreel.schemas.protobuf.from_layout import values
+
+        message, layout = made
+        names = [f.name for f in layout.record.visible()]
+        data, start = encode(message, values(layout, message, [table.column(n) for n in names]), len(table))
+        return Payloads(data, start[:-1], np.diff(start))
+
+    def text_channel(self) -> TextChannel:
+        """Return a series of TextMessage: debug, information, warning, error."""
+        return TextChannel("text", Schema(TEXT, "protobuf"), (4, 4, 4, 4, 3, 2, 2, 1), 0, _text_columns)
+
+    def topic_for(self, topic: str) -> str:
+        """Return *topic* without the tilde of reserved channels."""
+        return topic.lstrip("~") or "channel"
 
     def accepts_schema(self, schema: Schema) -> bool:
         """Return whether *schema* is a content type, protobuf, or a type of plain values."""

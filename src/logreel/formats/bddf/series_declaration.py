@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.content_types import JSON, JSON_SCHEMA, PROTOBUF, json_schema
+from logreel.formats.bddf.content_types import BEFORE, DESCRIPTORS, JSON, JSON_SCHEMA, PROTOBUF, json_schema
 from logreel.formats.bddf.descriptors import (
     POD_TYPES,
     Identifier,
@@ -21,6 +22,7 @@ from logreel.formats.bddf.encode_blocks import series_descriptor
 from logreel.formats.bddf.records import MAX_DESCRIPTOR
 from logreel.formats.bddf.scan_builder import topic_of
 from logreel.log.joined_channels import channel_key
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 
 CHANNEL = "bosdyn:channel"
@@ -50,6 +52,11 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
     )
     if schema.encoding == JSON and schema.text and json_schema(series.annotations) is None:
         series = replace(series, annotations={JSON_SCHEMA: schema.text, **series.annotations})
+    if schema.encoding == "protobuf" and schema.raw and "series_type" not in metadata:
+        own = {DESCRIPTORS: base64.b64encode(schema.raw).decode()}
+        series = replace(series, annotations={**own, **series.annotations})
+    if ORIGINAL in metadata and "series_type" not in metadata:
+        series = replace(series, annotations={BEFORE: str(metadata[ORIGINAL]), **series.annotations})
     series = with_topic(series, topic)
     series = replace(series, hash=series.identifier.hash)
     check_descriptor(lambda: series_descriptor(series), f"channel {topic!r:.60}")

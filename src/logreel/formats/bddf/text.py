@@ -29,9 +29,9 @@ def text_line(kind: MessageType, topic: str, time: int, data: bytes) -> TextLine
         return fields[number].text if number in fields else ""
 
     if kind.name == _COMMENT:
-        return TextLine(time, None, text(1), "operator")
+        return TextLine(time, None, text(1), "operator", "comment")
     if kind.name == _TEXT:
         level = fields[4].integer if 4 in fields else 0
         return TextLine(time, LEVELS.get(level), text(1), text(3))
     event = ": ".join(part for part in (text(1), text(2)) if part)
-    return TextLine(time, None, event, text(3))
+    return TextLine(time, None, event, text(3), "event")

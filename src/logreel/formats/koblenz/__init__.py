@@ -11,6 +11,8 @@ from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
+    from logreel.layout.layout import Layout
+    from logreel.log.schema import Schema
 
 __all__ = ["FORMAT", "register_type", "registered_types", "type_id"]
 
@@ -28,6 +30,12 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return like
 
 
+def _layout(schema: Schema, topic: str) -> Layout | None:
+    from logreel.formats.koblenz.own_types import layout_of
+
+    return layout_of(schema.text) if schema.text else None
+
+
 FORMAT = Format(
     name="koblenz",
     title="Koblenz sensor log",
@@ -39,6 +47,8 @@ FORMAT = Format(
     append=lazy("logreel.formats.koblenz.append:append"),
     copier=lazy("logreel.formats.koblenz.copier:KoblenzCopier"),
     like=_like,
+    layout=_layout,
     follow=lazy("logreel.formats.koblenz.growing:KoblenzGrowing"),
+    catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )

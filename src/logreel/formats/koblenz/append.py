@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from logreel.errors import LogError, UsageError
+from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import HEAD, read_utc_note
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.writer import KoblenzWriter
@@ -34,6 +35,7 @@ def append(out: Appender, log: Log, **options: Any) -> KoblenzWriter:
         )
     end = None if state.end == state.source.size else state.end
     note = read_utc_note(state.source, end) if state.has_utc_note else None
+    writer.schemas.own |= read_types(state.source)
     out.keep_old(state.end)
     writer.go_on(state.index_room, note)
     rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values()}

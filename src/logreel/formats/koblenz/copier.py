@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import HEAD
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.time_index import seconds_between
@@ -33,13 +34,19 @@ class KoblenzCopier(LogCopier):
         """Return type and version: sensors of one type may get other names where one of them is missing."""
         if "type_id" in metadata:
             return f"{metadata['type_id']}@{metadata['version']}"
-        kind = kind_of(topic, Schema(topic.partition("/")[0].partition("@")[0], "koblenz"), metadata)
+        kind = kind_of(
+            topic,
+            Schema(topic.partition("/")[0].partition("@")[0], "koblenz"),
+            metadata,
+            self.writer.schemas.own,
+        )
         return f"0x{kind.type:08X}@{kind.version}"
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Leave room for the index of the time that the source logs cover."""
         writer = self.writer
         writer.fixes_give_utc = not log.format_state.has_utc_note
+        writer.schemas.own |= read_types(log.format_state.source)
         if log.start is not None and log.end is not None:
             first, last = self._interval or (log.start, log.end)
             self._interval = min(first, log.start), max(last, log.end)
@@ -56,6 +63,7 @@ class KoblenzCopier(LogCopier):
         if excerpt.is_whole and state.has_full_index and not wrong:
             writer.write_whole(state.source.data)
             return True
+        writer.schemas.own |= read_types(state.source)
         writer.version, writer.fixes_give_utc = state.source.read(4, 4), not state.has_utc_note
         times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
 
-from logreel.errors import DefinitionError
+from logreel.errors import DefinitionError, LogError
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct
+from logreel.layout.nodes import (
+    SCALARS,
+    Bytes,
+    Field,
+    FixedArray,
+    Node,
+    Rest,
+    Scalar,
+    Sequence,
+    String,
+    Struct,
+)
+from logreel.schemas import data_folder
+from logreel.schemas.ros1msg import FieldLine, parse_message
 
 #: Version of all described types except one, and the usual version of types without description.
 USUAL_VERSION = 100
+#: Language of definitions in the user's folder.
+LANGUAGE = "koblenz"
 #: Number of versions of a known type, from the described one on, that are accepted without further evidence.
 VERSIONS = 11
 #: Largest number of bits of an id: sums of letters are small.
@@ -34,9 +52,13 @@ def type_id(name: str) -> int:
 class MessageType:
     """One message type.
 
-    version   the version that *layout* describes
-    instance  leading fields that distinguish several sensors of the type
-    notes     what is assumed or unknown about the fields
+    version     the version that *layout* describes
+    instance    leading fields that distinguish several sensors of the type
+    notes       what is assumed or unknown about the fields
+    later       descriptions of later versions, ascending
+    usual       first described version, if this is a later one; -1: this one
+    definition  its fields as text, if the log describes them; see ``own_types``
+    original    what the channel was in another format, as text; empty: it was not converted
     """
 
     name: str
@@ -44,11 +66,25 @@ class MessageType:
     version: int = USUAL_VERSION
     instance: tuple[str, ...] = ()
     notes: str = ""
+    definition: str = ""
+    original: str = ""
+    later: tuple[MessageType, ...] = ()
+    usual: int = -1
 
     @cached_property
     def id(self) -> int:
         """Its id in message headers."""
         return type_id(self.name)
+
+    @property
+    def usual_version(self) -> int:
+        """The first described version, which names of channels leave out."""
+        return self.version if self.usual < 0 else self.usual
+
+    def at(self, version: int) -> MessageType:
+        """Return the type as described for messages of *version*: by that version, or the last one before."""
+        fits = [one for one in self.later if one.version <= version]
+        return replace(fits[-1], usual=self.usual_version) if fits else self
 
     @cached_property
     def newer(self) -> Layout:
@@ -181,8 +217,102 @@ _registered: dict[int, MessageType] = {kind.id: kind for kind in KNOWN}
 
 
 def registered_types() -> dict[int, MessageType]:
-    """Return all known types by id: the six described ones, and those that ``register_type`` added."""
-    return dict(_registered)
+    """Return all known types by id: the six described ones, those that ``register_type`` added, and the user's."""
+    return {kind.id: kind for kind in stored_types()} | _registered
+
+
+def stored_types() -> list[MessageType]:
+    """Return the types in the user's folder, each with all its versions; files that cannot be used are left out."""
+    found: dict[str, list[MessageType]] = {}
+    for path in data_folder.files(LANGUAGE):
+        try:
+            kind = _of_file(path, path.stat().st_mtime_ns)
+        except (OSError, LogError):
+            continue
+        found.setdefault(kind.name, []).append(kind)
+    kinds: dict[int, MessageType] = {}
+    for name in sorted(found):
+        first, *later = sorted(found[name], key=lambda kind: kind.version)
+        kinds.setdefault(first.id, replace(first, later=tuple(later)))
+    return [*kinds.values()]
+
+
+@lru_cache(maxsize=1024)
+def _of_file(path: Path, changed: int) -> MessageType:
+    if not path.stem.isdecimal() or len(path.stem) > 5:
+        raise DefinitionError("is not named after a version", path=str(path))
+    return message_type(path.parent.name, int(path.stem), data_folder.read(path)[1])
+
+
+def message_type(name: str, version: int, text: str) -> MessageType:
+    """Return the type with the fields in *text*: lines like ``float32 celsius  # [degC]``.
+
+    Types are those of ROS definitions without time and duration, and arrays of them; bool has four bytes. Raises
+    DefinitionError.
+    """
+    found = parse_message(text, name)
+    units = {match[1]: match[2] for match in _UNIT.finditer(text)}
+    if found.constants or not found.fields:
+        raise DefinitionError(f"{name}: expected fields, and no constants")
+    fields = tuple(Field(f.name, _node(f, name), units.get(f.name, "")) for f in found.fields)
+    kind = MessageType(name, Layout(Struct(fields), name), version)
+    if not 0 < kind.id < 1 << ID_BITS or not 0 <= version < 1 << 16:
+        raise DefinitionError(f"{name!r:.80} in version {version} cannot be a message type")
+    return kind
+
+
+_UNIT = re.compile(r"^\s*\S+\s+(\w+)\s*#[^\n\[]*\[([^\]\n]*)\]", re.MULTILINE)
+_NODES: dict[str, Node] = {**{kind: Scalar(kind) for kind in SCALARS if kind != "bool"}, "bool": Scalar("uint32"),
+                           "string": String()}  # fmt: skip
+
+
+def _node(f: FieldLine, name: str) -> Node:
+    item = _NODES.get(f.type)
+    if item is None:
+        raise DefinitionError(f"{name}: {f.name} is of type {f.type}; there are: {', '.join(_NODES)}")
+    if not f.array:
+        return item
+    if f.count is not None:
+        return FixedArray(item, f.count)
+    return Bytes() if f.type == "uint8" else Sequence(item)
+
+
+def text_of(layout: Layout) -> str:
+    """Return the fields of *layout* as text, in lines like those that ``message_type`` takes, with structs indented."""
+    return "".join(f"{line}\n" for line in _lines(layout.root, ""))
+
+
+def _lines(node: Node, indent: str) -> Iterator[str]:
+    if not isinstance(node, Struct):
+        yield f"{indent}{_spelled(node)}"
+        yield from _inner(node, indent)
+        return
+    for f in node.fields:
+        yield f"{indent}{_spelled(f.node)} {f.name}" + (f"  # [{f.unit}]" if f.unit else "")
+        yield from _inner(f.node, indent)
+
+
+def _inner(node: Node, indent: str) -> Iterator[str]:
+    while isinstance(node, FixedArray | Sequence):
+        node = node.item
+    if isinstance(node, Struct):
+        yield from _lines(node, f"{indent}  ")
+
+
+def _spelled(node: Node) -> str:
+    match node:
+        case FixedArray(item=item, count=count):
+            return f"{_spelled(item)}[{count}]"
+        case Sequence(item=item):
+            return f"{_spelled(item)}[]"
+        case Scalar(type=kind):
+            return kind
+        case String():
+            return "string"
+        case Struct():
+            return "struct"
+        case _:
+            return "uint8[]"
 
 
 def register_type(name: str, layout: Layout, version: int = USUAL_VERSION) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.formats.koblenz.definitions import VERSIONS, registered_types
 from logreel.formats.koblenz.kinds import Kind
+from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import (
     END_MARK,
     HEAD,
@@ -61,7 +62,7 @@ class Framing:
     ) -> None:
         self.source, self.size_reading, self.mark = source, size_reading, mark
         self._named, self._raw = named, raw
-        self.types = registered_types()
+        self.types = registered_types() | read_types(source)
         self.kinds: list[Kind] = []
         self.numbers: dict[tuple[int, int], int] = {}
         self.tags = np.zeros(256, framed.TAG)

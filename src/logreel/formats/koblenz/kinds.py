@@ -24,6 +24,10 @@ class Kind:
     longer: bool = False
     raw: bool = False
 
+    def __post_init__(self) -> None:
+        if self.known is not None:
+            self.known = self.known.at(self.version)
+
     @property
     def layout(self) -> Layout:
         """The Layout of the payloads."""
@@ -40,7 +44,7 @@ class Kind:
     def name(self) -> str:
         """Name of the type, or its id in hex; followed by ``@`` and the version unless that is the usual one."""
         name = self.known.name if self.known else f"0x{self.type:08X}"
-        usual = self.known.version if self.known else USUAL_VERSION
+        usual = self.known.usual_version if self.known else USUAL_VERSION
         return name if self.version == usual else f"{name}@{self.version}"
 
     def layout_at(self, source: Source, payload: int, stop: int) -> Layout:

@@ -125,6 +125,11 @@ def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes
     return _HEAD.pack(size, mark, kind, version, ms)
 
 
+def pack_end_mark() -> bytes:
+    """Return an end mark."""
+    return _U32.pack(END_MARK)
+
+
 def pack_utc_note(offset: int) -> bytes:
     """Return an end mark followed by the UTC offset in ns as text."""
     return _U32.pack(END_MARK) + UTC_OFFSET + str(offset).encode() + b"\n"

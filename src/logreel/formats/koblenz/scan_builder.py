@@ -24,7 +24,7 @@ from logreel.index.rules import ChannelRules, FieldAt
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.scan import ORIGINAL, ChannelInfo, Scan
 from logreel.log.schema import Schema
 
 
@@ -168,5 +168,10 @@ def _channel_info(channel: _Channel) -> ChannelInfo:
     kind = channel.kind
     notes = {"notes": kind.known.notes} if kind.known and kind.known.notes else {}
     metadata = {**channel.metadata, "type_id": f"0x{kind.type:08X}", "version": kind.version, **notes}
+    definition = ""
+    if kind.known is not None and kind.is_described:
+        definition = kind.known.definition
+        if kind.known.original:
+            metadata[ORIGINAL] = kind.known.original
     name = kind.known.name if kind.known else f"0x{kind.type:08X}"
-    return ChannelInfo(channel.topic, Schema(name, "koblenz"), lambda: channel.layout, metadata)
+    return ChannelInfo(channel.topic, Schema(name, "koblenz", definition), lambda: channel.layout, metadata)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, USUAL_VERSION, registered_types, type_id
+from logreel.formats.koblenz.definitions import (
+    RAW,
+    UNCOMPRESSED,
+    USUAL_VERSION,
+    MessageType,
+    registered_types,
+    type_id,
+)
 from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
 from logreel.index.rules import FieldAt
@@ -26,12 +34,19 @@ _ID = re.compile(r"0x([0-9A-Fa-f]{1,8})")
 _COMPRESSED = FieldAt(4, 4)
 
 
-def kind_of(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Kind:
+def kind_of(
+    topic: str,
+    schema: Schema,
+    metadata: Mapping[str, Any],
+    own: Mapping[int, MessageType] = MappingProxyType({}),
+) -> Kind:
     """Return type and version of a channel.
 
     Both come from *metadata* (``type_id``, ``version``); else the type is the class that *schema* names, and the
     version that of the topic or of the description. Raises DefinitionError for an invalid type, UsageError for a topic
     that reading would not give: topics follow from types.
+
+    own  types that the log describes, by id
     """
     if schema.encoding != "koblenz":
         raise DefinitionError(f"channel {topic!r} of a Koblenz log needs a schema of encoding 'koblenz'")
@@ -39,7 +54,7 @@ def kind_of(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Kind:
     kind_id = int(number[1], 16) if number else type_id(schema.name)
     if not 0 < kind_id < MAX_ID:
         raise DefinitionError(f"channel {topic!r}: {schema.name!r:.60} cannot be the name of a message type")
-    known = registered_types().get(kind_id)
+    known = registered_types().get(kind_id) or own.get(kind_id)
     stated = _VERSION.fullmatch(topic)
     usual = known.version if known else USUAL_VERSION
     version = int(metadata.get("version", stated[1] if stated else usual))

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.formats.koblenz.definitions import USUAL_VERSION, registered_types, type_id
 from logreel.formats.koblenz.framing import MAX_UNKNOWN
 from logreel.formats.koblenz.kinds import Kind
+from logreel.formats.koblenz.own_types import described_type, pack_types
 from logreel.formats.koblenz.records import (
     HEAD,
     HEADER,
@@ -20,6 +22,7 @@ from logreel.formats.koblenz.records import (
     MAX_SIZE,
     SIZE_READINGS,
     VALID_MARK,
+    pack_end_mark,
     pack_head,
     pack_utc_note,
 )
@@ -30,6 +33,7 @@ from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 from logreel.write.copy_ranges import write_ranges
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
@@ -79,7 +83,12 @@ class KoblenzWriter(FormatWriter):
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel; see ``write_kinds.kind_of``."""
-        kind = kind_of(topic, schema, metadata)
+        known = registered_types()
+        if schema.text and type_id(schema.name) not in known:
+            version, original = int(metadata.get("version", USUAL_VERSION)), str(metadata.get(ORIGINAL, ""))
+            one = described_type(schema.name, schema.text, version, original)
+            self.schemas.own[one.id] = one
+        kind = kind_of(topic, schema, metadata, self.schemas.own)
         unknown = {(k.type, k.version) for k in (*self._kinds, kind) if k.known is None}
         if len(unknown) > MAX_UNKNOWN:
             raise UsageError(f"more than {MAX_UNKNOWN} types that nothing describes")
@@ -158,9 +167,10 @@ class KoblenzWriter(FormatWriter):
         # UTC follows from the median of all fixes, so a whole copy has the same offset.
         if clock is not None and not (clock.is_whole and self.fixes_give_utc):
             note = clock.utc_offset
-        if note is not None:
+        types = pack_types(self.schemas.own.values())
+        if note is not None or types:
             self.begin()
-            self.out.write(pack_utc_note(note))
+            self.out.write((pack_end_mark() if note is None else pack_utc_note(note)) + types)
             self.out.commit()
         places = self.time_index.offsets
         more = len(places) - self.index_room

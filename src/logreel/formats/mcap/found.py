@@ -118,7 +118,16 @@ class FoundFile:
                 self.profile, self.library = f.text(), f.text()
         elif kind == records.SCHEMA:
             number, schema = read_schema(record.fields(source))
-            if self.schemas.setdefault(number, schema) != schema:
+            if not number:
+                # Channels with this number have no schema (specification, "Schema").
+                self.note(
+                    "definition",
+                    record.pos if where is None else where,
+                    0,
+                    False,
+                    "a schema has the number 0: ignored",
+                )
+            elif self.schemas.setdefault(number, schema) != schema:
                 self._note_redefined(f"schema {number}", record, where)
         elif kind == records.CHANNEL:
             channel = Channel.read(record.fields(source))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from logreel.formats.mcap.write_channels import Declared
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.write.schema_maker import SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker
 
 
 class McapSchemaMaker(SchemaMaker):
     """ROS 1 definitions; *channels* are those declared, by number."""
 
     encoding = "ros1msg"
+    #: Those of protobuf, into which messages of other formats are converted for other tools.
+    abilities = Abilities(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), nested_arrays=False)
 
     def __init__(self, title: str) -> None:
         super().__init__(title)

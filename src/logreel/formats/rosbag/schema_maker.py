@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Any
+
+import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.rosbag.write_channels import ENCODING, TYPE, Declared
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
-from logreel.write.schema_maker import Abilities, SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+
+LOG = "rosgraph_msgs/Log"
+
+
+def _text_columns(lines: TextColumns) -> dict[str, Any]:
+    import pyarrow as pa
+
+    n = len(lines.time)
+    none, zero = pa.array([""] * n, pa.string()), pa.array(np.zeros(n, np.uint32))
+    stamp = pa.array(lines.time, pa.timestamp("ns"))
+    return {
+        "header": pa.StructArray.from_arrays([zero, stamp, none], ["seq", "stamp", "frame_id"]),
+        "level": pa.array(lines.level.astype(np.int8)),
+        "name": lines.source,
+        "msg": lines.text,
+        "file": none,
+        "function": none,
+        "line": zero,
+        "topics": pa.array([[]] * n, pa.list_(pa.string())),
+    }
 
 
 class BagSchemaMaker(SchemaMaker):
@@ -33,6 +56,10 @@ class BagSchemaMaker(SchemaMaker):
         folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
         name = f"{folder or ros1msg.PACKAGE}/{path.stem}"
         return Schema(name if TYPE.fullmatch(name) else ros1msg.type_name(topic), ENCODING, text)
+
+    def text_channel(self) -> TextChannel:
+        """Return ``/rosout``, whose levels are bits."""
+        return TextChannel("/rosout", Schema(LOG, ENCODING), (16, 16, 16, 8, 4, 2, 2, 1), 2, _text_columns)
 
     def topic_for(self, topic: str) -> str:
         """Return *topic* as a name of ROS: ``/sensor/imu_1`` for ``sensor/imu[1]``."""

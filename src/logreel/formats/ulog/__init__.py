@@ -65,5 +65,6 @@ FORMAT = Format(
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
+    commands="logreel.formats.ulog.commands:COMMANDS",
     names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
 )

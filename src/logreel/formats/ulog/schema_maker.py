@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any, cast
+
+import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.from_layout import FIELD, definition_from_layout
@@ -10,7 +13,7 @@ from logreel.formats.ulog.write_records import MAX_SIZE
 from logreel.index.rules import FieldAt
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.write.schema_maker import Abilities, SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 
 _INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
 
@@ -43,6 +46,10 @@ class UlogSchemaMaker(SchemaMaker):
         """Return the Schema of format texts, one per line; the first is that of the topic."""
         return Schema(base_name(topic)[0], self.encoding, text)
 
+    def text_channel(self) -> TextChannel:
+        """Return the channel of logged strings: syslog levels; a source is in brackets, as PX4 writes it."""
+        return TextChannel("~text", Schema("~text", self.encoding), tuple(range(8)), 6, _text_columns, False)
+
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's format."""
         name, layout, _ = self._channels[number]
@@ -54,6 +61,20 @@ class UlogSchemaMaker(SchemaMaker):
         """Return ``timestamp`` and its unit, mostly microseconds."""
         stamp = self._channels[number][2]
         return None if stamp is None else ("timestamp", stamp.mul)
+
+
+def _text_columns(lines: TextColumns) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    source, text = cast("pa.StringArray", lines.source), cast("pa.StringArray", lines.text)
+    join: Any = pc.binary_join_element_wise
+    named = join("[", source, "] ", text, "")
+    return {
+        "level": pa.array(lines.level.astype(np.uint8)),
+        "tag": pa.array(np.zeros(len(lines.time), np.uint16)),
+        "text": pc.if_else(pc.equal(source, pa.scalar("")), text, named),
+    }
 
 
 def base_name(topic: str) -> tuple[str, int]:

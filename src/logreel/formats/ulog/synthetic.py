@@ -60,7 +60,8 @@ def synthetic_channels(others: NonDataRecords) -> list[SyntheticChannel]:
     offsets_of = {"~text": others.texts, "~parameter": parameters, "~dropout": others.dropouts}
     for topic, offsets in offsets_of.items():
         segment = np.searchsorted(others.found.segments, offsets, side="right")
-        for n in np.unique(segment).tolist():
+        # np.unique would import numpy.ma, which takes longer than the rest of opening a small log.
+        for n in sorted(set(segment.tolist())):
             name = topic + (f"@{n}" if n > 1 else "")
             found.append(SyntheticChannel(name, STRUCTS[topic], offsets[segment == n]))
     return found

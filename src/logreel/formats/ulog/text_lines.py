@@ -35,7 +35,17 @@ def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
     merged = events.lines(strings, rows, _event_definitions(others.keyed)) if rows else strings
     # By identity: two strings may be equal, and only one of them have a tag.
     source = {id(strings[i]): f"tag {tag}" for i, tag in tags.items()}
-    lines = [TextLine(line.time, line.level, line.text, source.get(id(line), "")) for line in merged]
+    logged = set(map(id, strings))
+    lines = [
+        TextLine(
+            line.time,
+            line.level,
+            line.text,
+            source.get(id(line), ""),
+            "text" if id(line) in logged else "event",
+        )
+        for line in merged
+    ]
     return sorted(lines, key=lambda line: line.time)
 
 

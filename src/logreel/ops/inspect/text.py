@@ -44,10 +44,11 @@ def text(
 
     level  highest level number to include (7: all); lines without a level are always included
     """
-    return _lines(log, level, *interval(log, start, end))
+    return lines_between(log, level, *interval(log, start, end))
 
 
-def _lines(log: Log, level: int | None, start: int | None, end: int | None) -> Iterator[TextLine]:
+def lines_between(log: Log, level: int | None, start: int | None, end: int | None) -> Iterator[TextLine]:
+    """Yield the same as ``text`` for times in ns; the interval may lie outside of the log."""
     for line in log.text:
         if level is not None and line.level is not None and line.level > level:
             continue
@@ -79,7 +80,7 @@ def follow_text(
             file = log.name, log.replacements
             seen.clear()
         again = Counter[TextLine]()
-        for line in _lines(log, level, first, last):
+        for line in lines_between(log, level, first, last):
             again[line] += 1
             # The same line may be logged more than once.
             if again[line] > seen[line]:

@@ -56,6 +56,9 @@ class Player:
     opened. Raises UsageError, TopicError, and as ``logreel.open`` does.
     """
 
+    #: Whether the log is still written; sinks get those by another way.
+    grows = False
+
     def __init__(
         self,
         logs: Openable | Log | Sequence[Openable | Log],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from logreel.log.log import Message
 
 if TYPE_CHECKING:
+    from logreel.log.log import Channel
     from logreel.ops.replay.controls import PlayerControls
     from logreel.ops.replay.run import Run
 
@@ -23,7 +24,8 @@ class Sink:
     waits    True: the Player waits at the end for ``seek`` or ``stop``
     prints   True: the sink writes to standard output
     delay    seconds that the Player waits between ``open`` and the first message, unless told otherwise
-    follows  True: the sink needs nothing of a log but its messages, so it can play one that is still written
+    follows  True: the sink can play a log that is still written: it gets each message by ``message``, and channels that
+             get their first message later by ``add_channels``; ``player.grows`` is True
     """
 
     batches = False
@@ -41,6 +43,9 @@ class Sink:
 
     def open(self, player: PlayerControls) -> None:
         """Prepare for messages of ``player.channels``; called once, before all other methods."""
+
+    def add_channels(self, channels: Sequence[Channel]) -> None:
+        """Prepare for messages of further channels; called only for logs that are still written."""
 
     def message(self, message: Message) -> None:
         """Receive one message."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError
-from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers, values_of
+from logreel.errors import DefinitionError, UsageError
+from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, buffer_of, row_numbers, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     Bytes,
@@ -108,7 +108,7 @@ def _measure(node: Node, array: Array, path: Path, found: dict[Path, int]) -> No
 
     match node:
         case String() | Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
-            most = pc.max(pc.binary_length(array)).as_py()
+            most = pc.max(pc.binary_length(cast("Any", array))).as_py()
             found[path] = max(found.get(path, 0), most or 0)
         case FixedArray(item=Scalar(type="char")):
             pass
@@ -276,6 +276,8 @@ class _Fitting:
         return max(1, self.lengths.get(path, 0))
 
     def _value(self, node: Node, path: Path, like: Node | None) -> _Value:
+        if like is not None and not _may_hold(like, node):
+            raise MisfitError("it has another type")
         match node:
             case Scalar():
                 return _Value(node)
@@ -298,7 +300,7 @@ class _Fitting:
                 return _Value(
                     FixedArray(one.node, n),
                     lambda array: _fixed_list(one.forward(as_fixed_list(array).flatten()), n),
-                    lambda array: _fixed_list(one.back(as_fixed_list(array).flatten()), n),
+                    lambda array: _fixed_list(one.back(_exactly(array, n, path)), n),
                 )
             case Counted(item=item):
                 one = self._item(item, path, like)
@@ -413,6 +415,31 @@ class _Fitting:
         raise DefinitionError(f"nothing for {type(node).__name__}")
 
 
+def _may_hold(like: Node, node: Node) -> bool:
+    """Return whether *like* can be what *node* became."""
+    match node:
+        case Scalar():
+            return isinstance(like, Scalar)
+        case Time():
+            return isinstance(like, Time) or like == Scalar("int64")
+        case FixedArray(item=Scalar(type="char")) | String() | Rest(text=True):
+            return isinstance(like, String | Rest) or (
+                isinstance(like, FixedArray) and like.item == Scalar("char")
+            )
+        case Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
+            return isinstance(like, Bytes | Rest) or (
+                isinstance(like, FixedArray | Counted) and like.item == Scalar("uint8")
+            )
+        case FixedArray(item=Scalar(type="uint8")):
+            return isinstance(like, FixedArray) or (
+                isinstance(like, Counted) and like.item != Scalar("uint8")
+            )
+        case FixedArray() | Counted():
+            return isinstance(like, FixedArray | Counted)
+        case _:
+            return isinstance(like, Struct)
+
+
 def _has_count(node: Node) -> bool:
     """Return whether *node* is an array of variable length, other than text."""
     return isinstance(node, Bytes | Counted) or (isinstance(node, Rest) and not node.text)
@@ -447,6 +474,15 @@ def _fixed_list(values: Array, n: int) -> Array:
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.list_(values.type, n), len(values) // n, [None], 0, children=[values])
+
+
+def _exactly(array: Array, n: int, path: Path) -> Array:
+    """Return the items of lists that all have *n*; raises UsageError if any has another number."""
+    items = as_fixed_list(array).flatten()
+    sizes = np.full(len(array), n) if hasattr(array.type, "list_size") else np.diff(_offsets(array))
+    if len(items) != n * len(array) or (sizes != n).any():
+        raise UsageError(f"field {'.'.join(path)!r}: an array of {n} items has another number of them")
+    return items
 
 
 def _mapped(array: Array, convert: Callable[[Array], Array]) -> Array:
@@ -503,7 +539,7 @@ def _cut(value: _Value, array: Array, count: Array) -> Array:
     items = fixed.flatten()
     if value.back is _to_binary:
         data = np.asarray(items, np.uint8)[keep]
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+        buffers = [None, buffer_of(offsets), buffer_of(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.binary(), len(size), buffers, 0)
     return _list(value.back(items.filter(pa.array(keep))), offsets)
 
@@ -514,7 +550,7 @@ def zeros(node: Node, n: int) -> Array:
 
     from logreel.layout.arrow_from_buffers import arrow_type
 
-    return without_nulls(node, pa.nulls(n, arrow_type(node)))
+    return without_nulls(node, cast("Array", pa.nulls(n, cast("Any", arrow_type(node)))))
 
 
 def without_nulls(node: Node, array: Array) -> Array:
@@ -538,14 +574,14 @@ def without_nulls(node: Node, array: Array) -> Array:
         case FixedArray(item=item, count=n):
             return _fixed_list(without_nulls(item, _fixed_items(array, n)), n)
         case Counted(item=item):
-            size = np.asarray(pc.fill_null(pc.list_value_length(array), 0), np.int64)
+            size = np.asarray(cast("Any", pc.list_value_length(array)).fill_null(0), np.int64)
             offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
             return _list(without_nulls(item, as_list(array).flatten()), offsets)
         case Time():
             return array.cast(pa.int64()).fill_null(0).cast(array.type) if array.null_count else array
         case _:
             zero = False if pa.types.is_boolean(array.type) else 0
-            return array.fill_null(pa.scalar(zero, array.type)) if array.null_count else array
+            return cast("Any", array).fill_null(zero) if array.null_count else array
 
 
 def _fixed_items(array: Array, n: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.io.output_stream import Destination, name_and_stream
@@ -35,6 +35,7 @@ def merge(
     rename: Mapping[str, str] | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -47,7 +48,7 @@ def merge(
               starts, or a duration such as ``+2.5s``; None: no shift
     prefixes  one per log, added before its topics; may be empty
     rename    new topics by old ones, applied before prefixes
-    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+    compression, chunk_bytes, options, force, progress, definitions  as for ``slice``
 
     Channels with equal topic and definition become one; with different definitions all but the first get another name,
     which ``notes`` lists. Metadata, parameters and attachments are taken from the first log that has them. Raises
@@ -73,7 +74,15 @@ def merge(
             )
         ]
         path, stream = name_and_stream(dst)
-        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
+        target = Target(
+            path,
+            compression,
+            force,
+            progress=progress,
+            chunk_bytes=chunk_bytes,
+            stream=stream,
+            options=options or {},
+        )
         return rewrite(parts, target, by_time=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,7 @@ def recover(
     segment: int | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -82,7 +83,8 @@ def recover(
     segment  number of one log of a file with several; None: the first with messages, and ``skipped`` names the others
 
     The new file gets its name only after it was read back without damage. The damaged file stays unchanged.
-    *compression*, *chunk_bytes*, *force*, *progress* and *definitions* are as for ``slice``; raises as ``slice`` does.
+    *compression*, *chunk_bytes*, *options*, *force*, *progress* and *definitions* are as for ``slice``; raises as
+    ``slice`` does.
     """
     with as_open_log(src, definitions) as given:
         # An index may not list all messages.
@@ -98,6 +100,7 @@ def recover(
             chunk_bytes=chunk_bytes,
             stream=stream,
             format=name,
+            options=options or {},
         )
         one, others = _segment(log, segment)
         done = rewrite([whole_log(one)], target, skipped=others)

@@ -51,7 +51,7 @@ from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Excerpt, LogCopier, copier_for
 from logreel.write.payloads import tallied
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, check_format_options
 
 #: Metadata key of a channel: the previous encoding of its messages.
 TRANSCODED = "transcoded_from"
@@ -87,7 +87,10 @@ def rewrite(
         check_names(files, target, fmt)
         if target.stream is not None:
             return _to_stream(parts, target, target.stream, by_time, how, fmt, skipped or [])
-    options = dict(fmt.like(log.metadata)) if fmt.name in (log.format, log.converted_from) else {}
+    check_format_options(fmt, target.options)
+    # Another version of the format may not have what the source has, such as compression.
+    alike = fmt.name in (log.format, log.converted_from) and "version" not in target.options
+    options = {**(fmt.like(log.metadata) if alike else {}), **target.options}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
             if name not in fmt.like({}):

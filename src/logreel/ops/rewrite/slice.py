@@ -6,9 +6,9 @@ import itertools
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -53,6 +53,7 @@ def slice_log(
     segment: int | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -71,6 +72,7 @@ def slice_log(
     segment          number of one log of a file with several; see ``Log.segments``
     compression      compression of the new file; None: as in the source
     chunk_bytes      size of chunks; None: about as in the source
+    options          further options of the format of the new log, as for ``logreel.create``: ``{"version": "1.2"}``
     force            replace *dst*
     progress         called with the number of messages written and the total
     definitions      as for ``logreel.open``; the new log contains those that it needs
@@ -83,7 +85,15 @@ def slice_log(
         wanted = None if topics is None else with_members(log, topics)
         part = select_part(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
         path, stream = name_and_stream(dst)
-        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
+        target = Target(
+            path,
+            compression,
+            force,
+            progress=progress,
+            chunk_bytes=chunk_bytes,
+            stream=stream,
+            options=options or {},
+        )
         return rewrite([part], target)
 
 
@@ -93,6 +103,7 @@ def sort_log(
     *,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -100,7 +111,15 @@ def sort_log(
     """Write a log with its messages sorted by time; parameters as for ``slice``."""
     with as_open_log(src, definitions) as log:
         path, stream = name_and_stream(dst)
-        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
+        target = Target(
+            path,
+            compression,
+            force,
+            progress=progress,
+            chunk_bytes=chunk_bytes,
+            stream=stream,
+            options=options or {},
+        )
         return rewrite([whole_log(log)], target, by_time=True)
 
 
@@ -118,6 +137,7 @@ def split(
     by_segment: bool = False,
     compression: str | None = None,
     chunk_bytes: int | None = None,
+    options: Mapping[str, Any] | None = None,
     force: bool = False,
     progress: Progress | None = None,
     definitions: Definitions = (),
@@ -153,7 +173,12 @@ def split(
                 name, part = todo.popleft()
                 path = place / f"{base}_{name or f'{len(done):03d}'}{suffix}"
                 target = Target(
-                    os.fspath(path), compression, force, progress=progress, chunk_bytes=chunk_bytes
+                    os.fspath(path),
+                    compression,
+                    force,
+                    progress=progress,
+                    chunk_bytes=chunk_bytes,
+                    options=options or {},
                 )
                 one = rewrite([part], target)
                 halves = _halves(part) if size is not None and one.size > size else []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from logreel.errors import UnsupportedError, UsageError
@@ -75,6 +75,7 @@ class Target:
     clock        clock of the new log: ``log``, or ``utc`` if shifts add the UTC offset
     stream       stream for the bytes instead of a file at *path*, which is only its name
     format       name of the format, for several with one suffix; None: by the suffix
+    options      further options of the format of the new log, as ``logreel.create`` takes them
     """
 
     path: str
@@ -88,6 +89,7 @@ class Target:
     clock: str = "log"
     stream: OutputStream | None = None
     format: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def format_of(log: Log) -> Format:

@@ -14,17 +14,21 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
+from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Scalar, Struct
+from logreel.layout.nodes import Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
+from logreel.lenses.text import line_fields
 from logreel.log.log import Channel
 from logreel.log.scan import MADE_OF, ORIGINAL
-from logreel.log.tables import Shape, TableReader
+from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Path, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.read_rows import WHOLE, read_rows
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target
+from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
 from logreel.write.original import Original, original_of
 from logreel.write.payloads import Payloads, chained
@@ -32,12 +36,8 @@ from logreel.write.schema_maker import Abilities, SchemaMaker
 from logreel.write.writer import Writer
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from logreel.ops.rewrite.fit import Arrays
 
-    from logreel.ops.rewrite.fit import Array, Arrays
-
-#: One row per message; messages that cannot be decoded are left out, or become a row of nulls.
-_WHOLE, _GAPS = Shape(explode=False, gaps=False), Shape(explode=False)
 #: Topic of the messages of parameters.
 PARAMETERS = "~parameter"
 #: Rows and approximate bytes that are decoded at once to find the greatest lengths.
@@ -79,7 +79,7 @@ class Transcoded:
         """Return the payloads of the next *count* messages, at *time*, and int64[k]: which of them could be decoded."""
         rows = self.rows[self.done : self.done + count]
         self.done += count
-        arrays, kept = _decoded(self.channel, rows)
+        arrays, kept = read_rows(self.channel, rows)
         layout = self.channel.layout
         nodes = [
             Counted(f.node) if isinstance(layout.root, Counted) else f.node for f in layout.record.visible()
@@ -97,16 +97,22 @@ class Transcoded:
         import pyarrow as pa
 
         target, records = self.schemas.layout(self.number), None
+        record = target.record if self.restores else self.fitted.layout.record
+        hidden = self.schemas.computed_fields(self.number) if self.restores else ()
+        names = [f.name for f in record.visible() if f.name not in hidden]
         if isinstance(target.root, Counted):
-            records, arrays = _exploded(arrays)
-        hidden = self.schemas.computed_fields(self.number)
-        names = [f.name for f in target.record.visible() if f.name not in hidden]
-        if self.stamp is not None and len(names) == len(arrays) + 1:
-            names = [name for name in names if name != self.stamp[0]]
+            if not self.restores:
+                (records_field,) = record.visible()
+                names = [f.name for f in _members(records_field.node)]
+            records, arrays = _exploded(arrays, self.restores)
         columns = dict(zip(names, arrays, strict=True))
+        n = len(time) if records is None else int(records.sum())
         if self.stamp is not None and self.stamp[0] not in columns:
             columns[self.stamp[0]] = pa.array(time // self.stamp[1])
-        table = pa.table(columns) if columns else pa.table({"": pa.nulls(len(time))})
+        splitter = self.schemas.splitter(self.number)
+        for name in splitter.optional if splitter is not None else ():
+            columns.setdefault(name, pa.array(np.zeros(n, np.int64)))
+        table = pa.table(columns) if columns else pa.table({"": pa.nulls(n)})
         return self.schemas.encode(self.number, table, records)
 
 
@@ -115,9 +121,11 @@ class Transcoding(Rewriting):
     """Writing of a log of another format."""
 
     #: Transcoded channels by number in the source, and metadata of the new channels by name.
-    transcoded: dict[int, Transcoded] = field(default_factory=dict)
+    transcoded: dict[int, Transcoded | TextTranscoded] = field(default_factory=dict)
     declared: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    #: Topic of the text channel, once there is one.
+    text_topic: str = ""
     #: New names of channels by name.
     renamed: dict[str, str] = field(default_factory=dict)
 
@@ -136,6 +144,10 @@ class Transcoding(Rewriting):
         if self.renamed:
             pairs = ", ".join(f"{old!r} is {new!r}" for old, new in self.renamed.items())
             self.notes.append(f"{len(self.renamed)} channels have other names: {pairs}")
+        for text in self.transcoded.values():
+            if isinstance(text, TextTranscoded):
+                self.skipped += text.losses()
+                self.notes += text.notes()
         filled = {one.channel.topic: one.filled for one in self.transcoded.values() if one.filled}
         self.notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
         rounded = sum(one.rounded for one in self.transcoded.values())
@@ -182,11 +194,29 @@ class Transcoding(Rewriting):
                 return number, name
         if schemas.abilities is None:
             return super()._add_channel(writer, topic, channel, metadata, copied)
-        found = self._restored(writer, channel) or self._fitted(writer, topic, channel)
+        found = self._restored(writer, channel)
+        if found is None and (text := self._as_text(writer, channel)) is not None:
+            self.transcoded[channel.number] = text
+            return text.number, self.text_topic
+        found = found or self._fitted(writer, topic, channel)
         self.transcoded[channel.number] = found[2]
         return found[:2]
 
     # ------------------------------------------------------------------------------------------ definitions
+
+    def _as_text(self, writer: Writer, channel: Channel) -> TextTranscoded | None:
+        """Add *channel* as the text channel of the format; None if it holds no lines, or there is a text channel."""
+        schemas = self.format_writer.schemas
+        target = schemas.text_channel()
+        fields = None if target is None or self.text_topic else line_fields(channel)
+        if target is None or fields is None:
+            return None
+        try:
+            number, name = add_channel(writer, target.topic, target.schema, {}, self.names)
+        except LogError:
+            return None
+        self.declared[name], self.text_topic = {}, name
+        return TextTranscoded(channel, fields, target, schemas, number)
 
     def _fitted(self, writer: Writer, topic: str, channel: Channel) -> tuple[int, str, Transcoded]:
         """Add *channel* with a definition that the format makes of its Layout."""
@@ -199,13 +229,17 @@ class Transcoding(Rewriting):
         fitted = fit(channel.layout, abilities, lengths, kept=kept)
         name = self._names.get(channel.topic, ("", ""))
         topic = name[0] or schemas.topic_for(topic)
-        type_name = {"name": name[1]} if name[1] else {}
-        schema = schemas.schema_from_layout(topic, fitted.layout, **type_name)
+        schema = schemas.schema_to_encode(topic, fitted.layout, name[1])
         metadata = self._original_metadata(channel, fitted)
         number, label = add_channel(writer, topic, schema, metadata, self.names)
         if not schemas.keeps_metadata:
             for key, value in metadata.items():
-                self.format_writer.metadata(f"{key}/{label}", value)
+                try:
+                    self.format_writer.metadata(f"{key}/{label}", value)
+                except LogError as error:
+                    self.notes.append(
+                        f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
+                    )
         self.declared[label] = metadata
         self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
         self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
@@ -267,7 +301,7 @@ class Transcoding(Rewriting):
 
     def _columns(self, channel: Channel) -> Iterator[Arrays]:
         """Yield the columns of all selected messages of *channel*, some megabytes at a time."""
-        for batch in TableReader(channel, None, _WHOLE).batches(
+        for batch in TableReader(channel, None, WHOLE).batches(
             self.parts[0].rows[channel.number], _ROWS, _BYTES
         ):
             yield list(batch.columns[1:])
@@ -278,6 +312,10 @@ class Transcoding(Rewriting):
             one.rows = _in_order(part, number, by_time)
         for batch in super()._batches(by_time):
             yield self._replaced(batch)
+
+    def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> I64 | None:
+        found = super()._side_columns(batch, numbered)
+        return batch.payloads.side_columns if found is None else found
 
     def _replaced(self, batch: Batch) -> Batch:
         """Return *batch* with the messages of transcoded channels encoded again."""
@@ -306,7 +344,7 @@ class Transcoding(Rewriting):
             batch,
             queue=batch.queue[rows],
             time=batch.time[rows],
-            payloads=chained(payloads).rows(order),
+            payloads=replace(chained(payloads), side_columns=_side_columns(payloads)).rows(order),
             offset=batch.offset[rows],
             more={name: values[rows] for name, values in batch.more.items()},
         )
@@ -320,6 +358,20 @@ def _without(layout: Layout, name: str) -> tuple[Layout, int | None]:
     return Layout(Struct(tuple(fields[1:])), layout.name), 0
 
 
+def _side_columns(payloads: Sequence[Payloads]) -> I64 | None:
+    """Return int64[n, k]: the side columns of all payloads, zeros where there are none; None if none has any."""
+    width = max(0 if one.side_columns is None else one.side_columns.shape[1] for one in payloads)
+    if not width:
+        return None
+    found = np.zeros((sum(len(one.start) for one in payloads), width), np.int64)
+    at = 0
+    for one in payloads:
+        if one.side_columns is not None:
+            found[at : at + len(one.start), : one.side_columns.shape[1]] = one.side_columns
+        at += len(one.start)
+    return found
+
+
 def _in_order(part: Part, number: int, by_time: bool) -> I64:
     """Return int64[n]: the selected rows of a channel in the order in which its messages are written."""
     times = part.log.index.times(number)
@@ -327,38 +379,19 @@ def _in_order(part: Part, number: int, by_time: bool) -> I64:
     return rows[np.argsort(times[rows], kind="stable")] if by_time else rows
 
 
-def _decoded(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
-    """Return columns of messages at *rows*, one row per message, and int64[k]: which of them could be decoded."""
-    found = _read(channel, rows, _WHOLE)
-    kept = np.arange(len(rows), dtype=np.int64)
-    if len(found) != len(rows):
-        gaps = _read(channel, rows, _GAPS)
-        good = np.zeros(len(rows), bool)
-        for column in gaps.columns[1:]:
-            good |= np.asarray(column.is_valid())
-        kept = np.flatnonzero(good)
-        if len(kept) != len(found):
-            kept = np.flatnonzero([len(_read(channel, rows[i : i + 1], _WHOLE)) for i in range(len(rows))])
-    return [_one(column) for column in found.columns[1:]], kept
+def _members(node: Node) -> list[Field]:
+    """Return the members of the records that *node*, an array of structs, holds."""
+    item = node.item if isinstance(node, Counted) else node
+    return list(item.visible()) if isinstance(item, Struct) else []
 
 
-def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:
-    n = len(rows)
-    if n and int(rows[-1]) - int(rows[0]) == n - 1 and (np.diff(rows) == 1).all():
-        return TableReader(channel, None, shape).read(slice(int(rows[0]), int(rows[0]) + n))
-    return TableReader(channel, None, shape).read(rows)
+def _exploded(arrays: Arrays, by_member: bool) -> tuple[I64, Arrays]:
+    """Return the number of records of each message, and the members of the records of all messages as columns.
 
-
-def _one(column: pa.ChunkedArray[Any]) -> Array:
-    import pyarrow as pa
-
-    found = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-
-
-def _exploded(arrays: Arrays) -> tuple[I64, Arrays]:
-    """Return the number of records of each message, and the records of all messages as columns."""
+    by_member  True: a column of lists per member; False: one column with lists of records
+    """
     import pyarrow.compute as pc
 
     size = np.asarray(pc.list_value_length(arrays[0]), np.int64)
-    return size, [array.flatten() for array in arrays]  # type: ignore[attr-defined]
+    flat = [as_list(array).flatten() for array in arrays]
+    return size, flat if by_member else as_struct(flat[0]).flatten()

@@ -24,7 +24,7 @@ from logreel.lenses import (
     Transform,
     lenses,
 )
-from logreel.log.scan import MADE_OF
+from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import Shape, as_numpy, table
 from logreel.ops.rewrite.rewrite import TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
@@ -34,6 +34,7 @@ from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.protobuf.fixed_encoder import fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
+from logreel.write.original import Original
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -131,6 +132,8 @@ def transcoded(ch: Channel) -> Encoder:
 
     metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
     metadata[TRANSCODED] = ch.schema.encoding
+    if not isinstance(ch.metadata.get(ORIGINAL), str):
+        metadata[ORIGINAL] = Original(ch.log.format, ch.topic, ch.schema, ch.metadata).text()
     return Encoder(
         ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
     )

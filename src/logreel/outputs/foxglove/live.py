@@ -31,6 +31,30 @@ class TranslatedMessages:
         self._found: Encoded | None = None
         #: Reason why the messages cannot be translated; empty if they can.
         self.failed = ""
+        #: Time of the last call of ``new_at``, and the messages of that time that were returned.
+        self._at, self._returned = 0, 0
+
+    def new_at(self, time: int) -> list[bytes]:
+        """Return the payloads of the messages at *time* that earlier calls for this time did not return.
+
+        For logs that grow: nothing is kept in memory, as further messages of the same time may come.
+        """
+        if time != self._at:
+            self._at, self._returned = time, 0
+        found = [] if self.failed else self._of_moment(time - self._shift)
+        new = found[self._returned :]
+        self._returned = len(found)
+        return new
+
+    def _of_moment(self, time: int) -> list[bytes]:
+        try:
+            found = self.encoder.encode(time, time + 1)
+        except DefinitionError as error:
+            self.failed = error.text
+            return []
+        return [
+            found.data[found.start[row] : found.start[row + 1]].tobytes() for row in range(len(found.time))
+        ]
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield time and payload of messages with start <= time < end (ns of the replay), by time."""

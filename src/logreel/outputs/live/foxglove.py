@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import time
+from collections.abc import Sequence
 from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class Foxglove(Sink):
     """
 
     waits = True
+    follows = True
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Foxglove(Sink):
         #: Latched channels by the number of their channel in the server.
         self._latched: dict[int, Channel] = {}
         self._began = False
+        self._flushed: int | None = None
 
     @property
     def port(self) -> int:
@@ -78,20 +81,19 @@ class Foxglove(Sink):
         if self._wait:
             player.pause()
         # The server does not keep a reference, and channels are closed with the context.
-        self._context = context = self._sdk.Context()
-        for ch in player.channels:
-            self._declare(context, ch)
-            if player.is_latched(ch):
-                served = [self._unchanged.get(ch), *map(self._translated.get, self._by_source.get(ch, ()))]
-                self._latched |= {one.id(): ch for one in served if one is not None}
-        span = self._absolute(player.start_time), self._absolute(player.end_time)
+        self._context = self._sdk.Context()
+        self.add_channels(player.channels)
+        capabilities, span = [self._ws.Capability.Time], None
+        if not player.grows:
+            capabilities.append(self._ws.Capability.PlaybackControl)
+            span = self._absolute(player.start_time), self._absolute(player.end_time)
         try:
             self._server = self._sdk.start_server(
                 name="logreel",
                 host=self._host,
                 port=self._port,
-                context=context,
-                capabilities=[self._ws.Capability.Time, self._ws.Capability.PlaybackControl],
+                context=self._context,
+                capabilities=capabilities,
                 server_listener=_Listener(self),
                 playback_time_range=span,
                 message_backlog_size=self._backlog,
@@ -99,6 +101,14 @@ class Foxglove(Sink):
         except Exception as error:
             raise LogError(f"no server on {self._host}:{self._port}: {error}") from error
         self.say(f"open ws://{self._host}:{self.port} in Foxglove")
+
+    def add_channels(self, channels: Sequence[Channel]) -> None:
+        """Add channels to the server; its clients are informed."""
+        for ch in channels:
+            self._declare(self._context, ch)
+            if self._player.is_latched(ch):
+                served = [self._unchanged.get(ch), *map(self._translated.get, self._by_source.get(ch, ()))]
+                self._latched |= {one.id(): ch for one in served if one is not None}
 
     @property
     def _ws(self) -> Any:
@@ -138,7 +148,9 @@ class Foxglove(Sink):
         """Send a message, and translated messages up to its time."""
         self._began = True
         time = message.time
-        if self._translated:
+        if self._player.grows:
+            self._send_translated_of(message)
+        elif self._translated:
             self._send_translated(time)
         channel = self._unchanged.get(message.channel)
         if channel is not None:
@@ -172,6 +184,12 @@ class Foxglove(Sink):
         if ch is not None:
             for message in self._player.in_force(ch):
                 self._send_latched(message, number)
+
+    def _send_translated_of(self, message: Message) -> None:
+        """Send what a message of a growing log is translated to."""
+        for made in self._by_source.get(message.channel, ()):
+            for data in made.new_at(message.time):
+                self._translated[made].log(data, log_time=self._absolute(message.time))
 
     def _send_translated(self, time: int) -> None:
         """Send the translated messages from the last position to *time*, included."""
@@ -211,7 +229,11 @@ class Foxglove(Sink):
 
     def flush(self) -> None:
         """Send the time to clients, since the replay pauses."""
-        self._server.broadcast_time(self._absolute(self._player.position))
+        position = self._player.position
+        # A growing log is waited for again and again.
+        if not self._player.grows or position != self._flushed:
+            self._flushed = position
+            self._server.broadcast_time(self._absolute(position))
 
     def close(self) -> None:
         """Stop the server."""

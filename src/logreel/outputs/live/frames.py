@@ -28,6 +28,7 @@ class Frames(Sink):
     """
 
     prints = True
+    follows = True
 
     def __init__(self, out: IO[bytes] | None = None) -> None:
         self._out = sys.stdout.buffer if out is None else out
@@ -36,6 +37,7 @@ class Frames(Sink):
 
     def open(self, player: PlayerControls) -> None:
         """Choose the description for each log."""
+        self._grows = player.grows
         for log in player.logs:
             self._describe[id(log)] = describer(log) or _default_description(player.start_time)
 
@@ -47,13 +49,15 @@ class Frames(Sink):
         self._frame.append(message)
 
     def flush(self) -> None:
-        """Print the collected frame."""
-        self._print_frame()
+        """Print the collected frame; that of a log that is still written is printed when the next one starts."""
+        if not self._grows:
+            self._print_frame()
         self._out.flush()
 
     def close(self) -> None:
         """Print the last frame."""
-        self.flush()
+        self._print_frame()
+        self._out.flush()
 
     def _print_frame(self) -> None:
         frame, self._frame = self._frame, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
@@ -35,6 +35,7 @@ class Rerun(Sink):
     """
 
     batches = True
+    follows = True
 
     def __init__(self, url: str = "", save: str = "") -> None:
         self._recording = recording_of(Place())
@@ -44,6 +45,9 @@ class Rerun(Sink):
         self._sent = self._played = 0
         self._covered: list[tuple[int, int]] = []
         self._due = 0.0
+        #: Of a growing log: times of the messages that are sent next, and the end of what was sent, by channel.
+        self._pending: dict[Channel, tuple[int, int]] = {}
+        self._sent_of: dict[Channel, int] = {}
 
     def open(self, player: PlayerControls) -> None:
         """Connect to the viewer, or start one."""
@@ -61,16 +65,48 @@ class Rerun(Sink):
         except Exception as error:
             raise LogError(f"Rerun cannot be reached: {error}") from error
         self._recording.send_recording_name(os.path.basename(player.logs[0].name))
+        self.add_channels(player.channels)
+
+    def add_channels(self, channels: Sequence[Channel]) -> None:
+        """Prepare the entities of channels."""
+        player = self._player
         for log in player.logs:
-            channels = [ch for ch in player.channels if ch.log is log]
-            if channels:
-                clock = player.utc_offset is not None, player.shift(channels[0]) + (player.utc_offset or 0)
-                self._parts.append(
-                    _LogScene(self._recording, Job(log, channels), clock, player.shift(channels[0]))
+            channels_of_log = [ch for ch in channels if ch.log is log]
+            if channels_of_log:
+                clock = (
+                    player.utc_offset is not None,
+                    player.shift(channels_of_log[0]) + (player.utc_offset or 0),
                 )
+                job = Job(log, channels_of_log)
+                self._parts.append(_LogScene(self._recording, job, clock, player.shift(channels_of_log[0])))
 
     def message(self, message: Message) -> None:
-        """Ignore messages of /clock."""
+        """Note a message of a growing log, which is sent soon; ignore messages of /clock."""
+        if not self._player.grows:
+            return
+        ch, at = message.channel, message.time
+        sent = self._sent_of.get(ch)
+        if sent is not None and at < sent:
+            # Its time was sent already, with other messages.
+            self._send_channel(ch, at, at + 1)
+            return
+        first, last = self._pending.get(ch, (at, at))
+        self._pending[ch] = min(first, at), max(last, at)
+        if time.monotonic() >= self._due:
+            self._send_pending()
+
+    def _send_pending(self) -> None:
+        """Send what was played of a growing log."""
+        pending, self._pending = self._pending, {}
+        for ch, (first, last) in pending.items():
+            self._send_channel(ch, first, last + 1)
+            self._sent_of[ch] = last + 1
+        self._due = time.monotonic() + EVERY
+
+    def _send_channel(self, ch: Channel, start: int, end: int) -> None:
+        for part in self._parts:
+            if ch in part.job.channels:
+                part.send_between(start, end, [ch])
 
     def batch(self, run: Run) -> None:
         """Record the position, and send played messages every EVERY seconds."""
@@ -99,6 +135,9 @@ class Rerun(Sink):
 
     def flush(self) -> None:
         """Send everything that was played."""
+        if self._player.grows:
+            self._send_pending()
+            return
         self._send_up_to(self._played)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import importlib
 import struct
 import time
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
@@ -36,6 +37,7 @@ class Ros(Sink):
     are left out.
     """
 
+    follows = True
     #: As ``rosbag play``: subscribers need this time to connect.
     delay = 0.2
 
@@ -63,9 +65,19 @@ class Ros(Sink):
         """Create the node and a publisher for each topic, and wait for subscribers."""
         self._player = player
         self._rospy.init_node(self._node, anonymous=True, disable_signals=True)
-        latched = {_topic(ch) for ch in player.channels if player.is_latched(ch)}
-        by_topic: dict[str, tuple[str, Any]] = {}
-        for ch in player.channels:
+        self._by_topic: dict[str, tuple[str, Any]] = {}
+        self.add_channels(player.channels)
+        if not self._publishers and not player.grows:
+            raise UsageError("no channel holds messages of ROS 1")
+        self._wait_for_subscribers()
+        if self._control:
+            self._limit(player.start_time)
+            self._rospy.Subscriber(self._control, self._rospy.AnyMsg, self._controlled)
+
+    def add_channels(self, channels: Sequence[Channel]) -> None:
+        """Create the publishers for channels."""
+        latched, by_topic = {_topic(ch) for ch in channels if self._player.is_latched(ch)}, self._by_topic
+        for ch in channels:
             try:
                 kind = self._message_class(ch)
             except DefinitionError as error:
@@ -82,12 +94,6 @@ class Ros(Sink):
                 publisher = self._publisher(topic, kind, topic in latched)
                 by_topic[topic] = kind._md5sum, publisher
             self._publishers[ch] = publisher
-        if not self._publishers:
-            raise UsageError("no channel holds messages of ROS 1")
-        self._wait_for_subscribers()
-        if self._control:
-            self._limit(player.start_time)
-            self._rospy.Subscriber(self._control, self._rospy.AnyMsg, self._controlled)
 
     def moved(self, time: int) -> None:
         """Let the replay continue from *time* without waiting for the topic that controls the rate."""

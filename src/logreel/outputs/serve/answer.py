@@ -12,11 +12,13 @@ from starlette.types import Receive, Scope, Send
 
 from logreel.errors import LogError
 from logreel.outputs.serve.flow import Disconnected, Flow
-from logreel.outputs.serve.log_cache import CachedLog
+from logreel.outputs.serve.log_cache import CachedLog, LogsTogether
 from logreel.outputs.slice_stream import SliceStream
 
 #: Maximum number of slices sent at the same time; further requests get 503.
 MOST = 64
+#: Maximum number of logs that they read, where a slice joins several.
+LOGS = 400
 #: Seconds without progress after which a client is given up.
 PATIENCE = 60.0
 Tell = Callable[[str], None]
@@ -26,20 +28,21 @@ class Flows:
     """The responses that are being sent."""
 
     def __init__(self) -> None:
-        self._all: set[Flow] = set()
+        self._all: dict[Flow, int] = {}
         self._closed = False
 
-    def add(self, flow: Flow) -> None:
-        """Register a response; raises HTTPException 503 if there are too many."""
-        if self._closed or len(self._all) >= MOST:
-            text = f"{MOST} slices are being sent already: try again later"
+    def add(self, flow: Flow, logs: int = 1) -> None:
+        """Register a response that reads so many *logs*; raises HTTPException 503 if there are too many."""
+        is_full = bool(self._all) and sum(self._all.values()) + logs > LOGS
+        if self._closed or len(self._all) >= MOST or is_full:
+            text = f"{len(self._all)} slices are being sent already: try again later"
             raise HTTPException(503, text, {"Retry-After": "1"})
-        self._all.add(flow)
+        self._all[flow] = logs
 
     def drop(self, flow: Flow) -> None:
         """Stop and unregister a response."""
         flow.stop()
-        self._all.discard(flow)
+        self._all.pop(flow, None)
 
     def stop(self) -> None:
         """Abort all responses, and accept no more."""
@@ -49,11 +52,22 @@ class Flows:
 
 
 class Answer:
-    """ASGI application that sends a SliceStream."""
+    """ASGI application that sends a SliceStream.
 
-    def __init__(self, cached: CachedLog, stream: SliceStream, flows: Flows, tell: Tell, lost: int) -> None:
+    lost, skipped  for the headers: places where the logs lost data, logs that are left out
+    """
+
+    def __init__(
+        self,
+        cached: CachedLog | LogsTogether,
+        stream: SliceStream,
+        flows: Flows,
+        tell: Tell,
+        lost: int,
+        skipped: int = 0,
+    ) -> None:
         self._cached, self._stream, self._flows, self._tell = cached, stream, flows, tell
-        self._lost = lost
+        self._lost, self._skipped = lost, skipped
 
     def headers(self, size: int | None) -> list[tuple[bytes, bytes]]:
         """Return the headers of the response; *size* in bytes, None if unknown."""
@@ -61,7 +75,7 @@ class Answer:
             "content-type": self._stream.media,
             "content-disposition": f'attachment; filename="{self._stream.name}"',
             "logreel-lost": str(self._lost),
-            "logreel-skipped": str(len(self._stream.skipped)),
+            "logreel-skipped": str(len(self._stream.skipped) + self._skipped),
         }
         if size is not None:
             known["content-length"] = str(size)
@@ -73,7 +87,7 @@ class Answer:
             await send({"type": "http.response.body", "body": b""})
             return
         flow = Flow(self._cached.lock, self._cached.check)
-        self._flows.add(flow)
+        self._flows.add(flow, len(self._cached) if isinstance(self._cached, LogsTogether) else 1)
         # HTTP 1.0 has no chunks, so the client needs Content-Length to detect an aborted response.
         sized = scope["http_version"] == "1.0"
         Thread(target=flow.run, args=(self._stream, sized), name="logreel-slice", daemon=True).start()

@@ -1,9 +1,9 @@
-"""The HTTP requests: list of logs, information about a log, and slices."""
+"""The HTTP requests: list of logs, information about a log, slices, and questions about one log or all."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -17,14 +17,26 @@ from starlette.types import ASGIApp
 from logreel._version import __version__
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.source import Definitions
+from logreel.log.topic_match import check_pattern
+from logreel.ops.inspect.text import level_number
 from logreel.outputs.serve.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
-from logreel.outputs.serve.log_cache import ChangedError, Logs
+from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
 from logreel.outputs.serve.openapi import document
-from logreel.outputs.slice_stream import SliceRequest, SliceStream, kinds
+from logreel.outputs.serve.parameters import (
+    CHANNELS,
+    CLOCK,
+    UNIX,
+    Wanted,
+    one_of,
+    page_size,
+    parameters,
+)
+from logreel.outputs.serve.queries import KINDS, Queries, TextFilter
+from logreel.outputs.slice_stream import SliceStream, kinds
 
-#: Default and maximum number of logs in a page of the list.
-PAGE, MOST = 100, 1000
+#: Parameters of pages, and repeated ones that choose lines of text.
+PAGES, LINES = ("limit", "after"), ("source", "kind")
 #: Number of threads that open logs.
 OPENERS = 4
 Found = TypeVar("Found")
@@ -35,7 +47,9 @@ class App:
 
     def __init__(self, catalogue: Catalogue, flows: Flows, tell: Tell, definitions: Definitions = ()) -> None:
         self._catalogue, self._flows, self._tell = catalogue, flows, tell
+        self._definitions = definitions
         self._logs = Logs(definitions)
+        self._queries = Queries(self._logs)
         self._pool = ThreadPoolExecutor(OPENERS, "logreel-open")
         routes = [
             Route("/", self._index),
@@ -43,6 +57,12 @@ class App:
             Route("/logs", self._list),
             Route("/logs/{id}", self._info),
             Route("/logs/{id}/slice", self._slice),
+            Route("/logs/{id}/index", self._log_index),
+            Route("/logs/{id}/text", self._log_text),
+            Route("/index", self._all_index),
+            Route("/query", self._query),
+            Route("/slice", self._slice_of_all),
+            Route("/text", self._text),
         ]
         failed: Any = self._failed
         handlers: Any = dict.fromkeys((LogError, OSError, HTTPException, Exception), failed)
@@ -59,26 +79,28 @@ class App:
     # ------------------------------------------------------------------------------------------- requests
 
     async def _index(self, request: Request) -> Response:
-        _parameters(request)
+        parameters(request)
         return JSONResponse(
             {
                 "service": f"logreel {__version__}",
                 "logs": "/logs",
+                "index": "/index",
+                "query": "/query",
+                "slice": "/slice",
+                "text": "/text",
                 "openapi": "/openapi.json",
                 "formats": sorted(kinds()),
             }
         )
 
     async def _openapi(self, request: Request) -> Response:
-        _parameters(request)
+        parameters(request)
         return JSONResponse(document(sorted(kinds())))
 
     async def _list(self, request: Request) -> Response:
-        given = _parameters(request, single=("limit", "after"))
-        limit = given.get("limit", str(PAGE))
-        if not limit.isdecimal() or not 1 <= int(limit) <= MOST:
-            raise UsageError(f"the limit {limit!r} is no number from 1 to {MOST}")
-        return JSONResponse(await self._run(lambda: self._page(int(limit), given.get("after"))))
+        given = parameters(request, single=("limit", "after"))
+        limit = page_size(given)
+        return JSONResponse(await self._run(lambda: self._page(limit, given.get("after"))))
 
     def _page(self, limit: int, after: str | None) -> dict[str, Any]:
         entries = self._catalogue.list()
@@ -91,21 +113,73 @@ class App:
         return {"logs": [self._logs.summary(entry) for entry in page], "next": last}
 
     async def _info(self, request: Request) -> Response:
-        _parameters(request)
+        parameters(request)
         entry = await self._entry(request)
         return JSONResponse(await self._run(lambda: self._logs.info(entry)))
 
     async def _slice(self, request: Request) -> ASGIApp:
-        wanted = _slice_request(request)
+        given = parameters(request, single=(*UNIX, *CLOCK, "format"), several=CHANNELS)
+        wanted = Wanted.of(request, given)
         entry = await self._entry(request)
-        return await self._run(lambda: self._answer(entry, wanted))
+        return await self._run(lambda: self._answer(entry, wanted, given.get("format")))
 
-    def _answer(self, entry: Entry, request: SliceRequest) -> Answer:
-        cached = self._logs.cached(entry)
+    def _answer(self, entry: Entry, wanted: Wanted, kind: str | None, skipped: int = 0) -> Answer:
+        return self._answer_of(self._logs.cached(entry), wanted, kind, skipped)
+
+    def _answer_of(
+        self, cached: CachedLog | LogsTogether, wanted: Wanted, kind: str | None, skipped: int
+    ) -> Answer:
         with cached.log() as log:
-            stream = SliceStream(log, request)
+            stream = SliceStream(log, wanted.slice_of(log, kind))
             lost = sum(problem.lost for problem in log.problems)
-        return Answer(cached, stream, self._flows, self._tell, lost)
+        return Answer(cached, stream, self._flows, self._tell, lost, skipped)
+
+    async def _slice_of_all(self, request: Request) -> ASGIApp:
+        given = parameters(request, single=(*UNIX, "format"), several=CHANNELS)
+        wanted = Wanted.of(request, given)
+        return await self._run(lambda: self._joined_answer(wanted, given.get("format")))
+
+    def _joined_answer(self, wanted: Wanted, kind: str | None) -> Answer:
+        entries, skipped = self._queries.logs_to_join(self._catalogue.list(), wanted)
+        if len(entries) == 1:
+            return self._answer(entries[0], wanted, kind, len(skipped))
+        return self._answer_of(LogsTogether(entries, self._definitions), wanted, kind, len(skipped))
+
+    async def _log_index(self, request: Request) -> Response:
+        given = parameters(request, single=(*UNIX, *CLOCK), several=CHANNELS)
+        wanted = Wanted.of(request, given)
+        entry = await self._entry(request)
+        return JSONResponse(await self._run(lambda: self._queries.index_of(entry, wanted)))
+
+    async def _all_index(self, request: Request) -> Response:
+        return await self._ask_all(request, self._queries.index)
+
+    async def _query(self, request: Request) -> Response:
+        return await self._ask_all(request, self._queries.query)
+
+    async def _ask_all(self, request: Request, question: Callable[..., dict[str, Any]]) -> Response:
+        given = parameters(request, single=(*UNIX, *PAGES), several=CHANNELS)
+        wanted, limit = Wanted.of(request, given), page_size(given)
+        return JSONResponse(
+            await self._run(lambda: question(self._catalogue.list(), wanted, limit, given.get("after")))
+        )
+
+    async def _log_text(self, request: Request) -> Response:
+        given = parameters(request, single=(*UNIX, *CLOCK, *PAGES, "level"), several=LINES)
+        wanted, lines, limit = Wanted.of(request, given), _text_filter(request, given), page_size(given)
+        entry = await self._entry(request)
+        return JSONResponse(
+            await self._run(lambda: self._queries.text_of(entry, wanted, lines, limit, given.get("after")))
+        )
+
+    async def _text(self, request: Request) -> Response:
+        given = parameters(request, single=(*UNIX, *PAGES, "level"), several=LINES)
+        wanted, lines, limit = Wanted.of(request, given), _text_filter(request, given), page_size(given)
+        return JSONResponse(
+            await self._run(
+                lambda: self._queries.text(self._catalogue.list(), wanted, lines, limit, given.get("after"))
+            )
+        )
 
     async def _entry(self, request: Request) -> Entry:
         return await self._run(lambda: self._catalogue.find(request.path_params["id"]))
@@ -133,34 +207,11 @@ class App:
         return JSONResponse({"error": text}, status, headers)
 
 
-def _slice_request(request: Request) -> SliceRequest:
-    """Return the SliceRequest for the query parameters."""
-    given = _parameters(request, single=("start", "end", "format"), several=("topic", "exclude"))
-    query = request.query_params
-    topics = tuple(query.getlist("topic"))
-    return SliceRequest(
-        topics or None,
-        tuple(query.getlist("exclude")),
-        given.get("start"),
-        given.get("end"),
-        given.get("format"),
-    )
-
-
-def _parameters(
-    request: Request, single: Collection[str] = (), several: Collection[str] = ()
-) -> dict[str, str]:
-    """Return the values of the parameters *single*; raises UsageError for unknown, repeated or empty parameters."""
-    found: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        if name == "token":
-            continue
-        if name not in single and name not in several:
-            known = ", ".join((*single, *several)) or "none"
-            raise UsageError(f"no parameter {name!r}; there are: {known}")
-        if name in found and name in single:
-            raise UsageError(f"the parameter {name!r} is given twice")
-        if not value:
-            raise UsageError(f"the parameter {name!r} is empty")
-        found[name] = value
-    return found
+def _text_filter(request: Request, given: Mapping[str, str]) -> TextFilter:
+    """Return which lines of text the parameters want; raises UsageError."""
+    level = given.get("level")
+    sources = tuple(request.query_params.getlist("source"))
+    for source in sources:
+        check_pattern(source)
+    kinds = one_of(request.query_params.getlist("kind"), KINDS, "kind")
+    return TextFilter(None if level is None else level_number(level), sources, frozenset(kinds))

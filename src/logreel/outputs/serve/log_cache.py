@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import Any
 
@@ -54,6 +54,33 @@ class CachedLog:
         was = self.entry.stamp
         if (found.device, found.inode) == (was.device, was.inode) and found != was:
             raise ChangedError("was changed while it was read: ask again")
+
+
+class LogsTogether:
+    """Several logs opened as one, for one slice; as a CachedLog, with a lock of its own.
+
+    Logs with other clocks than Unix time are aligned by their offsets to UTC.
+    """
+
+    def __init__(self, entries: Sequence[Entry], definitions: Definitions = ()) -> None:
+        self.lock = Lock()
+        self._each = [CachedLog(entry, definitions) for entry in entries]
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    @contextmanager
+    def log(self) -> Iterator[Log]:
+        """Yield all logs as one. Raises what ``logreel.open`` raises for several files, and ChangedError."""
+        with self.lock, ExitStack() as stack:
+            logs = [stack.enter_context(one.log()) for one in self._each]
+            align = None if all(log.epoch == "unix" for log in logs) else "utc"
+            yield open_one_of_several(logs, align=align)
+
+    def check(self) -> None:
+        """Raise ChangedError if one of the files was written to."""
+        for one in self._each:
+            one.check()
 
 
 class Logs:

@@ -26,6 +26,12 @@ def document(kinds: Sequence[str]) -> dict[str, Any]:
             "/logs": {"get": _list()},
             "/logs/{id}": {"get": _info()},
             "/logs/{id}/slice": {"get": _slice(kinds), "head": _slice(kinds, "head")},
+            "/logs/{id}/index": {"get": _log_index()},
+            "/logs/{id}/text": {"get": _log_text()},
+            "/index": {"get": _of_all("index", "Kinds of data in all logs, and their times", "Kinds")},
+            "/query": {"get": _of_all("query", "Logs with messages of some kind in an interval", "Found")},
+            "/text": {"get": _text()},
+            "/slice": {"get": _slice(kinds, of_all=True), "head": _slice(kinds, "head", of_all=True)},
         },
         "components": {
             "securitySchemes": {
@@ -85,12 +91,7 @@ def _parameter(name: str, description: str, schema: dict[str, Any]) -> dict[str,
 
 
 def _list() -> dict[str, Any]:
-    parameters = [
-        _parameter(
-            "limit", "Logs in the answer", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
-        ),
-        _parameter("after", "Id of a log: those behind it, as `next` says", {"type": "string"}),
-    ]
+    parameters = _pages("Logs", "Id of a log: those behind it, as `next` says")
     return _get(
         "list", "The logs that there are now, by name", "A page of the list", _json("List"), parameters, [500]
     )
@@ -101,18 +102,103 @@ def _info() -> dict[str, Any]:
     return _get("info", "What a log is and holds", "As `logreel info --json`", _json("Info"), [_ID], errors)
 
 
-def _slice(kinds: Sequence[str], method: str = "") -> dict[str, Any]:
-    texts = {"type": "array", "items": {"type": "string"}}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_PATTERN = "a text, a shell pattern, or re: and a regular expression"
+
+
+def _channels() -> list[dict[str, Any]]:
+    """Return the parameters that choose channels."""
+    return [
+        _parameter(
+            "topic", f"Name, {_PATTERN}, or key=value, several joined by commas; all without it", _TEXTS
+        ),
+        _parameter("exclude", "Written like topic: channels to leave out", _TEXTS),
+        _parameter("channel", f"Name of a channel: {_PATTERN}", _TEXTS),
+        _parameter("type", f"Name of the schema: {_PATTERN}", _TEXTS),
+        _parameter("service", f"Service of requests and responses: {_PATTERN}", _TEXTS),
+    ]
+
+
+def _unix() -> list[dict[str, Any]]:
+    """Return the parameters of an interval since 1970."""
+    whole, some = {"type": "integer", "format": "int64"}, {"type": "number"}
+    return [
+        _parameter("from_nsec", "First moment in ns since 1970", whole),
+        _parameter("from_sec", "The same in seconds", some),
+        _parameter("to_nsec", "End in ns since 1970, itself not included", whole),
+        _parameter("to_sec", "The same in seconds", some),
+    ]
+
+
+def _clock() -> list[dict[str, Any]]:
+    """Return the parameters of an interval by the clock of a log."""
     time = {"type": "string", "examples": ["+12.5s"]}
-    parameters = [
-        _ID,
-        _parameter("topic", "Name, shell pattern, or re: and a regular expression; all without it", texts),
-        _parameter("exclude", "Written like topic: channels to leave out", texts),
+    return [
         _parameter("start", f"First moment: {_TIME}", time),
         _parameter("end", "End, itself not included; written like start", time),
+    ]
+
+
+def _pages(what: str, after: str) -> list[dict[str, Any]]:
+    limit = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+    return [
+        _parameter("limit", f"{what} in the answer", limit),
+        _parameter("after", after, {"type": "string"}),
+    ]
+
+
+_AFTER = "As `next` of the answer before says"
+
+
+def _lines_wanted() -> list[dict[str, Any]]:
+    """Return the parameters that choose lines of text."""
+    kinds = {"type": "array", "items": {"enum": ["text", "comment", "event"]}}
+    return [
         _parameter(
-            "format", "Of the slice; that of the log without it", {"type": "string", "enum": list(kinds)}
+            "level",
+            "Least severe level, by name or 0 to 7; lines without a level are included",
+            {"type": "string"},
         ),
+        _parameter("source", f"Sender: {_PATTERN}", _TEXTS),
+        _parameter("kind", "Messages, comments of operators, or events; all without it", kinds),
+    ]
+
+
+def _log_index() -> dict[str, Any]:
+    errors = [404, 409, 422, 500]
+    parameters = [_ID, *_channels(), *_unix(), *_clock()]
+    return _get(
+        "logIndex", "Kinds of data in a log, and their times", "One page", _json("Kinds"), parameters, errors
+    )
+
+
+def _log_text() -> dict[str, Any]:
+    parameters = [_ID, *_lines_wanted(), *_unix(), *_clock(), *_pages("Lines", _AFTER)]
+    errors = [404, 409, 422, 500]
+    return _get(
+        "logText", "Text, comments and events of a log", "A page of lines", _json("Lines"), parameters, errors
+    )
+
+
+def _of_all(name: str, summary: str, schema: str) -> dict[str, Any]:
+    parameters = [*_channels(), *_unix(), *_pages("Logs", _AFTER)]
+    return _get(name, summary, "A page of logs, by name", _json(schema), parameters, [500])
+
+
+def _text() -> dict[str, Any]:
+    parameters = [*_lines_wanted(), *_unix(), *_pages("Lines", _AFTER)]
+    summary = "Text, comments and events of all logs, log by log"
+    return _get("text", summary, "A page of lines", _json("Lines"), parameters, [500])
+
+
+def _slice(kinds: Sequence[str], method: str = "", *, of_all: bool = False) -> dict[str, Any]:
+    known = {"type": "string", "enum": list(kinds)}
+    parameters = [
+        *([] if of_all else [_ID]),
+        *_channels(),
+        *_unix(),
+        *([] if of_all else _clock()),
+        _parameter("format", "Of the slice; that of the log without it", known),
     ]
     headers = {
         "Content-Disposition": _header("A file name", "string"),
@@ -121,8 +207,10 @@ def _slice(kinds: Sequence[str], method: str = "") -> dict[str, Any]:
     }
     content = {"application/octet-stream": {"schema": {"type": "string", "contentMediaType": "*/*"}}}
     return _get(
-        f"{method}slice",
-        "A part of a log, as logreel slice or logreel convert writes it",
+        f"{method}slice{'OfAll' if of_all else ''}",
+        "One log with a part of all logs"
+        if of_all
+        else "A part of a log, as logreel slice or logreel convert writes it",
         "The bytes of one file; one that is not complete is broken off",
         content,
         parameters,
@@ -138,13 +226,73 @@ def _header(description: str, kind: str) -> dict[str, Any]:
 def _schemas() -> dict[str, Any]:
     text, whole = {"type": "string"}, {"type": "integer"}
     maybe = {"type": ["integer", "null"], "format": "int64"}
+    after = {"type": ["string", "null"], "description": "For `after`; null at the end"}
+    span = {"from_nsec": maybe, "to_nsec": maybe, "start_ns": maybe, "end_ns": maybe}
     problem = _object(code=text, offset=whole, size=whole, lost={"type": "boolean"}, text=text)
     return {
         "Error": _object(error=text),
-        "Index": _object(service=text, logs=text, openapi=text, formats={"type": "array", "items": text}),
+        "Index": _object(
+            service=text,
+            logs=text,
+            index=text,
+            query=text,
+            slice=text,
+            text=text,
+            openapi=text,
+            formats={"type": "array", "items": text},
+        ),
+        "Kinds": _object(kinds=_array("Kind"), logs=_array("Part"), skipped=_array("Skipped"), next=after),
+        "Found": _object(
+            logs={
+                "type": "array",
+                "items": {
+                    "allOf": [
+                        {"$ref": "#/components/schemas/Part"},
+                        _object(channels=_array("ChannelPart")),
+                    ]
+                },
+            },
+            skipped=_array("Skipped"),
+            next=after,
+        ),
+        "Lines": _object(lines=_array("Line"), skipped=_array("Skipped"), next=after),
+        "Kind": _object(
+            topic=text,
+            type=text,
+            encoding=text,
+            messages=whole,
+            from_nsec=maybe,
+            to_nsec=maybe,
+            facts={
+                "type": "object",
+                "description": "Values by key, for conditions key=value",
+                "additionalProperties": {"type": "array", "items": text},
+            },
+            logs={"type": "array", "items": text, "description": "Ids"},
+        ),
+        "Part": _object(
+            id=text,
+            name=text,
+            format=text,
+            size=whole,
+            epoch={"enum": ["unix", "boot", "start"]},
+            utc_offset_ns=maybe,
+            messages=whole,
+            **span,
+        ),
+        "ChannelPart": _object(topic=text, type=text, encoding=text, messages=whole, **span),
+        "Skipped": _object(id=text, name=text, why=text),
+        "Line": _object(
+            log={"type": "string", "description": "Id"},
+            time_ns=whole,
+            kind={"enum": ["text", "comment", "event"]},
+            level={"type": ["integer", "null"], "description": "0 (emergency) to 7 (debug)"},
+            source=text,
+            text=text,
+        ),
         "List": _object(
             logs={"type": "array", "items": {"$ref": "#/components/schemas/Log"}},
-            next={"type": ["string", "null"], "description": "For `after`; null at the end"},
+            next=after,
         ),
         "Log": _object(
             id=text,
@@ -183,6 +331,10 @@ def _schemas() -> dict[str, Any]:
         "Segment": _object(number=whole, offset=whole, start_ns=maybe, end_ns=maybe, messages=whole),
         "Problem": problem,
     }
+
+
+def _array(schema: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"$ref": f"#/components/schemas/{schema}"}}
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:

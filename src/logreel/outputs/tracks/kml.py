@@ -18,7 +18,8 @@ _STYLE = '<Style id="track"><LineStyle><color>ff0000ff</color><width>3</width></
 def write(out: IO[bytes], job: Job) -> None:
     """Write a placemark per channel with positions: a gx:Track if UTC is known, else a LineString or a Point.
 
-    Altitudes are above sea level; segments with a position without altitude are clamped to the ground.
+    Positions where a camera took pictures are a folder of Points. Altitudes are above sea level; segments
+    with a position without altitude are clamped to the ground.
     """
     head = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -27,7 +28,8 @@ def write(out: IO[bytes], job: Job) -> None:
     )
     out.write(head.encode())
     for track in tracks(job):
-        out.writelines(line.encode() + b"\n" for line in _placemark(track))
+        lines = _pictures(track) if track.segments[0].number is not None else _placemark(track)
+        out.writelines(line.encode() + b"\n" for line in lines)
     out.write(b"</Document></kml>\n")
 
 
@@ -45,6 +47,20 @@ def _placemark(track: Track) -> Iterator[str]:
     if many:
         yield f"</{around}>"
     yield "</Placemark>"
+
+
+def _pictures(track: Track) -> Iterator[str]:
+    """Yield a placemark per picture of a camera, named as those of other tools for PX4."""
+    yield f"<Folder><name>{xml_text(track.topic)}</name><description>{xml_text(track.type)}</description>"
+    for segment in track.segments:
+        numbers = segment.number if segment.number is not None else np.zeros(len(segment), np.int64)
+        for point, number in zip(track.points(segment), numbers.tolist(), strict=True):
+            high = point.altitude is not None
+            when = "" if point.time is None else f"<TimeStamp><when>{point.time}</when></TimeStamp>"
+            mode = f"<altitudeMode>{'absolute' if high else 'clampToGround'}</altitudeMode>"
+            place = f"<Point>{mode}<coordinates>{','.join(_numbers(point, high))}</coordinates></Point>"
+            yield f"<Placemark><name>Camera Trigger {number}</name>{when}{place}</Placemark>"
+    yield "</Folder>"
 
 
 def _timed(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]:

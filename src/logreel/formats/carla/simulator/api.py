@@ -16,6 +16,7 @@ from logreel.formats.carla.simulator.tick import Tick
 from logreel.formats.carla.simulator.tick_log import write_ticks
 from logreel.formats.carla.simulator.values import (
     Box,
+    Poses,
     Rotation,
     SceneLight,
     Transform,
@@ -27,6 +28,7 @@ __all__ = [
     "BasicMetric",
     "Box",
     "MetricsLog",
+    "Poses",
     "Replay",
     "Rotation",
     "SceneLight",

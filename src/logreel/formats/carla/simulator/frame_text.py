@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:
     """Return a function that describes the packets of a frame: records per kind, then each event."""
-    words = wording(None, log.metadata["format_version"], log.channels)
+    words = wording(None, log.metadata, log.channels)
 
     @cache
     def event_texts(topic: str) -> dict[int, str]:

@@ -27,14 +27,14 @@ def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer
     """List the events of a recording: actors that are created, destroyed and attached, and collisions.
 
     show_all  True: the text also has every record of positions, lights, controls and so on; the rows are the same
-    release   print as the simulator does from this release on: 0.9.4, 0.9.6, 0.9.10, 0.9.14, 0.9.15 or 0.9.16; None:
-              as the release that wrote the recording
+    release   print as the simulator does from this release on: 0.9.4, 0.9.6, 0.9.10, 0.9.14, 0.9.15, 0.9.16, 0.9.17 or
+              0.10; None: as the release that wrote the recording
 
     Raises UsageError for another release.
     """
     columns = Columns(log)
     about = recording_summary(columns)
-    words = wording(release, about["version"], log.channels)
+    words = wording(release, log.metadata, log.channels)
 
     def lines() -> Iterator[str]:
         yield from opening(about)
@@ -74,9 +74,7 @@ def _packet_texts(log: Log, words: Wording, show_all: bool) -> Iterator[str]:
 def _printable(log: Log, words: Wording, show_all: bool) -> list[Channel]:
     """Return the channels that are printed; weather always is."""
     wanted = words.topics if show_all else [topic for topic in words.topics if topic == "weather"]
-    found = [log[topic] for topic in (*EVENTS, *wanted) if topic in log.channels]
-    # Physics of the UE5 line is kept as bytes; how the simulator prints it is not known.
-    return [ch for ch in found if ch.topic != "physics" or "id" in ch.fields]
+    return [log[topic] for topic in (*EVENTS, *wanted) if topic in log.channels]
 
 
 def _frame_lines(frames: Channel) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.formats.carla.simulator import ue5_physics
 from logreel.formats.carla.simulator.printing import filled, number
 from logreel.formats.carla.simulator.wording import Wording
 from logreel.index.ranges import payload_ranges
@@ -39,6 +40,11 @@ Printer = Callable[[list[list[Any]]], list[str]]
 
 def texts(ch: Channel, words: Wording) -> Iterator[str]:
     """Yield the text of each packet of a channel in file order; empty for packets that cannot be decoded."""
+    if ch.topic == "physics" and "id" not in ch.fields:
+        # Physics of the UE5 line is kept as bytes; that of other releases only if it cannot be decoded.
+        is_ue5 = ch.log.metadata["engine"] == "UE5"
+        yield from (ue5_physics.packet_text(message.data) if is_ue5 else "" for message in ch)
+        return
     title, printer = _printer(ch.topic, words)
     for columns, records in _decoded(ch):
         lines = printer(columns)

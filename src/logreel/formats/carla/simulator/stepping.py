@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from logreel.formats.carla.columns import Array
 from logreel.formats.carla.simulator.frame_stream import STATES, FramePackets, Records, frame_packets
 from logreel.formats.carla.simulator.rotation import camera_pose
 from logreel.formats.carla.simulator.tick import Record, Tick
-from logreel.formats.carla.simulator.values import Rotation, Transform, Vector
+from logreel.formats.carla.simulator.values import Poses, Transform
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
@@ -66,7 +66,7 @@ class Stepper:
         self._row = -1
         #: Actors that exist: the record that added each, and its pose.
         self._actors: dict[int, Record] = {}
-        self._poses: dict[int, Transform] = {}
+        self._poses: dict[int, Sequence[float]] = {}
         self._before = self._now = (np.zeros(0, np.int64), np.zeros((0, 6)))
         self._spectator: Transform | None = None
         self._begin()
@@ -91,7 +91,7 @@ class Stepper:
             yield Tick(
                 step.time,
                 step.number,
-                dict(self._poses),
+                Poses(dict(self._poses)),
                 count,
                 list(self._created.values()),
                 self._destroyed,
@@ -142,7 +142,7 @@ class Stepper:
             # The simulator goes on with the actor that it has.
             return
         self._actors[actor] = self._created[actor] = record
-        self._poses[actor] = _transform((*record["location"].values(), *record["rotation"].values()))
+        self._poses[actor] = (*record["location"].values(), *record["rotation"].values())
 
     def _remove(self, actor: int) -> None:
         if self._actors.pop(actor, None) is None:
@@ -167,11 +167,10 @@ class Stepper:
             poses[at >= 0] = self._between(poses_before[at[at >= 0]], poses_now[at >= 0], part)
         for actor, pose in zip(now.tolist(), poses.tolist(), strict=True):
             if actor in self._actors:
-                self._poses[actor] = _transform(pose)
-        if self._camera is not None and self._camera.actor in self._poses:
-            self._spectator = camera_pose(
-                self._poses[self._camera.actor], self._camera.offset, self._camera.pitch
-            )
+                self._poses[actor] = pose
+        camera = self._camera
+        if camera is not None and camera.actor in self._poses:
+            self._spectator = camera_pose(Poses(self._poses)[camera.actor], camera.offset, camera.pitch)
 
     def _between(self, one: Array, other: Array, part: float) -> Array:
         return interpolated(one, other, part) if part and self._interpolates else one
@@ -199,8 +198,3 @@ def interpolated(one: Array, other: Array, part: float) -> Array:
         change[:, 3:] = turn
         found: Array = one + change * part
     return found
-
-
-def _transform(values: Iterable[Any]) -> Transform:
-    x, y, z, roll, pitch, yaw = values
-    return Transform(Vector(x, y, z), Rotation(roll, pitch, yaw))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from logreel.formats.carla.simulator.values import Transform
+from logreel.formats.carla.simulator.values import Poses, Transform
 
 #: A record with the fields of its channel, by name.
 Record = Mapping[str, Any]
@@ -37,7 +37,7 @@ class Tick:
 
     time: float
     frame: int
-    poses: Mapping[int, Transform]
+    poses: Poses
     number: int = 0
     created: Sequence[Record] = ()
     destroyed: Sequence[int] = ()

@@ -98,11 +98,13 @@ class _TickWriter:
             self._writer.write(self._number(topic), time, {"records": list(records)})
 
     def _positions(self, tick: Tick) -> None:
-        poses = dict(tick.poses)
+        poses = dict(tick.poses.values_by_id)
         if tick.spectator is not None:
-            poses[self._spectator] = tick.spectator
-        rows = [(actor, (*pose.location, *pose.rotation)) for actor, pose in poses.items()]
-        data = len(rows).to_bytes(2, "little") + np.array(rows, self._dtype).tobytes()
+            poses[self._spectator] = (*tick.spectator.location, *tick.spectator.rotation)
+        rows = np.zeros(len(poses), self._dtype)
+        if poses:
+            rows["id"], rows["pose"] = list(poses), list(poses.values())
+        data = len(rows).to_bytes(2, "little") + rows.tobytes()
         self._writer.write(self._channels[_POSITION], tick.time_ns, data)
 
     def _boxes(self, actor: int) -> Records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -26,6 +27,34 @@ class Transform(NamedTuple):
 
     location: Vector
     rotation: Rotation
+
+
+class Poses(Mapping[int, Transform]):
+    """Poses of actors by id; each Transform is made on access.
+
+    values  six numbers for each actor: location, then roll, pitch, yaw
+    """
+
+    __slots__ = ("values_by_id",)
+
+    def __init__(self, values: Mapping[int, Sequence[float]]) -> None:
+        self.values_by_id = values
+
+    def __getitem__(self, actor: int) -> Transform:
+        x, y, z, roll, pitch, yaw = self.values_by_id[actor]
+        return Transform(Vector(x, y, z), Rotation(roll, pitch, yaw))
+
+    def __contains__(self, actor: object) -> bool:
+        return actor in self.values_by_id
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.values_by_id)
+
+    def __len__(self) -> int:
+        return len(self.values_by_id)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 class VehicleControl(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from logreel.errors import UsageError
 
@@ -45,27 +46,31 @@ WORDINGS = {
     "0.9.10": Wording(_LIGHTS, turn="", brake=""),
     "0.9.14": Wording(_BONES, turn="", brake="", bones_line=True),
     "0.9.15": Wording(_DOORS, bones_line=True),
-    "0.9.16": Wording((*_DOORS, "weather"), ends=True),
+    "0.9.16": Wording(_DOORS, bones_line=True),
+    "0.9.17": Wording((*_DOORS, "weather"), ends=True),
+    "0.10": Wording((*_DOORS, "weather"), bones_line=True),
 }
 
 
-def wording(name: str | None, version: int, topics: Container[str]) -> Wording:
+def wording(name: str | None, about: Mapping[str, Any], topics: Container[str]) -> Wording:
     """Return the wording of release *name*; None: of the release that wrote a recording.
 
-    version  header version of the recording
-    topics   its topics
+    about   metadata of the recording
+    topics  its topics
 
     Raises UsageError for an unknown name.
     """
-    name = _infer_release(version, topics) if name is None else name
+    name = _infer_release(about, topics) if name is None else name
     if name not in WORDINGS:
         raise UsageError(f"no generation {name!r}: use one of {', '.join(WORDINGS)}")
     return WORDINGS[name]
 
 
-def _infer_release(version: int, topics: Container[str]) -> str:
-    if version >= 2:
-        return "0.9.16"
+def _infer_release(about: Mapping[str, Any], topics: Container[str]) -> str:
+    if about["engine"] == "UE5":
+        return "0.10"
+    if about["format_version"] >= 2:
+        return "0.9.17" if "weather" in topics else "0.9.16"
     marks = {
         "0.9.15": ("wheels", "bikers", "doors"),
         "0.9.14": ("visual_time", "bones"),

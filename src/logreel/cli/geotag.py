@@ -1,0 +1,77 @@
+"""``logreel geotag``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import arguments, common, draw
+
+if TYPE_CHECKING:
+    from logreel.cli import files as paths
+    from logreel.io.source import Definitions
+
+
+@click.command()
+@common.file
+@click.option(
+    "--pictures",
+    metavar="DIR",
+    required=True,
+    type=arguments.FOLDER,
+    help="Folder of pictures, .jpg or .jpeg.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="DIR",
+    required=True,
+    type=arguments.FOLDER,
+    help="Folder for the tagged copies.",
+)
+@click.option(
+    "--positions",
+    "topic",
+    metavar="TOPIC",
+    type=arguments.TOPIC,
+    help="Channel with positions; default that of a camera.",
+)
+@click.option("--by", type=click.Choice(("order", "time")), help="Match by order or by EXIF time.")
+@click.option(
+    "--offset", metavar="TIME", default="0s", help="Add this to the times of the pictures to get UTC."
+)
+@click.option("--tolerance", metavar="TIME", default="1s", help="Greatest time between picture and position.")
+@common.force
+@common.segment
+@common.msgdef
+@common.as_json
+def geotag(
+    file: paths.Given,
+    pictures: str,
+    out: str,
+    topic: str | None,
+    by: str | None,
+    offset: str,
+    tolerance: str,
+    force: bool,
+    segment: int | None,
+    msgdef: Definitions,
+    as_json: bool,
+) -> int:
+    """Write positions of a log into the EXIF tags of pictures.
+
+    The pictures themselves are not changed: copies are written.
+    """
+    from logreel.outputs.media.geotag import geotag as write
+    from logreel.registry.open import open_log
+
+    with open_log(file, definitions=msgdef, segment=segment) as log:
+        done = write(log, pictures, out, topic=topic, by=by, offset=offset, tolerance=tolerance, force=force)
+        if as_json:
+            draw.echo_answer(log, **done.as_dict())
+        else:
+            many = len(done.pictures)
+            draw.say(f"wrote {many} picture{'s' * (many != 1)} with positions of {done.topic!r} to {out}")
+        return draw.finish(log, done.skipped)

@@ -1,0 +1,93 @@
+"""The catalogue of known message types, as ``logreel.definitions`` uses it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from logreel.errors import DefinitionError, LogError
+from logreel.formats.koblenz.definitions import (
+    KNOWN,
+    LANGUAGE,
+    USUAL_VERSION,
+    MessageType,
+    message_type,
+    registered_types,
+    text_of,
+    type_id,
+)
+from logreel.log.schema import Schema
+from logreel.schemas import data_folder
+from logreel.schemas.catalogue import Entry, NewEntry
+
+_DESCRIPTION = "public description of the format (facts)"
+#: Name of a file: a class, and its version unless that is the usual one.
+_FILE = re.compile(r"([A-Za-z][A-Za-z0-9_]*)(?:@(\d{1,5}))?", re.ASCII)
+MAX_TEXT = 1 << 20
+
+
+class KoblenzCatalogue:
+    """Known message types; versions are the numbers in message headers."""
+
+    language, suffix = LANGUAGE, ".koblenz"
+
+    def names(self) -> Collection[str]:
+        """Return the names of all types."""
+        return {kind.name for kind in registered_types().values()}
+
+    def versions(self, name: str) -> list[Entry]:
+        """Return the described versions of a class."""
+        kind = registered_types().get(type_id(name))
+        return [_entry(one) for one in (kind, *kind.later)] if kind is not None and kind.name == name else []
+
+    def with_version(self, version: str) -> list[Entry]:
+        """Return nothing: versions are no checksums."""
+        return []
+
+    def read(self, path: Path) -> Iterator[NewEntry | DefinitionError]:
+        """Yield the types in ``Class.koblenz`` or ``Class@101.koblenz``, or in all such files in a folder."""
+        files = sorted(path.rglob(f"*{self.suffix}")) if path.is_dir() else [path]
+        taken = registered_types()
+        for file in files:
+            try:
+                kind = _read(file)
+                other = taken.get(kind.id)
+                if other is not None and other.name != kind.name:
+                    text = f"{kind.name} has the id of {other.name} (0x{kind.id:08X})"
+                    raise DefinitionError(text, path=str(file))
+                taken.setdefault(kind.id, kind)
+                yield NewEntry(kind.name, str(kind.version), text_of(kind.layout))
+            except DefinitionError as error:
+                yield error
+
+    def of_schema(self, schema: Schema, stated: str) -> None:
+        """Return None: logs do not say what the fields of their types are."""
+
+
+def _read(file: Path) -> MessageType:
+    match = _FILE.fullmatch(file.name.removesuffix(KoblenzCatalogue.suffix))
+    if match is None:
+        raise DefinitionError("is not named after a class, like ThermoM.koblenz", path=str(file))
+    with file.open("rb") as data:
+        raw = data.read(MAX_TEXT + 1)
+    if len(raw) > MAX_TEXT:
+        raise DefinitionError("a definition of more than 1 MiB", path=str(file))
+    return message_type(match[1], int(match[2] or USUAL_VERSION), raw.decode("utf-8", "replace"))
+
+
+def _entry(kind: MessageType) -> Entry:
+    path, source = None, "logreel.formats.koblenz.register_type"
+    if kind in KNOWN:
+        source = _DESCRIPTION
+    else:
+        for file in data_folder.files(LANGUAGE, kind.name):
+            if file.stem == str(kind.version):
+                try:
+                    path, source = file, data_folder.read(file)[0].get("source", "")
+                except (OSError, LogError):
+                    continue
+    return Entry(LANGUAGE, kind.name, str(kind.version), source, path, lambda: text_of(kind.layout))
+
+
+CATALOGUE = KoblenzCatalogue()

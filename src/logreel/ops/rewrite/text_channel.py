@@ -1,0 +1,92 @@
+"""Channels of log lines written to the text channel of another format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from logreel.io.arrays import I64
+from logreel.lenses.text import LineFields
+from logreel.log.log import Channel
+from logreel.ops.rewrite.fit import missing, without_nulls, zeros
+from logreel.ops.rewrite.read_rows import read_rows
+from logreel.write.payloads import Payloads
+from logreel.write.schema_maker import SchemaMaker, TextChannel, TextColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Level of lines whose level is unknown.
+UNKNOWN = -1
+
+
+@dataclass(slots=True)
+class TextTranscoded:
+    """A channel of log lines; *fields*: where text, level and source are.
+
+    lost     number of messages with other fields that are not zero or empty, by field
+    changed  number of lines whose level the format cannot hold
+    """
+
+    channel: Channel
+    fields: LineFields
+    target: TextChannel
+    schemas: SchemaMaker
+    number: int
+    rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    done: int = 0
+    filled: int = 0
+    rounded: int = 0
+    changed: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+
+    def encode(self, count: int, time: I64) -> tuple[Payloads, I64]:
+        """Return the payloads of the next *count* messages, at *time*, and int64[k]: which of them could be decoded."""
+        rows = self.rows[self.done : self.done + count]
+        self.done += count
+        arrays, kept = read_rows(self.channel, rows)
+        members = list(self.channel.layout.record.visible())
+        column: dict[str, Any] = {}
+        for f, array in zip(members, arrays, strict=True):
+            self.filled += missing(array)
+            column[f.name] = without_nulls(f.node, array)
+        fields, n = self.fields, len(kept)
+        for f in members:
+            if f.name not in fields.names and n:
+                empty = zeros(f.node, 1)[0]
+                self.lost[f.name] += sum(value != empty for value in column[f.name])
+        level = np.full(n, UNKNOWN, np.int64)
+        if fields.level is not None:
+            level = fields.levels_of(column[fields.level])
+        source = column[fields.source] if fields.source else _same(fields.default_source, n)
+        stored, again = self.target.level_of(level)
+        self.changed += int(np.count_nonzero(again != level))
+        import pyarrow as pa
+
+        columns = self.target.columns(TextColumns(time[kept], stored, column[fields.text], source))
+        return self.schemas.encode(self.number, pa.table(columns)), kept
+
+    def losses(self) -> list[str]:
+        """Return sentences about fields that the text channel has not."""
+        lost = [name for name, count in self.lost.items() if count]
+        topic = self.channel.topic
+        text = f"channel {topic!r}: {', '.join(lost)} left out: lines of text have no such fields"
+        return [text] if lost else []
+
+    def notes(self) -> list[str]:
+        """Return sentences about changed levels, and sources that became part of the text."""
+        topic, found = self.channel.topic, list[str]()
+        if self.changed:
+            found.append(f"{self.changed} lines of channel {topic!r} have the next level that the format has")
+        if not self.target.has_source and (self.fields.source or self.fields.default_source):
+            found.append(f"the sources of lines of channel {topic!r} are in brackets before the text")
+        return found
+
+
+def _same(text: str, n: int) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return pa.array([text] * n, pa.string())

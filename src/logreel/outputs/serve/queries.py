@@ -1,0 +1,316 @@
+"""Questions about one log or all: kinds of data and their times, logs with data of a kind, and lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from logreel.errors import LogError, UsageError
+from logreel.log.channel_facts import ALIASES, ENCODING, TOPIC, TYPE
+from logreel.log.log import Log
+from logreel.log.topic_match import fitting
+from logreel.ops.inspect.text import lines_between
+from logreel.outputs.serve.catalogue import Entry
+from logreel.outputs.serve.contents import Contents, ContentsCache, Stretch
+from logreel.outputs.serve.log_cache import Logs
+from logreel.outputs.serve.parameters import Wanted
+
+#: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.
+EXAMINED, SECONDS = 1000, 10.0
+#: Most logs that are joined for one slice.
+JOINED = 100
+#: Kinds of lines of text.
+KINDS = ("text", "comment", "event")
+#: Keys of facts that have a place of their own in a kind, or are other names of keys.
+HIDDEN = {TOPIC, TYPE, ENCODING, *ALIASES}
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFilter:
+    """Lines of text that are wanted.
+
+    level    syslog number of the least severe level; None: all. Lines without a level always fit
+    sources  names or patterns, kinds of KINDS; empty: all
+    """
+
+    level: int | None = None
+    sources: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Messages of a channel in the interval that was asked for."""
+
+    topic: str
+    stretch: Stretch
+
+
+class Queries:
+    """Answers questions with plain JSON data; the logs are those of a list of entries, in its order."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs, self._contents = logs, ContentsCache(logs)
+
+    # ---------------------------------------------------------------------------------------------- one log
+
+    def index_of(self, entry: Entry, wanted: Wanted) -> Json:
+        """Return the kinds of data of one log.
+
+        Raises LogError if it cannot be opened, TopicError for channels that it does not have, UsageError for an
+        interval outside of it.
+        """
+        with self._logs.cached(entry).log() as log:
+            span = wanted.span(log)
+            topics = wanted.topics(log.channels)
+        contents = self._contents.of(entry)
+        if contents.error:
+            raise LogError(contents.error)
+        found = self._found(contents, topics, span)
+        return {
+            "kinds": _kinds([(contents, found)]),
+            "logs": [_log_json(contents, found)],
+            "skipped": [],
+            "next": None,
+        }
+
+    def text_of(
+        self, entry: Entry, wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
+    ) -> Json:
+        """Return lines of one log; raises as ``index_of``."""
+        begin = _place(after, [entry.id])[1]
+        with self._logs.cached(entry).log() as log:
+            lines = list(_lines(entry, log, wanted.span(log), chosen))
+        page = lines[begin : begin + limit]
+        more = f"{entry.id}.{begin + limit}" if begin + limit < len(lines) else None
+        return {"lines": page, "skipped": [], "next": more}
+
+    # --------------------------------------------------------------------------------------------- all logs
+
+    def index(self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None) -> Json:
+        """Return the kinds of data of the logs behind *after*, at most *limit* of those that have any."""
+        found, skipped, more = self._matching(entries, wanted, limit, after)
+        logs = [_log_json(contents, some) for contents, some in found]
+        return {"kinds": _kinds(found), "logs": logs, "skipped": skipped, "next": more}
+
+    def query(self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None) -> Json:
+        """Return the logs behind *after* that have wanted messages, at most *limit*, each with its channels."""
+        found, skipped, more = self._matching(entries, wanted, limit, after)
+        logs = [
+            {**_log_json(contents, some), "channels": [_channel_json(contents, one) for one in some]}
+            for contents, some in found
+        ]
+        return {"logs": logs, "skipped": skipped, "next": more}
+
+    def logs_to_join(self, entries: Sequence[Entry], wanted: Wanted) -> tuple[list[Entry], list[Json]]:
+        """Return the logs with wanted messages, for one slice of all of them, and those that cannot be asked.
+
+        Raises UsageError if there are too many, LogError if there are none or if not all logs could be looked at.
+        """
+        found, skipped, more = self._matching(entries, wanted, JOINED, None)
+        if more is not None and len(found) == JOINED:
+            raise UsageError(
+                f"more than {JOINED} logs have such messages: choose a shorter interval or fewer channels"
+            )
+        if more is not None:
+            raise LogError("there are too many logs to look at for one slice: ask /query, page by page")
+        if not found:
+            raise LogError(
+                "no log has such messages" + (f", and {len(skipped)} cannot be asked" if skipped else "")
+            )
+        return [contents.entry for contents, _ in found], skipped
+
+    def text(
+        self, entries: Sequence[Entry], wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
+    ) -> Json:
+        """Return lines of the logs behind *after*, log by log, at most *limit*."""
+        begin, row = _place(after, [entry.id for entry in entries])
+        page: list[Json] = []
+        skipped: list[Json] = []
+        for n, entry in _examined(entries, begin):
+            if n is None:
+                return {"lines": page, "skipped": skipped, "next": f"{entry.id}.0"}
+            contents = self._contents.of(entry)
+            if why := _no_answer(contents, wanted):
+                skipped.append(_skipped(entry, why))
+                continue
+            first, last = wanted.by_clock(contents.shift or 0)
+            lines: list[Json] = []
+            with _reported(entry, skipped), self._logs.cached(entry).log() as log:
+                lines = list(_lines(entry, log, (first, last), chosen))
+            start = row if n == begin else 0
+            room = limit - len(page)
+            page += lines[start : start + room]
+            if start + room < len(lines):
+                return {"lines": page, "skipped": skipped, "next": f"{entry.id}.{start + room}"}
+        return {"lines": page, "skipped": skipped, "next": None}
+
+    def _matching(
+        self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None
+    ) -> tuple[list[tuple[Contents, list[_Found]]], list[Json], str | None]:
+        """Return the logs with wanted messages, those that cannot be asked, and the id to go on from."""
+        ids = [entry.id for entry in entries]
+        begin = 0 if after is None else _position(after, ids) + 1
+        found: list[tuple[Contents, list[_Found]]] = []
+        skipped: list[Json] = []
+        for n, entry in _examined(entries, begin):
+            if n is None or len(found) == limit:
+                return found, skipped, ids[ids.index(entry.id) - 1]
+            contents = self._contents.of(entry)
+            if why := _no_answer(contents, wanted):
+                skipped.append(_skipped(entry, why))
+                continue
+            with _reported(entry, skipped):
+                topics = wanted.topics(contents.channels, strict=False)
+                some = self._found(contents, topics, wanted.by_clock(contents.shift or 0))
+                if some:
+                    found.append((contents, some))
+        return found, skipped, None
+
+    def _found(
+        self, contents: Contents, topics: Iterable[str], span: tuple[int | None, int | None]
+    ) -> list[_Found]:
+        """Return the channels with messages in the interval; without an interval, empty ones too."""
+        each = (_Found(topic, self._contents.between(contents, topic, *span)) for topic in topics)
+        return [one for one in each if one.stretch.messages or span == (None, None)]
+
+
+def _examined(entries: Sequence[Entry], begin: int) -> Iterator[tuple[int | None, Entry]]:
+    """Yield the entries from *begin* with their positions; at a limit of the request, None and the next entry."""
+    end = monotonic() + SECONDS
+    for n in range(begin, len(entries)):
+        if n > begin and (n - begin >= EXAMINED or monotonic() >= end):
+            yield None, entries[n]
+            return
+        yield n, entries[n]
+
+
+def _no_answer(contents: Contents, wanted: Wanted) -> str:
+    """Return why a log cannot be asked; empty if it can."""
+    if contents.error:
+        return contents.error
+    if wanted.has_interval and contents.shift is None:
+        return "its clock has no known offset to UTC"
+    return ""
+
+
+def _skipped(entry: Entry, why: str) -> Json:
+    return {"id": entry.id, "name": entry.name, "why": why}
+
+
+@contextmanager
+def _reported(entry: Entry, skipped: list[Json]) -> Iterator[None]:
+    """Add a log that fails in the block to those that were skipped."""
+    try:
+        yield
+    except LogError as error:
+        skipped.append(_skipped(entry, error.text))
+    except OSError as error:
+        skipped.append(_skipped(entry, error.strerror or "cannot be read"))
+
+
+def _position(id: str, ids: list[str]) -> int:
+    if id not in ids:
+        raise UsageError(f"after {id!r}: there is no such log any more, begin again")
+    return ids.index(id)
+
+
+def _place(after: str | None, ids: list[str]) -> tuple[int, int]:
+    """Return position of the log and number of the line for the parameter ``after`` of lines."""
+    if after is None:
+        return 0, 0
+    log, _, row = after.partition(".")
+    if not (row.isascii() and row.isdecimal() and len(row) < 19):
+        raise UsageError(f"after {after!r} is no place in the lines: take it from next")
+    return _position(log, ids), int(row)
+
+
+def _lines(entry: Entry, log: Log, span: tuple[int | None, int | None], chosen: TextFilter) -> Iterator[Json]:
+    for line in lines_between(log, chosen.level, *span):
+        if chosen.kinds and line.kind not in chosen.kinds:
+            continue
+        if chosen.sources and not any(fitting([line.source], one) for one in chosen.sources):
+            continue
+        yield {
+            "log": entry.id, "time_ns": line.time, "kind": line.kind, "level": line.level, "source": line.source,
+            "text": line.text,
+        }  # fmt: skip
+
+
+def _span_json(stretch: Stretch, shift: int | None) -> Json:
+    """Return the times of messages: as a half-open interval since 1970, and by the clock of the log."""
+    if stretch.first is None or stretch.last is None:
+        return dict.fromkeys(("from_nsec", "to_nsec", "start_ns", "end_ns"))
+    unix = None if shift is None else (stretch.first + shift, stretch.last + shift + 1)
+    since, until = unix or (None, None)
+    return {"from_nsec": since, "to_nsec": until, "start_ns": stretch.first, "end_ns": stretch.last}
+
+
+def _joined(stretches: Iterable[Stretch]) -> Stretch:
+    some = [one for one in stretches if one.first is not None and one.last is not None]
+    if not some:
+        return Stretch(0, None, None)
+    first, last = min(one.first or 0 for one in some), max(one.last or 0 for one in some)
+    return Stretch(sum(one.messages for one in some), first, last)
+
+
+def _log_json(contents: Contents, found: list[_Found]) -> Json:
+    entry, whole = contents.entry, _joined(one.stretch for one in found)
+    return {
+        "id": entry.id,
+        "name": entry.name,
+        "format": entry.format,
+        "size": entry.stamp.size,
+        "epoch": contents.epoch,
+        "utc_offset_ns": contents.shift,
+        "messages": whole.messages,
+        **_span_json(whole, contents.shift),
+    }
+
+
+def _channel_json(contents: Contents, found: _Found) -> Json:
+    ch = contents.channels[found.topic]
+    return {
+        "topic": ch.topic,
+        "type": ch.type,
+        "encoding": ch.encoding,
+        "messages": found.stretch.messages,
+        **_span_json(found.stretch, contents.shift),
+    }
+
+
+def _kinds(logs: list[tuple[Contents, list[_Found]]]) -> list[Json]:
+    """Return each topic with one type and encoding: its messages and times in all *logs*, and what they say of it."""
+    every: dict[tuple[str, str, str], list[tuple[Contents, _Found]]] = {}
+    for contents, found in logs:
+        for one in found:
+            ch = contents.channels[one.topic]
+            every.setdefault((ch.topic, ch.type, ch.encoding), []).append((contents, one))
+    return [_kind_json(*kind, parts) for kind, parts in every.items()]
+
+
+def _kind_json(topic: str, type: str, encoding: str, parts: list[tuple[Contents, _Found]]) -> Json:
+    facts: dict[str, dict[str, None]] = {}
+    since, until = [], []
+    for contents, one in parts:
+        for key, values in contents.channels[topic].facts.items():
+            if key not in HIDDEN and values:
+                facts.setdefault(key, {}).update(dict.fromkeys(values))
+        span = _span_json(one.stretch, contents.shift)
+        if span["from_nsec"] is not None:
+            since.append(span["from_nsec"])
+            until.append(span["to_nsec"])
+    return {
+        "topic": topic,
+        "type": type,
+        "encoding": encoding,
+        "messages": sum(one.stretch.messages for _, one in parts),
+        "from_nsec": min(since, default=None),
+        "to_nsec": max(until, default=None),
+        "facts": {key: list(values) for key, values in facts.items()},
+        "logs": [contents.entry.id for contents, _ in parts],
+    }
