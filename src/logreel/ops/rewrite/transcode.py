@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Topic of the messages of parameters.
 PARAMETERS = "~parameter"
+#: Most channels whose new name a note says.
+NAMED = 5
 #: Rows and approximate bytes that are decoded at once to find the greatest lengths.
 _ROWS, _BYTES = 1 << 16, 8 << 20
 
@@ -142,8 +144,10 @@ class Transcoding(Rewriting):
     def _account(self, written: Sequence[int]) -> None:
         super()._account(written)
         if self.renamed:
-            pairs = ", ".join(f"{old!r} is {new!r}" for old, new in self.renamed.items())
-            self.notes.append(f"{len(self.renamed)} channels have other names: {pairs}")
+            pairs = [f"{old!r} is {new!r}" for old, new in list(self.renamed.items())[:NAMED]]
+            more = f" and {len(self.renamed) - NAMED} more" if len(self.renamed) > NAMED else ""
+            count = "1 channel has" if len(self.renamed) == 1 else f"{len(self.renamed)} channels have"
+            self.notes.append(f"{count} another name: {', '.join(pairs)}{more}")
         for text in self.transcoded.values():
             if isinstance(text, TextTranscoded):
                 self.skipped += text.losses()
