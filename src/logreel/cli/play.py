@@ -299,7 +299,7 @@ def play_to_end(player: Player, quiet: bool = False) -> None:
     if not quiet:
         player.sink.say = draw.say
     try:
-        with _exit_on_signals(), console(player, quiet):
+        with exit_on_signals(), console(player, quiet):
             player.run()
     finally:
         if not quiet:
@@ -317,7 +317,7 @@ def _summary(player: Player) -> str:
 
 
 @contextlib.contextmanager
-def _exit_on_signals() -> Iterator[None]:
+def exit_on_signals() -> Iterator[None]:
     """Raise SystemExit on SIGTERM and SIGHUP, so that the terminal is restored."""
 
     def end(number: int, frame: object) -> NoReturn:

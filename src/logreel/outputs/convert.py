@@ -111,7 +111,8 @@ def convert(
     clock     with *align*: the channel with the times of the rows. For an MCAP: the clock of its times, ``utc`` for
               Unix time or ``log`` for the clock of the source; None: UTC if it is known, with *raw* the clock of the
               source
-    raw       only for logs: copy payloads and schemas unchanged, without added channels. Otherwise an MCAP gets
+    raw       only for logs: copy payloads and schemas unchanged, without added channels. Otherwise messages whose
+              definitions the format cannot hold are encoded again with definitions that it can hold, and an MCAP gets
               channels in well-known schemas for all that lenses recognise, and messages that other tools cannot decode
               become protobuf
     strict    only for logs: write nothing if something would have to be left out

@@ -10,46 +10,8 @@ import pytest
 import logreel
 from logreel.ops.migrate.migrate import _Converter
 from logreel.schemas.ros1msg import Registry, define, layout
-from support.builders.rule_files import HEADER, joined, rule
+from support.builders.rule_files import EVERY_KIND, every_kind_rules
 from support.oracles.ros1 import random_payload
-
-PART = "float64 x\nstring name\nuint8[] raw\nint16[3] three\n"
-NEW_PART = "uint8[] raw\nfloat64 y\nstring name\nint16[3] three\nint32 added\n"
-OLD = (
-    "Header header\nbool flag\nint8 i8\nuint8 u8\nint16 i16\nuint16 u16\nint32 i32\nuint32 u32\nint64 i64\n"
-    "uint64 u64\nfloat32 f32\nfloat64 f64\nstring text\ntime at\nduration span\nuint8[] raw\nuint8[4] four\n"
-    "float32[] list\nfloat64[3] three\nstring[] names\nPart part\nPart[] parts\nPart[2] two\n"
-)
-OLD_TEXT = joined(OLD, std_msgs__Header=HEADER, pkg__Part=PART)
-FIELDS = [line.split()[1] for line in OLD.strip().split("\n")]
-PART_RULE = rule(
-    ("pkg/Part", PART),
-    ("pkg/Part", NEW_PART),
-    "new_msg.y = old_msg.x\nnew_msg.name = old_msg.name\nnew_msg.raw = old_msg.raw\nnew_msg.three = old_msg.three\n"
-    "new_msg.added = 7",
-)
-MIGRATED = {"header", "part", "parts", "two"}
-
-
-def bmr(more: str = "") -> str:
-    """Return rules that take over all fields in reverse order, with parts migrated."""
-    new = (
-        "".join(f"{line}\n" for line in reversed(OLD.strip().split("\n")))
-        + "string extra\nPart fresh\nuint8[] none\n"
-    )
-    lines = []
-    for name in FIELDS:
-        if name not in MIGRATED:
-            lines.append(f"new_msg.{name} = old_msg.{name}")
-        elif name in ("parts", "two"):
-            lines.append(f"self.migrate_array(old_msg.{name}, new_msg.{name}, 'Part')")
-        else:
-            lines.append(f"self.migrate(old_msg.{name}, new_msg.{name})")
-    lines += ["new_msg.extra = 'é'", "new_msg.fresh.y = 2.5", "new_msg.fresh.name = old_msg.text", more]
-    pairs = [("Header", "Header"), ("Part", "Part")]
-    text = joined(new, std_msgs__Header=HEADER, pkg__Part=NEW_PART)
-    return rule(("pkg/T", OLD_TEXT), ("pkg/T", text), "\n".join(lines), pairs) + PART_RULE
-
 
 TOML = """
 [[rule]]
@@ -78,8 +40,8 @@ numbers = { type = "int16[2]", value = [1, -2] }
 @pytest.mark.parametrize(
     ("name", "text", "fast"),
     [
-        ("rules.bmr", bmr(), True),
-        ("rules.bmr", bmr("if old_msg.flag: new_msg.i8 = -1"), False),
+        ("rules.bmr", every_kind_rules(), True),
+        ("rules.bmr", every_kind_rules("if old_msg.flag: new_msg.i8 = -1"), False),
         ("rules.toml", TOML, True),
         ("rules.toml", TOML + "b = { from = 'flag', type = 'uint8' }\n", False),
     ],
@@ -88,7 +50,7 @@ def test_columns_give_the_same_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, fast: bool
 ) -> None:
     rng = random.Random(7)
-    definition = define("pkg/T", OLD_TEXT, "*", Registry(known=False))
+    definition = define("pkg/T", EVERY_KIND, "*", Registry(known=False))
     source, rules = tmp_path / "in.bag", tmp_path / name
     rules.write_text(text)
     with logreel.create(source) as writer:

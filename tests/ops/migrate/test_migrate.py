@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import struct
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 import logreel
 from logreel.formats.rosbag.sample.builder import tiny
+from logreel.registry.registry import formats
 from support.builders.rule_files import HEADER, joined, rule, write_bag
 from support.harness.cli_runner import Run
 
@@ -221,7 +224,47 @@ def test_several_files_as_one_log_are_migrated(tmp_path: Path) -> None:
     parts = [tmp_path / f"{n}.bag" for n in range(2)]
     done = logreel.migrate(parts, tmp_path / "out.bag", rules=file(tmp_path))
     assert logreel.open(tmp_path / "out.bag")["/x"]["b"].tolist() == [0, 10]
-    assert sum(one.messages for one in done.changes) == 2
+    assert [(one.topic, one.messages) for one in done.changes] == [("/x", 2)]
+
+
+def test_a_stream_gets_the_same_log(tmp_path: Path) -> None:
+    source, rules, stream = bag(tmp_path), file(tmp_path), io.BytesIO()
+    done = logreel.migrate(source, stream, rules=rules)
+    assert [(one.topic, one.messages) for one in done.changes] == [("/x", 5)]
+    logreel.migrate(source, tmp_path / "out.bag", rules=rules)
+    assert stream.getvalue() == (tmp_path / "out.bag").read_bytes()
+
+
+def test_rule_files_of_the_first_releases_are_read(tmp_path: Path) -> None:
+    """Constructs of the rule files in the repositories of ROS: helpers, class attributes, imports, tabs and blanks."""
+    old, new = (
+        "float32 th\n",
+        joined("Header header\nfloat64[4] q\nfloat64[36] covariance\n", std_msgs__Header=HEADER),
+    )
+    more = """
+        def quaternion(self, x, y, z):
+                z /= 2.0
+                values = [0.0,0.0,0.0,0.0]
+
+                values[2], values[3] = math.sin(z), \\
+                        math.cos(z)
+                return values
+
+        identity = [1.0] + 2*[0] + [1.0]
+
+"""
+    update = "import rospy\nnew_msg.header = self.get_new_class('Header')(0, rospy.Time(3,5), \"/map\")\n"
+    update += "q = self.quaternion(0,0,old_msg.th)\nfor n in range(4):\n\tnew_msg.q[n] = q[n]\n"
+    update += "#new_msg.x = 1\nnew_msg.covariance = 32*[0.0] + [x/2 for x in self.identity]"
+    text = "import math\n\n" + rule(("pkg/Odom", old), ("nav/Odom", new), update, more=more)
+    text = text.replace("\t\timport rospy", "                import rospy")
+    source = write_bag(tmp_path / "in.bag", {"/x": ("pkg/Odom", old, [{"th": 1.0}, {"th": -2.0}])})
+    done = logreel.migrate(source, tmp_path / "out.bag", rules=file(tmp_path, text))
+    assert done.skipped == ()
+    first, second = (m.decode() for m in logreel.open(tmp_path / "out.bag")["/x"])
+    assert first["header"] == {"seq": 0, "stamp": 3 * 10**9 + 5, "frame_id": "/map"}
+    assert second["q"] == pytest.approx([0, 0, math.sin(-1), math.cos(-1)])
+    assert first["covariance"][32:] == [0.5, 0, 0, 0.5]
 
 
 def wanted(folder: Path, text: str) -> Path:
@@ -281,3 +324,16 @@ def test_check_names_types_that_differ(run: Run, tmp_path: Path) -> None:
     standard = {"/b": ("sensor_msgs/BatteryState", joined(old, std_msgs__Header=HEADER), [{}])}
     source = write_bag(tmp_path / "b.bag", standard)
     assert codes("--types") == [("type-differs", "/b")]
+
+
+@pytest.mark.parametrize("name", ["robot.Motor", "robot.Status", "robot/msg/Foot"])
+def test_messages_of_other_encodings_are_refused_or_reported(tmp_path: Path, name: str) -> None:
+    source, out = tmp_path / "in.mcap", tmp_path / "out.mcap"
+    source.write_bytes(formats()["mcap"].sample())
+    rules = file(tmp_path, f'[[rule]]\ntype = "{name}"\nto = "x/Y"\n', "rules.toml")
+    with pytest.raises(logreel.LogError, match="are not migrated in this format"):
+        logreel.migrate(source, out, rules=rules)
+    assert not out.exists()
+    (text,) = logreel.migrate(source, out, rules=rules, partial=True).skipped
+    assert "stays as it is: messages of encoding" in text
+    assert logreel.open(out).message_count == logreel.open(source).message_count

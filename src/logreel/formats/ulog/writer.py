@@ -191,8 +191,11 @@ class UlogWriter(FormatWriter):
     # --------------------------------------------------------------------------------------------- messages
 
     def stored_times(self, time: I64) -> I64:
-        """Return int64[n]: *time* in whole microseconds, in ns."""
-        return time // NS_PER_US * NS_PER_US
+        """Return int64[n]: *time* in ns, rounded to microseconds."""
+        half = NS_PER_US // 2
+        some: I64 = np.minimum(time, TIME_MAX - NS_PER_US) + half
+        found: I64 = some - some % NS_PER_US
+        return found
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data records; their field ``timestamp`` is set to the given times."""

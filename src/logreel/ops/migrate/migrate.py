@@ -151,7 +151,7 @@ class MissingRuleError(LogError):
         super().__init__(
             f"{one.channel.topic!r} cannot be migrated: {one.text}{more}",
             path=path,
-            hint="write rules (logreel.ops.migrate.templates.write_template begins them) or pass partial=True",
+            hint="write rules (logreel.ops.migrate.write_template begins them) or pass partial=True",
             cli="--write-template FILE begins rules for them; --partial leaves these messages as they are",
         )
         self.plans = plans
@@ -249,29 +249,36 @@ class Migrating(Rewriting):
 
     def _account(self, written: Any) -> None:
         super()._account(written)
+        found: list[TypeChange] = []
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 plan = self._plan(ch)
-                if plan is not None and plan.path is not None:
-                    old, new = plan.path.old, plan.path.new
-                    failed = self.converters[p, ch.number].failed if (p, ch.number) in self.converters else 0
-                    self.changes.append(
-                        TypeChange(
-                            ch.topic,
-                            old.name,
-                            old.version or old.key,
-                            new.name,
-                            new.version or new.key,
-                            part.count(ch.number) - failed,
-                            tuple(plan.rules),
-                        )
-                    )
+                if plan is None or plan.path is None:
+                    continue
+                old, new = plan.path.old, plan.path.new
+                converter = self.converters.get((p, ch.number))
+                count = part.count(ch.number) - (converter.failed if converter is not None else 0)
+                versions = old.name, old.version or old.key, new.name, new.version or new.key
+                one = TypeChange(ch.topic, *versions, count, tuple(plan.rules))
+                # Channels of several files with one topic and the same types are one change.
+                same = next((n for n, other in enumerate(found) if _alike(other, one)), None)
+                if same is None:
+                    found.append(one)
+                else:
+                    found[same] = replace(one, messages=found[same].messages + count)
+        # A log for a stream is written twice.
+        self.changes[:] = found
 
     def _why_unwritten(self, channel: Channel) -> str:
         for (p, number), one in self.converters.items():
             if number == channel.number and self.parts[p].log is channel.log and one.reasons:
                 return one.why
         return super()._why_unwritten(channel)
+
+
+def _alike(one: TypeChange, other: TypeChange) -> bool:
+    """Return whether two changes differ only in the number of messages."""
+    return replace(one, messages=0) == replace(other, messages=0)
 
 
 @dataclass(slots=True)

@@ -99,9 +99,8 @@ class Planner:
         try:
             old = self._version(ch)
         except DefinitionError as error:
-            return ChannelPlan(
-                ch, "unusable", text=f"the definition of {ch.topic!r} cannot be used: {error.text}"
-            )
+            wanted: State = "missing" if ch.schema.name in self.paths.chains else "unusable"
+            return ChannelPlan(ch, wanted, text=error.text)
         given, ruled = self._wanted_of_user(old), self.paths.end(old)
         if given is not None and (ruled.gaps or not ruled.steps or ruled.new.key != given.key):
             return self._to(ch, old, given, "missing")
@@ -136,6 +135,8 @@ class Planner:
             return from_definition(
                 ros1msg.define(schema.name, schema.text, str(ch.metadata.get("md5sum", "*")), self._standard)
             )
+        if schema.encoding != ch.log.format:
+            raise DefinitionError(f"messages of encoding {schema.encoding!r} are not migrated in this format")
         version = str(ch.metadata.get("version", ""))
         return from_layout(schema.name, schema.encoding, ch.layout, schema.text, version)
 

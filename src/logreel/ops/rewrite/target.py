@@ -35,7 +35,7 @@ class Rewritten(Brief):
 
     channels  channels except reserved ones
     size      bytes
-    notes     sentences about changes without loss
+    notes     sentences about changes without loss, and about rounded times
     skipped   sentences about what was left out
     """
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.io.arrays import I64
+from logreel.layout.arrow_arrays import as_struct
+from logreel.layout.nodes import Node, Struct, Time
 from logreel.lenses.text import LineFields
 from logreel.log.log import Channel
+from logreel.log.tables import as_numpy
 from logreel.ops.rewrite.fit import missing, without_nulls, zeros
 from logreel.ops.rewrite.read_rows import read_rows
 from logreel.write.payloads import Payloads
@@ -29,6 +32,7 @@ class TextTranscoded:
 
     lost     number of messages with other fields that are not zero or empty, by field
     changed  number of lines whose level the format cannot hold
+    named    number of lines with a source
     """
 
     channel: Channel
@@ -41,6 +45,7 @@ class TextTranscoded:
     filled: int = 0
     rounded: int = 0
     changed: int = 0
+    named: int = 0
     lost: Counter[str] = field(default_factory=Counter)
 
     def encode(self, count: int, time: I64) -> tuple[Payloads, I64]:
@@ -56,12 +61,12 @@ class TextTranscoded:
         fields, n = self.fields, len(kept)
         for f in members:
             if f.name not in fields.names and n:
-                empty = zeros(f.node, 1)[0]
-                self.lost[f.name] += sum(value != empty for value in column[f.name])
+                self.lost[f.name] += _not_empty(f.node, column[f.name], time[kept])
         level = np.full(n, UNKNOWN, np.int64)
         if fields.level is not None:
             level = fields.levels_of(column[fields.level])
         source = column[fields.source] if fields.source else _same(fields.default_source, n)
+        self.named += int(np.count_nonzero(np.asarray(source, object) != ""))
         stored, again = self.target.level_of(level)
         self.changed += int(np.count_nonzero(again != level))
         import pyarrow as pa
@@ -81,9 +86,21 @@ class TextTranscoded:
         topic, found = self.channel.topic, list[str]()
         if self.changed:
             found.append(f"{self.changed} lines of channel {topic!r} have the next level that the format has")
-        if not self.target.has_source and (self.fields.source or self.fields.default_source):
+        if self.named and not self.target.has_source:
             found.append(f"the sources of lines of channel {topic!r} are in brackets before the text")
         return found
+
+
+def _not_empty(node: Node, array: pa.Array[Any], time: I64) -> int:
+    """Return the number of values that are neither zero nor empty, nor a stamp that is the *time* of the message."""
+    if isinstance(node, Struct):
+        parts = zip(node.visible(), as_struct(array).flatten(), strict=True)
+        return sum(_not_empty(f.node, part, time) for f, part in parts)
+    if isinstance(node, Time):
+        stamp = as_numpy(array)
+        return int(np.count_nonzero((stamp != 0) & (stamp != time)))
+    empty = zeros(node, 1)[0]
+    return sum(value != empty for value in array)
 
 
 def _same(text: str, n: int) -> pa.Array[Any]:

@@ -322,7 +322,7 @@ class Transcoding(Rewriting):
         kinds = [number in self.transcoded for number in batch.channels.tolist()]
         if not any(kinds):
             return batch
-        payloads, places = list[Payloads](), list[I64]()
+        payloads, places, time = list[Payloads](), list[I64](), batch.time.copy()
         queues = np.flatnonzero(np.bincount(batch.queue, minlength=len(kinds)))
         stay = np.flatnonzero(~np.array(kinds)[batch.queue])
         if len(stay):
@@ -332,9 +332,10 @@ class Transcoding(Rewriting):
             if kinds[queue]:
                 mine = np.flatnonzero(batch.queue == queue)
                 one = self.transcoded[int(batch.channels[queue])]
-                made, kept = one.encode(len(mine), batch.time[mine])
-                due = batch.time[mine][kept]
-                one.rounded += int(np.count_nonzero(self.format_writer.stored_times(due) != due))
+                due = batch.time[mine]
+                time[mine] = self.format_writer.stored_times(due)
+                made, kept = one.encode(len(mine), time[mine])
+                one.rounded += int(np.count_nonzero(time[mine[kept]] != due[kept]))
                 payloads.append(made)
                 places.append(mine[kept])
         place = np.concatenate(places)
@@ -343,7 +344,7 @@ class Transcoding(Rewriting):
         return replace(
             batch,
             queue=batch.queue[rows],
-            time=batch.time[rows],
+            time=time[rows],
             payloads=replace(chained(payloads), side_columns=_side_columns(payloads)).rows(order),
             offset=batch.offset[rows],
             more={name: values[rows] for name, values in batch.more.items()},
