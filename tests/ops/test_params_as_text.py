@@ -18,11 +18,11 @@ from support.harness.cli_runner import Run
 
 LINES = [
     ("-f csv", "--format csv"),
-    ("-f csv -i", "--format csv --initial"),
+    ("-f csv -i", "--format csv --only-initial"),
     ("-f csv -t", "--format csv --timestamps"),
     ("-f csv -l ;", "--format csv --separator ;"),
     ("-f octave", "--format octave"),
-    ("-f octave -i", "--format octave --initial"),
+    ("-f octave -i", "--format octave --only-initial"),
     ("-f qgc", "--format qgc"),
 ]
 
@@ -98,7 +98,7 @@ def test_other_notations_are_refused(run: Run, tmp_path: Path) -> None:
     for args in (
         ["--format", "xml"],
         ["--format", "csv", "--json"],
-        ["--initial"],
+        ["--only-initial"],
         ["--format", "qgc", "--timestamps"],
     ):
         assert run("params", path, *args).code == 2

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     default="text",
     help="csv; text of GNU Octave; parameter file of QGroundControl.",
 )
-@click.option("--initial", is_flag=True, help="With csv, octave: leave later values out.")
+@click.option("--only-initial", "initial", is_flag=True, help="With csv, octave: leave later values out.")
 @click.option("--timestamps", is_flag=True, help="With csv: times of the values in µs, in a second line.")
 @click.option(
     "--separator",
@@ -64,7 +64,7 @@ def params(
     if form != "text" and as_json:
         raise UsageError("--format and --json are two notations: give one of them")
     if form == "text" and (initial or timestamps):
-        raise UsageError("--initial and --timestamps belong to --format csv")
+        raise UsageError("--only-initial and --timestamps belong to --format csv")
     skipped: list[str] = []
     with open_log(file, definitions=msgdef, segment=segment) as log:
         shift = shift_of(log, utc)
