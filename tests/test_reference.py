@@ -181,6 +181,7 @@ ARGUMENTS = {
     "split": ["log.ulg", "--every", "1s", "-o", "parts"],
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
+    "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
@@ -200,6 +201,11 @@ from srunner.metrics.examples.basic_metric import BasicMetric
 class One(BasicMetric):
     def _create_metric(self, town_map, log, criteria):
         return 1
+"""
+RULES = """
+[[rule]]
+type = "rate"
+to = "rates"
 """
 #: Keys of a problem, which the page describes once for all commands.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
@@ -231,6 +237,7 @@ def test_the_command_line_page_has_every_key(
     Path("pictures/a.jpg").write_bytes(PICTURE)
     Path("gps.ulg").write_bytes(gps_log(pieces(3)))
     Path("metric.py").write_text(METRIC)
+    Path("rules.toml").write_text(RULES)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +15,7 @@ import pytest
 
 import logreel
 from logreel.formats.carla.sample.drive import HERO, LEAD, drive
-from support.harness.cli_runner import Run
+from support.harness.cli_runner import Run, environment
 
 carla: Any = logreel.carla
 
@@ -135,6 +140,7 @@ def test_written_steps_keep_doors_bones_and_weather(release: str, tmp_path: Path
         (["-c", "99"], "no actor"),
         (["--delta", "0"], "greater than 0"),
         (["-x", "0"], "greater than 0"),
+        (["--to", "null", "-x", "1e-9"], "steps"),
         (["--set", "save=x"], "--to"),
         (["--to", "null", "--json"], "leave one of them out"),
         (["--to", "nothing"], "no sink"),
@@ -146,3 +152,42 @@ def test_wrong_options_are_refused(run: Run, town: Path, options: list[str], tex
     assert done.code in (1, 2)
     assert text in done.err
     assert done.out == ""
+
+
+def test_recordings_without_complete_frames_have_no_steps(run: Run, tmp_path: Path) -> None:
+    from logreel.formats.carla.sample.builder import Builder
+
+    empty, one = Builder(), Builder()
+    one.frame(0.0)
+    for out in (empty, one):
+        path = tmp_path / "x.log"
+        path.write_bytes(out.bytes())
+        for options in ((), ("--json",), ("--to", "null"), ("--to", "frames")):
+            done = run("carla", "replay", path, *options)
+            assert (done.code, done.out) == (0, "")
+
+
+def test_a_damaged_recording_is_replayed_as_far_as_it_goes(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "cut.log"
+    path.write_bytes(drive(2.0).bytes()[:-1000])
+    done = run("carla", "replay", path)
+    assert done.code == 3
+    assert len(done.out.splitlines()) == 40
+
+
+def test_a_stopped_replay_leaves_no_temporary_file(tmp_path: Path, town: Path) -> None:
+    """Stop the process while it computes steps."""
+
+    command = [sys.executable, "-m", "logreel", "carla", "replay", str(town), "-x", "1e-4", "--to", "null"]
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    with subprocess.Popen(
+        command, env={**environment(), "TMPDIR": str(folder)}, stderr=subprocess.PIPE
+    ) as process:
+        end = time.monotonic() + 60
+        while not any(folder.glob("*/*")) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert any(folder.iterdir())
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert not any(folder.iterdir())

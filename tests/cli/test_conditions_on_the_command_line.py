@@ -46,8 +46,8 @@ def test_writing_verbs_take_conditions(run: Run, bag: Path, tmp_path: Path) -> N
     assert len(list((tmp_path / "parts").iterdir())) == 1
     assert run("convert", bag, tmp_path / "a.csv", "-t", "type=*/Imu:angular_velocity.z").code == 0
     assert (tmp_path / "a.csv").read_text().splitlines()[0] == "time_ns,angular_velocity.z"
-    out = run("play", bag, "-t", MAP, "-r", "1000", "--to", "stdout").out
-    assert [line.split('"')[3] for line in out.splitlines()] == ["/map"]
+    played = run("play", bag, "-t", MAP, "-r", "1000", "--to", "stdout").out
+    assert [line.split('"')[3] for line in played.splitlines()] == ["/map"]
 
 
 def test_messages_of_a_query_are_those_of_the_condition(run: Run, bag: Path) -> None:

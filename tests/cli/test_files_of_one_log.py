@@ -137,7 +137,9 @@ def test_recover_and_following_name_the_way_for_several_files(
 
 
 @pytest.mark.parametrize(
-    "words", [("info",), ("info", "--all"), ("actors",), ("collisions", "v", "v")], ids=" ".join
+    "words",
+    [("info",), ("info", "--all"), ("actors",), ("collisions", "v", "v"), ("replay", "--delta", "0.5")],
+    ids=" ".join,
 )
 def test_commands_of_one_format_take_several_files(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
     from logreel.formats.carla.sample.drive import drive

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -206,12 +207,43 @@ def test_convert_reports_the_damage_of_a_pipe_as_that_of_a_file(
     assert sorted(done.stdout.splitlines()) == sorted(due.stdout.splitlines())
 
 
-def test_convert_to_a_file_gets_the_lines_of_a_pipe_by_time(spawn: Spawn, tmp_path: Path) -> None:
-    data = SAMPLES[".mcap"]()
-    (tmp_path / "x.mcap").write_bytes(data)
-    for source, out, given in ((tmp_path / "x.mcap", "a.ndjson", b""), ("-", "b.ndjson", data)):
-        assert spawn("-m", "logreel", "convert", source, tmp_path / out, input=given).returncode == 0
-    assert (tmp_path / "a.ndjson").read_bytes() == (tmp_path / "b.ndjson").read_bytes()
+@pytest.mark.parametrize("suffix", [".bag", ".mcap", ".ulg"])
+def test_convert_writes_lines_to_a_file_while_the_pipe_is_open(
+    suffix: str, spawn: Spawn, tmp_path: Path
+) -> None:
+    data = SAMPLES[suffix]()
+    (tmp_path / f"x{suffix}").write_bytes(data)
+    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", *LINES)
+    out = tmp_path / "x.ndjson"
+    active = tmp_path / "x.ndjson.active"
+    with piped("convert", "-", str(out)) as process:
+        assert process.stdin is not None
+        process.stdin.write(data[: len(data) * 3 // 4])
+        process.stdin.flush()
+        end = time.monotonic() + 100
+        while not (active.exists() and active.stat().st_size):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert not out.exists()
+        _, err = process.communicate(data[len(data) * 3 // 4 :], timeout=120)
+    assert process.returncode == 0, err
+    assert err.decode().endswith(f" to {out}\n")
+    assert sorted(out.read_bytes().splitlines()) == sorted(due.stdout.splitlines())
+    assert not active.exists()
+
+
+def test_convert_of_a_pipe_never_replaces_a_file_without_force(spawn: Spawn, tmp_path: Path) -> None:
+    data, out = SAMPLES[".bag"](), tmp_path / "x.ndjson"
+    out.write_text("mine")
+    done = spawn("-m", "logreel", "convert", "-", out, input=data)
+    assert (done.returncode, out.read_text()) == (1, "mine")
+    assert b"--force" in done.stderr
+    # Names that no channel has had are an error of an interrupted conversion: nothing is replaced.
+    done = spawn("-m", "logreel", "convert", "-", out, "--force", "-t", "/nothing", input=data)
+    assert (done.returncode, out.read_text()) == (2, "mine")
+    assert not list(tmp_path.glob("*.active"))
+    assert spawn("-m", "logreel", "convert", "-", "-o", out, "--force", input=data).returncode == 0
+    assert len(out.read_text().splitlines()) > 100
 
 
 # -- in Python

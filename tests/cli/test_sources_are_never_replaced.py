@@ -22,6 +22,7 @@ VERBS: dict[str, list[str]] = {
     "sort": ["sort", "x.ulg", "-o", "OUT"],
     "merge": ["merge", "other.ulg", "x.ulg", "-o", "OUT"],
     "recover": ["recover", "x.ulg", "-o", "OUT"],
+    "migrate": ["migrate", "x.ulg", "-o", "OUT"],
     "convert to a log": ["convert", "x.ulg", "OUT"],
     "convert to a table": ["convert", "x.ulg", "OUT.csv", "-t", "rate"],
     "convert to lines": ["convert", "x.ulg", "OUT.ndjson"],

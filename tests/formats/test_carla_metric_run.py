@@ -210,6 +210,29 @@ def test_modules_and_paths_are_as_before_after_a_run(town: Path, write: Write, t
     sys.modules.pop("helper_of_metric")
 
 
+def test_a_folder_for_results_is_not_taken_for_the_package(town: Path, write: Write, tmp_path: Path) -> None:
+    for name in ("srunner/metrics/data", "carla"):
+        (tmp_path / name).mkdir(parents=True)
+    assert carla.run_metric(logreel.open(town), write("c.py", CRITERIA), criteria={}) == {}
+    assert not {"srunner", "carla"} & set(sys.modules)
+
+
+def test_an_installed_scenario_runner_gives_the_base_class(town: Path, write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "srunner/metrics/examples"
+    folder.mkdir(parents=True)
+    for one in (folder, *list(folder.parents)[:2]):
+        (one / "__init__.py").write_text("")
+    (folder / "basic_metric.py").write_text(
+        "class BasicMetric:\n"
+        "    def __init__(self, *given):\n"
+        "        self._create_metric(*given)\n"
+        "        self.result = 'own'\n"
+    )
+    assert carla.run_metric(logreel.open(town), write("c.py", CRITERIA), criteria={}) == "own"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "srunner"]:
+        del sys.modules[name]
+
+
 def test_a_metric_can_derive_from_the_class_of_logreel(town: Path, write: Write) -> None:
     line = "from srunner.metrics.examples.basic_metric import BasicMetric"
     text = CRITERIA.replace(line, "import logreel").replace("(BasicMetric)", "(logreel.carla.BasicMetric)")

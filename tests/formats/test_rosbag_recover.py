@@ -46,7 +46,7 @@ def test_damaged_connection_loses_no_message(old: bytes, new: bytes, tmp_path: P
     due = _rows(log)
     done = logreel.recover(log, tmp_path / "out.bag")
     assert not done.skipped
-    assert any("kept as the log tells it" in note for note in done.notes)
+    assert any("kept as the log has it" in note for note in done.notes)
     with logreel.open(tmp_path / "out.bag") as found:
         assert _rows(found) == due
         assert [ch.schema.name for ch in found.channels.values()] == [

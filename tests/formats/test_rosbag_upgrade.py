@@ -64,7 +64,7 @@ BAGS: dict[str, Callable[[], bytes]] = {
     "0": lambda: old.version_0(messages(first_checksum, ["scan"])),
     "1.0": lambda: old.version_1_0(messages(first_checksum)),
     "1.1": lambda: old.version_1_1(messages(first_checksum)),
-    "1.1 without checksums": lambda: old.version_1_1(messages(nameless, TYPES.keys() - {"info"})),
+    "1.1 without checksums": lambda: old.version_1_1(messages(nameless)),
     "1.1 with checksums of today": lambda: old.version_1_1(messages(current)),
     "1.2 with empty definitions": lambda: old.version_1_2(messages(current)),
 }
@@ -135,6 +135,24 @@ def test_the_definition_of_the_stated_version_is_taken(tmp_path: Path) -> None:
     schema = logreel.open(tmp_path / "new.bag")["info"].schema
     assert ros1msg.parse(schema.text, schema.name).md5 == TYPES["info"][1]
     assert "roi" not in schema.text
+
+
+def test_without_a_checksum_the_version_that_fits_the_messages_is_taken() -> None:
+    log = logreel.open(old.version_1_1(messages(nameless, ["info"])))
+    assert "roi" not in log["info"].schema.text
+    assert next(log.messages()).decode().keys() == {"header", "height", "width", "D", "K", "R", "P"}
+    current_version = ros1msg.layout(ros1msg.define("sensor_msgs/CameraInfo"))
+    payload = random_payload(current_version.root, random.Random(1))
+    now = logreel.open(old.version_1_1([(nameless("info"), START, payload)]))
+    assert (now["info"].schema.text, "roi" in next(now.messages()).decode()) == ("", True)
+
+
+def test_messages_that_fit_no_version_are_reported() -> None:
+    log = logreel.open(old.version_1_1([(nameless("info"), START, b"too short")]))
+    with pytest.raises(logreel.DamagedError):
+        next(log.messages()).decode()
+    assert log["info"].to_arrow()["height"][0].as_py() is None
+    assert [problem.code for problem in log.problems] == ["payload"]
 
 
 def test_an_unknown_version_stays_bytes_with_its_checksum(tmp_path: Path) -> None:

@@ -32,6 +32,14 @@ LINES = 20
 @click.option(
     "--contract", metavar="FILE", type=arguments.FILE, help="TOML file with further requirements on the log."
 )
+@click.option(
+    "--types",
+    "with_types",
+    is_flag=True,
+    help="Also compare types with known definitions: what would have to be migrated.",
+)
+@common.rules
+@common.wanted
 @common.as_one
 @common.segment
 @paths.text_output
@@ -41,6 +49,9 @@ def check(
     files: tuple[str, ...],
     fail_on: Severity,
     contract: str | None,
+    with_types: bool,
+    rules: tuple[str, ...],
+    wanted: tuple[str, ...],
     as_one: bool,
     segment: int | None,
     msgdef: Definitions,
@@ -48,19 +59,20 @@ def check(
 ) -> int:
     """Check logs for defects: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
-    A folder means all logs in and below it. --as-one takes all files as one log. --json prints one object per file,
-    each on one line. If a file cannot be opened, the others are still checked.
+    --types, --rules and --to name what migrate would do. A folder means all logs in and below it. --as-one takes all
+    files as one log. --json prints one object per file, each on one line. If a file cannot be opened, the
+    others are still checked.
     """
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
     from logreel.ops.inspect.contract import read_contract
     from logreel.registry.open import open_log
 
-    rules = None if contract is None else read_contract(contract)
+    required = None if contract is None else read_contract(contract)
 
     def one(file: paths.Given) -> Checked:
         with open_log(file, definitions=msgdef, segment=segment) as log:
-            return look(log, contract=rules)
+            return look(log, contract=required, types=with_types, rules=rules, to=wanted)
 
     found, code = common.print_each(paths.given_logs(files, as_one), one, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)

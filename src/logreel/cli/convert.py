@@ -106,8 +106,8 @@ def convert(
     x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
     With --raw, messages are copied unchanged, so that they can be converted back.
 
-    A pipe (-) is read to its end first. Only convert - -o - --format ndjson prints each message as it comes, in the
-    order of the log.
+    A pipe (-) is read to its end first. Only convert - x.ndjson, and convert - -o - --format ndjson, write each message
+    as it comes, in the order of the log.
     """
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import find_output
@@ -116,11 +116,11 @@ def convert(
     file, out = paths.inputs_and_output(files, out)
     suffix = _suffix(form, out)
     output = find_output(suffix or out)
-    if out == paths.STDOUT and _can_come_slowly(file, output):
+    if _can_come_slowly(file, output):
         from logreel.cli.convert_pipe import convert_as_it_comes
 
         with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
-            return convert_as_it_comes(log, event, output, topics, exclude)
+            return convert_as_it_comes(log, event, output, out, force, topics, exclude)
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         path = paths.destination(out, suffix, as_json, _is_text(output))
         with draw.progress(out) as progress:
@@ -179,7 +179,7 @@ def _can_come_slowly(file: paths.Given, output: Output) -> bool:
             for name in context.params
             if name not in _WHILE_IT_COMES
         )
-        and following.comes_slowly(file)
+        and following.comes_slowly(file, to_file=True)
     )
 
 

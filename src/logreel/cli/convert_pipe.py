@@ -1,4 +1,4 @@
-"""``logreel convert -``: lines of JSON on standard output while a log comes through a pipe."""
+"""``logreel convert -``: lines of JSON, on standard output or in a file, while a log comes through a pipe."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from logreel.cli import draw, following
+from logreel.cli import files as paths
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from logreel.log.log import Channel, Log
     from logreel.log.schema import Schema
@@ -19,11 +20,51 @@ if TYPE_CHECKING:
 
 
 def convert_as_it_comes(
-    log: Log, event: following.Ending, output: Output, topics: Sequence[str], exclude: Sequence[str]
+    log: Log,
+    event: following.Ending,
+    output: Output,
+    path: str,
+    force: bool,
+    topics: Sequence[str],
+    exclude: Sequence[str],
 ) -> int:
-    """Print each message of a growing log as a line of JSON when it is complete; return the exit code.
+    """Write each message of a growing log as a line of JSON when it is complete; return the exit code.
 
+    path   file to write, called ``path.active`` until the log is complete; ``-``: standard output
+    force  replace an existing file
     topics, exclude  as given by -t and -x; what no channel has at the end is an error, as for a whole log
+    """
+    if path == paths.STDOUT:
+        safe = sys.stdout.isatty()
+        return _convert(log, event, output, path, lambda text: _print(text, safe), topics, exclude)
+    from logreel.io.append_file import Appender
+
+    out = Appender(path, force)
+    event.flush = out.flush
+    try:
+        code = _convert(log, event, output, path, lambda text: out.put(text.encode("ascii")), topics, exclude)
+    except BaseException:
+        # What came until an error is kept under the name of an unfinished file.
+        (out.leave if out.tell() else out.discard)()
+        raise
+    (out.leave if event.is_set() else out.finish)()
+    return code
+
+
+def _print(text: str, is_terminal: bool) -> None:
+    sys.stdout.write((draw.safe(text[:-1]) + "\n") if is_terminal else text)
+
+
+def _convert(
+    log: Log,
+    event: following.Ending,
+    output: Output,
+    path: str,
+    write: Callable[[str], None],
+    topics: Sequence[str],
+    exclude: Sequence[str],
+) -> int:
+    """Pass the lines to *write*; see ``convert_as_it_comes``.
 
     The lines are those of the whole log, in the order of the log instead of by time. What turns out to be different
     at the end, because a later part of the log gives channels another meaning, is reported as skipped.
@@ -38,7 +79,6 @@ def convert_as_it_comes(
     used: dict[str, tuple[Schema, list[str] | None]] = {}
     seen: Counter[str] = Counter()
     rows: Counter[str] = Counter()
-    is_terminal = sys.stdout.isatty()
 
     def choose(log: Log) -> list[Channel]:
         fields.clear()
@@ -53,8 +93,7 @@ def convert_as_it_comes(
             used[ch.topic] = ch.schema, fields[ch.topic]
         data = decoders[ch.topic](message)
         if data is not None:
-            text = line(message, data)
-            sys.stdout.write((draw.safe(text) if is_terminal else text) + "\n")
+            write(line(message, data) + "\n")
             rows[ch.topic] += 1
     if log.is_complete:
         fields = _chosen(log, topics)
@@ -72,7 +111,7 @@ def convert_as_it_comes(
                 )
         total, many = rows.total(), len(rows)
         some = f"{total} {output.item}{'s' * (total != 1)} of {many} channel{'s' * (many != 1)}"
-        draw.say(f"wrote {some} to stdout")
+        draw.say(f"wrote {some} to {'stdout' if path == paths.STDOUT else path}")
     return following.finish(log, event, skipped)
 
 

@@ -7,7 +7,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING
@@ -43,6 +43,8 @@ class Ending(Event):
     def __init__(self) -> None:
         super().__init__()
         self._is_set = False
+        #: Function that writes out what is in the buffer of the output.
+        self.flush: Callable[[], object] = sys.stdout.flush
         self._pipe: select.poll | None = None
         try:
             if os.name == "posix":
@@ -61,7 +63,7 @@ class Ending(Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Print what is in the buffer, and wait; raises BrokenPipeError if the output is no longer read."""
-        sys.stdout.flush()
+        self.flush()
         if not self._is_set:
             if self._pipe is not None and any(state & select.POLLERR for _, state in self._pipe.poll(0)):
                 raise BrokenPipeError
@@ -117,10 +119,11 @@ def opened(
         yield log
 
 
-def comes_slowly(file: str | list[str], *bounds: str | None) -> bool:
+def comes_slowly(file: str | list[str], *bounds: str | None, to_file: bool = False) -> bool:
     """Return whether *file* is standard input from another process, which can be shown while it comes.
 
-    bounds  times of -S and -E: one that counts from the end needs all of it, and so does -o
+    bounds   times of -S and -E: one that counts from the end needs all of it
+    to_file  whether the verb writes a file while it comes; otherwise -o needs all of it
     """
     from logreel.io.growing_stream import arrives_slowly
 
@@ -128,7 +131,7 @@ def comes_slowly(file: str | list[str], *bounds: str | None) -> bool:
         return False
     context = click.get_current_context(silent=True)
     out = None if context is None else context.params.get("out")
-    return out in (None, "-") and arrives_slowly(sys.stdin.buffer)
+    return (to_file or out in (None, "-")) and arrives_slowly(sys.stdin.buffer)
 
 
 def refuse_output() -> None:

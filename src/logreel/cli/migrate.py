@@ -75,7 +75,7 @@ def migrate(
         if template is not None:
             count = write_template(log, template, rules=rules, to=wanted, known=not only_rules, force=force)
             draw.say(
-                f"{template}: {count} rules to complete"
+                f"{template}: {count} rule{'s' * (count > 1)} to complete"
                 if count
                 else "no rule is missing; nothing is written"
             )

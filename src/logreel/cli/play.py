@@ -179,6 +179,7 @@ def play(
             "--loop": loop, "--pause": pause, "--duration": duration, "--skip-silence": skip_silence,
             "--clock": clock, "--align": align, "--delay": delay, "--keep-alive": keep_alive, "--prefix": prefix,
             "--rename": rename, "--pause-topics": pause_topics, "--latched": latched,
+            "--rate-control-topic": rate_control_topic,
         }  # fmt: skip
         if wrong := [option for option, value in given.items() if value]:
             raise UsageError(f"{wrong[0]} needs the whole log: leave it or -f out")
@@ -298,7 +299,7 @@ def play_to_end(player: Player, quiet: bool = False) -> None:
     if not quiet:
         player.sink.say = draw.say
     try:
-        with _exit_on_signals(), console(player, quiet):
+        with exit_on_signals(), console(player, quiet):
             player.run()
     finally:
         if not quiet:
@@ -316,7 +317,7 @@ def _summary(player: Player) -> str:
 
 
 @contextlib.contextmanager
-def _exit_on_signals() -> Iterator[None]:
+def exit_on_signals() -> Iterator[None]:
     """Raise SystemExit on SIGTERM and SIGHUP, so that the terminal is restored."""
 
     def end(number: int, frame: object) -> NoReturn:

@@ -128,6 +128,16 @@ OUTPUTS: dict[str, Output] = {
             *_TRACKS,
             media=_GEOJSON,
         ),
+        Output(
+            ".pcap",
+            "Captures of Velodyne packets",
+            "logreel.outputs.media.pcap",
+            Shape.VIDEOS,
+            "packet",
+            "packets",
+            "packets of a Velodyne scanner",
+            media="application/vnd.tcpdump.pcap",
+        ),
     )
 }
 

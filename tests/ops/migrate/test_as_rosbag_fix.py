@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 import logreel
 from logreel.ops.migrate import write_template
-from support.builders.rule_files import HEADER, joined, rule, write_bag
+from logreel.schemas.ros1msg import Registry, define, layout
+from support.builders.rule_files import (
+    EVERY_KIND,
+    EVERY_KIND_AFTER,
+    HEADER,
+    every_kind_rules,
+    joined,
+    rule,
+    write_bag,
+)
 from support.oracles import genuine_rosbag
+from support.oracles.ros1 import random_payload
 
 POINT = "float64 x\nfloat64 y\nfloat64 z\n"
 
@@ -196,3 +207,14 @@ def test_missing_rules_are_those_that_rosbag_fix_names(tmp_path: Path) -> None:
         "new_msg.a = 0.0", "new_msg.a = old_msg.a / 2"
     )
     as_fix(tmp_path, bag, [rules], {"pkg/T": new})
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_fields_of_every_kind(tmp_path: Path, seed: int) -> None:
+    rng, definition = random.Random(seed), define("pkg/T", EVERY_KIND, "*", Registry(known=False))
+    with logreel.create(tmp_path / "in.bag") as writer:
+        number = writer.add_channel("/x", logreel.Schema("pkg/T", "ros1msg", definition.text))
+        for n in range(40):
+            writer.write(number, 10**18 + n, random_payload(layout(definition).root, rng))
+    more = "new_msg.i8 = -old_msg.i8 // 2 if old_msg.flag else len(old_msg.names)\n" * seed
+    as_fix(tmp_path, tmp_path / "in.bag", [every_kind_rules(more)], EVERY_KIND_AFTER)

@@ -183,6 +183,18 @@ state = { type = "uint8", value = 3 }
     assert {data.name for data in pyulog.ULog(str(tmp_path / "out.ulg")).data_list} >= {"sensor_accel_g"}
 
 
+def test_fields_in_arrays_of_structs_of_a_ulog_change_in_each_item(tmp_path: Path) -> None:
+    source = tmp_path / "in.ulg"
+    source.write_bytes(formats()["ulog"].sample())
+    before = logreel.open(source)["esc_status"]
+    text = '[[rule]]\ntype = "esc_status"\n[rule.fields]\n"esc.esc_rpm" = { scale = 0.5, type = "float32" }\n'
+    log, done = migrated(source, text)
+    assert done.skipped == ()
+    for n in range(8):
+        assert log["esc_status"][f"esc[{n}].esc_rpm"].tolist() == (before[f"esc[{n}].esc_rpm"] / 2).tolist()
+        assert log["esc_status"][f"esc[{n}].esc_power"].tolist() == before[f"esc[{n}].esc_power"].tolist()
+
+
 def test_values_of_a_koblenz_log_get_other_units(tmp_path: Path) -> None:
     fmt = formats()["koblenz"]
     source = tmp_path / f"in{fmt.suffixes[0]}"

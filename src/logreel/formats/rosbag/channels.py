@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.formats.rosbag.definitions import Definitions
 from logreel.log.scan import ORIGINAL, ChannelInfo
@@ -12,6 +16,8 @@ from logreel.log.schema import Schema
 
 #: Name of the index's side column with the number of each message's connection in its channel.
 CONNECTION = "connection"
+#: Checksums that say nothing.
+UNSTATED = ("", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,15 @@ class Channels:
         channel.definition = channel.definition or connection.definition
         self.number[connection.key] = number
         return number
+
+    def choose_versions(self, payloads: Callable[[int], Sequence[NDArray[np.uint8]]]) -> None:
+        """Choose the definitions of channels without checksum and definition by their first messages.
+
+        payloads  returns the first messages of a channel by its number
+        """
+        for number, channel in enumerate(self._channels):
+            if channel.md5 in UNSTATED and not channel.definition.strip():
+                channel.definition = self._definitions.fitting(channel.type, partial(payloads, number))
 
     @property
     def are_several(self) -> bool:

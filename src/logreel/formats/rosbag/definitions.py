@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Problem, UsageError
 from logreel.io.source import Source
+from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
+from logreel.layout.program import compile_layout
 from logreel.schemas import ros1msg
 
 #: Layout of messages without a usable definition.
@@ -43,6 +49,23 @@ class Definitions:
         # A type that the user gave also decides the checksum.
         return kind, summed if given is not None else md5, found
 
+    def fitting(self, kind: str, payloads: Callable[[], Sequence[NDArray[np.uint8]]]) -> str:
+        """Return the text of an earlier version of type *kind* that fits all *payloads*, for bags without checksums.
+
+        Empty if the version that is used otherwise fits, if there is no other version, or if none fits.
+        """
+        try:
+            versions = list(self._registry.versions(kind))
+        except DefinitionError:
+            return ""
+        if len(versions) < 2:
+            return ""
+        some = payloads()
+        for number, found in enumerate(versions):
+            if _fits(ros1msg.layout(found), some):
+                return found.text if number else ""
+        return ""
+
     def layout(self, topic: str, kind: str, md5: str, text: str) -> Layout:
         """Return the Layout of a channel's messages; RAW if no definition can be used, which is reported."""
         try:
@@ -60,3 +83,16 @@ class Definitions:
         problem = Problem(code, 0, 0, False, text)
         if problem not in self._problems:
             self._problems.append(problem)
+
+
+def _fits(layout: Layout, payloads: Sequence[NDArray[np.uint8]]) -> bool:
+    """Return whether each payload ends where its content does."""
+    if any(len(payload) < layout.measure.least for payload in payloads):
+        return False
+    program = compile_layout(layout)
+    stop = np.cumsum([len(payload) for payload in payloads], dtype=np.int64)
+    start = stop - np.array([len(payload) for payload in payloads], np.int64)
+    status = np.zeros(len(payloads), np.uint8)
+    data = np.concatenate([np.zeros(0, np.uint8), *payloads])
+    kernel.count(data, start, stop, program.ops, np.zeros(len(program.columns), np.int64), status)
+    return bool((status == kernel.OK).all())

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.rosbag import reader_text, reader_v1, reader_v2
@@ -16,12 +20,15 @@ from logreel.formats.rosbag.found import ChunkMessages, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
 from logreel.formats.rosbag.version import version_of
 from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import places
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 
 #: Earlier times (1973 if they counted from 1970) are relative to the start of the recording, or simulated.
 RELATIVE_NS = 10**8 * 10**9
+#: Number of messages by which the version of a type is chosen if the bag does not state it.
+FIRST = 32
 
 
 def scan(source: Source) -> Scan:
@@ -97,9 +104,16 @@ def _scan(
     for connection in connections:
         channels.add(connection)
     builder = build_index(messages, channels, chunks, problems)
-    return assemble(
-        version, channels, builder.index(cheap), builder.bounds(), problems, metadata, builder.verify
-    )
+    index = builder.index(cheap)
+    if version.split(".")[0] != "2":
+        # Before, messages are not in chunks, and 2008 there were no checksums.
+        channels.choose_versions(partial(_first_messages, source, index))
+    return assemble(version, channels, index, builder.bounds(), problems, metadata, builder.verify)
+
+
+def _first_messages(source: Source, index: MessageIndex, channel: int) -> list[NDArray[np.uint8]]:
+    _, offset, size = places(index, channel, slice(0, min(index.count(channel), FIRST)))
+    return [source.data[at : at + max(n, 0)] for at, n in zip(offset.tolist(), size.tolist(), strict=True)]
 
 
 def assemble(

@@ -16,12 +16,14 @@ from logreel.ops.inspect.checks.duplicates import duplicates
 from logreel.ops.inspect.checks.gaps import gaps
 from logreel.ops.inspect.checks.jumps import jumps
 from logreel.ops.inspect.checks.payloads import payloads
+from logreel.ops.inspect.checks.types import type_check
 from logreel.ops.inspect.contract import Contract, read_contract
 from logreel.ops.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+    from logreel.ops.migrate.plan import Files
 
 #: More findings of one code, severity and channel than this are joined into one.
 ALIKE = 10
@@ -51,16 +53,24 @@ def check(
     what: Openable | Log,
     *,
     contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None,
+    types: bool = False,
+    rules: Files = (),
+    to: Files = (),
     definitions: Definitions = (),
 ) -> Checked:
     """Check a log: an open Log, or anything that ``logreel.open`` takes.
 
     contract     additional requirements: a TOML file, or its content as a mapping
+    types        also compare the types of channels with known definitions
+    rules, to    as for ``logreel.migrate``; imply *types*, and say what would be migrated
     definitions  as for ``logreel.open``
 
-    Reads the whole file. Raises what ``logreel.open`` raises, and UsageError for a contract that cannot be read.
+    Reads the whole file. Raises what ``logreel.open`` raises, and UsageError for a contract or rules that cannot be
+    read.
     """
     batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
+    if types or rules or to:
+        batteries = (*batteries, type_check(rules, to))
     with as_open_log(what, definitions) as log:
         found = dict.fromkeys(finding for battery in batteries for finding in _findings(battery, log))
         placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))

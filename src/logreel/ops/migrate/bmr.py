@@ -11,7 +11,16 @@ from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
-from logreel.ops.migrate.rule import BoundRule, Nested, Rule, Update, Values
+from logreel.ops.migrate.rule import (
+    BoundRule,
+    ColumnUpdate,
+    Nested,
+    NestedColumns,
+    NotColumnsError,
+    Rule,
+    Update,
+    Values,
+)
 from logreel.ops.migrate.types import TypeVersion, from_text
 from logreel.ops.migrate.values import Record, Records, RuleError
 from logreel.ops.migrate.vocabulary import Constructor
@@ -113,9 +122,16 @@ class _RuleFile:
                     raise compiler.unsupported(one)
         for body, method in bodies:
             method.body += compiler.body(body.body)
-        return self._checked(node, values, methods)
+        function = next((body for body, method in bodies if method.name == "update"), None)
+        return self._checked(node, values, methods, function)
 
-    def _checked(self, node: ast.ClassDef, values: Mapping[str, Any], methods: Mapping[str, Method]) -> Rule:
+    def _checked(
+        self,
+        node: ast.ClassDef,
+        values: Mapping[str, Any],
+        methods: Mapping[str, Method],
+        function: ast.FunctionDef | None,
+    ) -> Rule:
         """Return the rule of a class; raises UsageError if something is missing or wrong."""
         location = f"{self.name}:{node.name}"
 
@@ -140,7 +156,7 @@ class _RuleFile:
             raise wrong("needs pairs of types in migrated_types")
         old = self._type(values["old_full_text"], values["old_type"], location)
         new = self._type(values["new_full_text"], values["new_type"], location)
-        bound = _BmrUpdate(location, old, new, methods["update"]).bound(pairs, wrong)
+        bound = _BmrUpdate(location, old, new, methods["update"], function).bound(pairs, wrong)
         return Rule(
             location,
             old.name,
@@ -169,6 +185,15 @@ class _BmrUpdate:
     old: TypeVersion
     new: TypeVersion
     update: Method
+    function: ast.FunctionDef | None
+
+    def make_columns(self, nested: NestedColumns) -> ColumnUpdate:
+        """Return the update by columns; raises NotColumnsError if there is none."""
+        from logreel.ops.migrate.bmr_columns import bmr_columns
+
+        if self.function is None:
+            raise NotColumnsError
+        return bmr_columns(self.function, self.old, self.new, nested)
 
     def bound(self, pairs: Sequence[tuple[str, str]], wrong: Any) -> BoundRule:
         """Return the rule; *pairs*: names of types of parts that it migrates."""
@@ -181,7 +206,9 @@ class _BmrUpdate:
             one, other = versions
             if one is not None and other is not None and (one, other) != (self.old, self.new):
                 parts.append((one, other))
-        return BoundRule(self.location, self.old, self.new, self.make, tuple(parts))
+        return BoundRule(
+            self.location, self.old, self.new, self.make, tuple(parts), make_columns=self.make_columns
+        )
 
     def make(self, nested: Nested) -> Update:
         """Return the function from old to new values."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, String, Struct, Time
 from logreel.layout.nodes import Sequence as Many
 from logreel.ops.migrate.field_changes import Change, MissingSourceError, field_type
+from logreel.ops.migrate.paths import Path
 from logreel.ops.migrate.types import NAMED, TypeVersion, from_layout, from_text
 from logreel.schemas import ros1msg
 
@@ -75,6 +76,42 @@ def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[s
         if other != definition.name
     ]
     return from_text("\n".join(["\n".join([*lines, *end]), *others]), name, ros1msg.Registry(known=False))
+
+
+def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> TypeVersion | None:
+    """Return the version of a type of ROS 1 whose parts are what rules make of them; None if no rule applies to them.
+
+    end  returns the way of a version by all rules for it
+    """
+    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    texts: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for name in definition.users:
+        path = end(old.types[name]) if name != definition.name else None
+        if path is None or not path.steps or path.gaps:
+            texts[name] = _respelled(definition, name, names)
+            continue
+        names[name] = path.new.name
+        made = ros1msg.parse(path.new.text, path.new.name, ros1msg.Registry(known=False))
+        texts |= {one: message.text for one, message in made.messages.items()}
+    if not names:
+        return None
+    root = texts.pop(definition.name)
+    others = [f"{'=' * 80}\nMSG: {name}\n{text}" for name, text in texts.items()]
+    return from_text("\n".join([root, *others]), old.name, ros1msg.Registry(known=False))
+
+
+def _respelled(definition: ros1msg.Definition, name: str, names: Mapping[str, str]) -> str:
+    """Return the text of the message *name* with types renamed; *names*: new ones by old ones."""
+    lines = definition.messages[name].text.split("\n")
+    for n, line in enumerate(lines):
+        words = line.partition("#")[0].split()
+        if words and "=" not in line.partition("#")[0]:
+            base = words[0].partition("[")[0]
+            used = definition.uses[name].get(base)
+            if used is not None and names.get(used, used) != used:
+                lines[n] = line.replace(base, names[used], 1)
+    return "\n".join(lines)
 
 
 def _is_renamed(change: Change, field: str, old: TypeVersion, todo: Changes) -> bool:

@@ -10,7 +10,15 @@ from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.ops.migrate.implicit import implicit
-from logreel.ops.migrate.rule import Nested, Update, Values
+from logreel.ops.migrate.rule import (
+    Columns,
+    ColumnUpdate,
+    Nested,
+    NestedColumns,
+    NotColumnsError,
+    Update,
+    Values,
+)
 from logreel.ops.migrate.types import (
     REAL_NUMBERS,
     TIMES,
@@ -106,6 +114,50 @@ class Mapped:
         """Return the function from old to new values."""
         update = self._update(nested)
         return lambda values: update([values])
+
+    def make_columns(self, nested: NestedColumns) -> ColumnUpdate:
+        """Return the update of columns of many messages; raises NotColumnsError if there is none."""
+        if any(len(path) > 1 for path in self.changes):
+            raise NotColumnsError
+        makers = {name: self._column(name, kind, nested) for name, kind in self.new.fields.items()}
+        return lambda columns, count: {name: make(columns, count) for name, make in makers.items()}
+
+    def _column(self, name: str, kind: FieldType, nested: NestedColumns) -> Callable[[Columns, int], Any]:
+        from logreel.ops.migrate import columns as by_column
+
+        change = self.changes.get((name,))
+        if change is not None and change.source is None:
+            value, node = constant(change.value, kind, change.name), by_column.node_of(self.new, [name])
+            return lambda columns, count: by_column.constant_column(
+                value() if callable(value) else value, node, count
+            )
+        path = [name] if change is None or change.source is None else [part for part, _ in change.source]
+        indexed = change is not None and any(at is not None for _, at in change.source or ())
+        if indexed or (change is not None and change.values) or not by_column.is_struct_path(self.old, path):
+            raise NotColumnsError
+        before = field_type(self.old, [(part, None) for part in path], MissingSourceError)
+        update: Callable[[Any], Any] | None = None
+        if before.nested is not None and kind.nested is not None:
+            if (before.array, before.count) != (kind.array, kind.count):
+                raise NotColumnsError
+            if not _has_same_fields(before.nested, kind.nested):
+                inner = nested.convert_columns(before.nested, kind.nested)
+                update = None if inner is None else by_column.part_update(kind, inner)
+        elif before.spelled != kind.spelled or (change is not None and not change.is_plain):
+            numbers = REAL_NUMBERS | _RANGES.keys()
+            if (
+                change is None
+                or not {before.base, kind.base} <= numbers - TIMES
+                or before.count != kind.count
+            ):
+                raise NotColumnsError
+            low, high = _RANGES.get(kind.base, (0, 0))
+            update = by_column.number_update(
+                before, kind, change.scale, change.offset, change.clamp, low, high
+            )
+        if update is None:
+            return lambda columns, count: by_column.member(columns, path)
+        return lambda columns, count: update(by_column.member(columns, path))
 
     def _check_places(self, remove: frozenset[str]) -> None:
         for name in remove:

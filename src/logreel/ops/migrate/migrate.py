@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.errors import LogError
+from logreel.errors import LogError, UsageError
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
@@ -20,19 +20,22 @@ from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.migrate.paths import Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
-from logreel.ops.migrate.rule import BoundRule, Update
+from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
 from logreel.ops.migrate.types import NAMED, listed
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
+from logreel.write.payloads import Payloads
 from logreel.write.writer import Writer
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
 
+#: Fewer messages than these are migrated one by one.
+FEW = 16
 #: Number of reasons that are named of messages that cannot be migrated.
 REASONS = 3
 
@@ -148,7 +151,7 @@ class MissingRuleError(LogError):
         super().__init__(
             f"{one.channel.topic!r} cannot be migrated: {one.text}{more}",
             path=path,
-            hint="write rules (logreel.ops.migrate.templates.write_template begins them) or pass partial=True",
+            hint="write rules (logreel.ops.migrate.write_template begins them) or pass partial=True",
             cli="--write-template FILE begins rules for them; --partial leaves these messages as they are",
         )
         self.plans = plans
@@ -220,8 +223,16 @@ class Migrating(Rewriting):
                 if plan.path.new.encoding != NAMED:
                     after = self.format_writer.schemas.layout(int(table[p, ch.number]))
                 update = self.planner.paths.update(plan.path)
-                self.converters[p, ch.number] = _Converter(before, after, update)
+                columns = self._update_columns(plan.path)
+                self.converters[p, ch.number] = _Converter(before, after, update, columns)
         return table
+
+    def _update_columns(self, path: Path) -> ColumnUpdate | None:
+        """Return the update of columns of a path; None if messages have to be migrated one by one."""
+        try:
+            return self.planner.paths.update_columns(path)
+        except NotColumnsError:
+            return None
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
         return map(self._migrated, super()._batches(by_time))
@@ -238,23 +249,25 @@ class Migrating(Rewriting):
 
     def _account(self, written: Any) -> None:
         super()._account(written)
+        found: list[TypeChange] = []
         for p, part in enumerate(self.parts):
             for ch in part.channels:
                 plan = self._plan(ch)
-                if plan is not None and plan.path is not None:
-                    old, new = plan.path.old, plan.path.new
-                    failed = self.converters[p, ch.number].failed if (p, ch.number) in self.converters else 0
-                    self.changes.append(
-                        TypeChange(
-                            ch.topic,
-                            old.name,
-                            old.version or old.key,
-                            new.name,
-                            new.version or new.key,
-                            part.count(ch.number) - failed,
-                            tuple(plan.rules),
-                        )
-                    )
+                if plan is None or plan.path is None:
+                    continue
+                old, new = plan.path.old, plan.path.new
+                converter = self.converters.get((p, ch.number))
+                count = part.count(ch.number) - (converter.failed if converter is not None else 0)
+                versions = old.name, old.version or old.key, new.name, new.version or new.key
+                one = TypeChange(ch.topic, *versions, count, tuple(plan.rules))
+                # Channels of several files with one topic and the same types are one change.
+                same = next((n for n, other in enumerate(found) if _alike(other, one)), None)
+                if same is None:
+                    found.append(one)
+                else:
+                    found[same] = replace(one, messages=found[same].messages + count)
+        # A log for a stream is written twice.
+        self.changes[:] = found
 
     def _why_unwritten(self, channel: Channel) -> str:
         for (p, number), one in self.converters.items():
@@ -263,16 +276,23 @@ class Migrating(Rewriting):
         return super()._why_unwritten(channel)
 
 
+def _alike(one: TypeChange, other: TypeChange) -> bool:
+    """Return whether two changes differ only in the number of messages."""
+    return replace(one, messages=0) == replace(other, messages=0)
+
+
 @dataclass(slots=True)
 class _Converter:
-    """Migration of the messages of one channel, one by one.
+    """Migration of the messages of one channel: by columns where possible, else one by one.
 
+    columns  the update of columns; None: messages are migrated one by one
     reasons  numbers of messages that could not be migrated, by reason
     """
 
     old: Layout
     new: Layout
     update: Update
+    columns: ColumnUpdate | None = None
     reasons: Counter[str] = field(default_factory=Counter)
     convert: Callable[[memoryview], bytes] = field(init=False)
 
@@ -302,6 +322,41 @@ class _Converter:
         """Return *batch* with new payloads at *rows*; False in *keep* for messages that cannot be migrated."""
         payloads = batch.payloads
         some = payloads.rows(rows).in_one()
+        made = self._by_columns(some)
+        data, size = self._one_by_one(some, rows, keep) if made is None else made
+        which = np.zeros(len(batch.time), np.int32) if payloads.which is None else payloads.which.copy()
+        starts, sizes = payloads.start.copy(), payloads.size.copy()
+        others = [*payloads.others, data]
+        which[rows], starts[rows], sizes[rows] = len(others), np.cumsum(size) - size, size
+        return replace(
+            batch, payloads=replace(payloads, others=others, which=which, start=starts, size=sizes)
+        )
+
+    def _by_columns(self, payloads: Payloads) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the new payloads, one after another, and their sizes; None if they have to be made one by one."""
+        if self.columns is None or len(payloads.start) < FEW:
+            return None
+        import pyarrow as pa
+
+        from logreel.layout.arrow import decode_variable
+        from logreel.layout.encode import encode_table
+
+        before, after = with_raw_text(self.old), with_raw_text(self.new)
+        got = decode_variable(before, payloads.data, payloads.start, payloads.start + payloads.size)
+        if got.bad or any(isinstance(column, pa.ChunkedArray) for column in got.arrays):
+            return None
+        names = [f.name for f in before.record.visible()]
+        try:
+            columns = self.columns(dict(zip(names, got.arrays, strict=True)), len(payloads.start))
+            data, start = encode_table(after, pa.table(columns))
+        except (NotColumnsError, UsageError, pa.ArrowException):
+            return None
+        return data, np.diff(start)
+
+    def _one_by_one(
+        self, some: Payloads, rows: np.ndarray, keep: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the new payloads, one after another, and their sizes; 0 for those that cannot be migrated."""
         view, out, size = (
             memoryview(np.ascontiguousarray(some.data).data),
             bytearray(),
@@ -317,13 +372,7 @@ class _Converter:
                 continue
             out += made
             size[n] = len(made)
-        which = np.zeros(len(batch.time), np.int32) if payloads.which is None else payloads.which.copy()
-        starts, sizes = payloads.start.copy(), payloads.size.copy()
-        others = [*payloads.others, np.frombuffer(bytes(out), np.uint8)]
-        which[rows], starts[rows], sizes[rows] = len(others), np.cumsum(size) - size, size
-        return replace(
-            batch, payloads=replace(payloads, others=others, which=which, start=starts, size=sizes)
-        )
+        return np.frombuffer(bytes(out), np.uint8), size
 
 
 def with_raw_text(layout: Layout) -> Layout:

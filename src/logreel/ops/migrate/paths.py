@@ -9,7 +9,7 @@ from functools import cached_property
 
 from logreel.errors import UsageError
 from logreel.ops.migrate.implicit import Implicit, implicit
-from logreel.ops.migrate.rule import BoundRule, Rule, Update, Values
+from logreel.ops.migrate.rule import BoundRule, Columns, ColumnUpdate, NotColumnsError, Rule, Update, Values
 from logreel.ops.migrate.types import Identity, TypeVersion, current_name
 from logreel.ops.migrate.values import RuleError
 
@@ -241,6 +241,33 @@ class Paths:
             return values
 
         return apply
+
+    def update_columns(self, path: Path) -> ColumnUpdate:
+        """Return the update of columns of messages of *path*; raises NotColumnsError if there is none."""
+        from logreel.ops.migrate.columns import implicit_columns
+
+        updates = list[ColumnUpdate]()
+        for step in path.steps:
+            if isinstance(step.how, Implicit):
+                updates.append(implicit_columns(step.how, self))
+            elif step.how.make_columns is not None:
+                updates.append(step.how.make_columns(self))
+            else:
+                raise NotColumnsError
+
+        def apply(columns: Columns, count: int) -> Columns:
+            for update in updates:
+                columns = update(columns, count)
+            return columns
+
+        return apply
+
+    def convert_columns(self, old: TypeVersion, new: TypeVersion) -> ColumnUpdate | None:
+        """Return the update of columns of parts of messages, None if nothing changes; raises NotColumnsError."""
+        path = self.path(old, new)
+        if path.gaps:
+            raise NotColumnsError
+        return None if path.keeps_bytes else self.update_columns(path)
 
     def _update_of(self, step: Step) -> Update:
         if isinstance(step.how, BoundRule):

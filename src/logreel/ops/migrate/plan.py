@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path as FilePath
 from typing import Literal
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.log.log import Channel, Log
+from logreel.ops.migrate.derived import with_new_parts
 from logreel.ops.migrate.paths import Path, Paths
 from logreel.ops.migrate.read_rules import read_rules
 from logreel.ops.migrate.types import NAMED, TypeVersion, current_name, from_definition, from_layout
@@ -58,10 +58,10 @@ class Planner:
 
     def __init__(self, rules: Files = (), to: Files = (), known: bool = True) -> None:
         self.paths = Paths(read_rules(several(rules)))
-        self._given = ros1msg.Registry(known=False)
+        self._given, self._names = ros1msg.Registry(), set[str]()
         for one in several(to):
             try:
-                self._given.add_path(os.fspath(one))
+                self._names.update(self._given.add_path(os.fspath(one)))
             except OSError as error:
                 raise UsageError(
                     f"the definitions cannot be read: {error.strerror}", path=os.fspath(one)
@@ -99,24 +99,26 @@ class Planner:
         try:
             old = self._version(ch)
         except DefinitionError as error:
-            return ChannelPlan(
-                ch, "unusable", text=f"the definition of {ch.topic!r} cannot be used: {error.text}"
-            )
-        given, ruled = self._wanted(self._given, old), self.paths.end(old)
+            wanted: State = "missing" if ch.schema.name in self.paths.chains else "unusable"
+            return ChannelPlan(ch, wanted, text=error.text)
+        given, ruled = self._wanted_of_user(old), self.paths.end(old)
         if given is not None and (ruled.gaps or not ruled.steps or ruled.new.key != given.key):
             return self._to(ch, old, given, "missing")
         if not ruled.steps:
-            known = self._wanted(self._standard, old) if self._known and old.encoding == NAMED else None
+            known = self._known_version(old)
             if old.name in self.paths.chains:
                 text = f"the rules for {old.name} do not apply to this version of it"
                 return ChannelPlan(ch, "differs", old, text=text)
             if known is None:
+                made = with_new_parts(old, self.paths.end) if old.encoding == NAMED else None
+                if made is not None:
+                    return self._to(ch, old, made, "missing")
                 return ChannelPlan(ch, "unknown", old, text=f"no other version of {old.name} is known")
             return self._to(ch, old, known, "differs")
         if ruled.gaps:
             return _planned(ch, ruled, "missing")
         # What the rules lead to may be an earlier version of a known type.
-        known = self._wanted(self._standard, ruled.new) if self._known and old.encoding == NAMED else None
+        known = self._known_version(ruled.new)
         if known is not None and known.key != ruled.new.key:
             further = self.paths.path(old, known)
             if not further.gaps:
@@ -133,17 +135,29 @@ class Planner:
             return from_definition(
                 ros1msg.define(schema.name, schema.text, str(ch.metadata.get("md5sum", "*")), self._standard)
             )
+        if schema.encoding != ch.log.format:
+            raise DefinitionError(f"messages of encoding {schema.encoding!r} are not migrated in this format")
         version = str(ch.metadata.get("version", ""))
         return from_layout(schema.name, schema.encoding, ch.layout, schema.text, version)
 
-    def _wanted(self, registry: ros1msg.Registry, old: TypeVersion) -> TypeVersion | None:
-        """Return the version of a type in *registry*, by its name or that which rules give it; None if unknown."""
+    def _wanted_of_user(self, old: TypeVersion) -> TypeVersion | None:
+        """Return the given version of a type, by its name or that which rules give it; None if none is given."""
         if old.encoding != NAMED:
+            return None
+        for name in (self.paths.last_name(old.name), old.name):
+            if name in self._names:
+                found = self._given.find(name)
+                return None if found is None else from_definition(found)
+        return None
+
+    def _known_version(self, old: TypeVersion) -> TypeVersion | None:
+        """Return the known version of a type, by its name or that which rules give it; None if unknown."""
+        if old.encoding != NAMED or not self._known:
             return None
         last = self.paths.last_name(old.name)
         for name in dict.fromkeys((last, old.name)):
             try:
-                found = registry.find(name)
+                found = self._standard.find(name)
             except DefinitionError:
                 continue
             if found is not None:
@@ -165,6 +179,3 @@ def _planned(ch: Channel, path: Path, otherwise: State) -> ChannelPlan:
 def several(paths: Files) -> Sequence[PathLike]:
     """Return one path or several as a list."""
     return [paths] if isinstance(paths, str | os.PathLike) else [*paths]
-
-
-__all__ = ["ChannelPlan", "FilePath", "Planner", "State"]

@@ -12,6 +12,9 @@ from logreel.ops.migrate.types import TypeVersion
 #: Values of the fields of a message by name; see ``values.Record``.
 Values = dict[str, Any]
 Update = Callable[[Values], Values]
+#: Arrow columns of messages by field, and the update of so many messages.
+Columns = dict[str, Any]
+ColumnUpdate = Callable[[Columns, int], Columns]
 
 
 class Nested(Protocol):
@@ -19,6 +22,17 @@ class Nested(Protocol):
 
     def convert(self, old: TypeVersion, new: TypeVersion) -> Update:
         """Return a function from values of *old* to values of *new*; raises RuleError if there is no way."""
+
+
+class NotColumnsError(Exception):
+    """Raised for what cannot be done by columns, but only message by message."""
+
+
+class NestedColumns(Protocol):
+    """Migration of columns of messages that are part of others."""
+
+    def convert_columns(self, old: TypeVersion, new: TypeVersion) -> ColumnUpdate | None:
+        """Return the update of columns, None if nothing changes; raises NotColumnsError if there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +44,7 @@ class BoundRule:
     exact   True: the rule names *old* itself; False: it applies to any version with its fields
     layout  Layout of the old messages, if the log does not describe them; else None
     topic   new topic of the channel; empty: that of the log, or after the new name of the type
+    make_columns  returns the update of columns of many messages; raises NotColumnsError if there is none
     """
 
     location: str
@@ -40,6 +55,7 @@ class BoundRule:
     exact: bool = True
     layout: Layout | None = None
     topic: str = ""
+    make_columns: Callable[[NestedColumns], ColumnUpdate] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -190,6 +190,7 @@ class _TomlRule:
             exact=bool(self.md5 or self.version),
             layout=old.layout if self.old_definition else None,
             topic=self.text("topic"),
+            make_columns=mapped.make_columns,
         )
 
     def _typed(self, text: str, name: str, like: TypeVersion | None = None) -> TypeVersion:

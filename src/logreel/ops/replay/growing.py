@@ -116,6 +116,8 @@ def play_growing(
     controls = _Controls(log, rate)
     controls.added(choose(log))
     sink.open(controls)  # type: ignore[arg-type]
+    # Receivers connect meanwhile.
+    stop.wait(sink.delay)
     played, restarts = 0, log.replacements
     begin = first = 0
     waiting.waited = True

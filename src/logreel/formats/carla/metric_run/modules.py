@@ -50,7 +50,7 @@ def metric_modules(path: list[str]) -> Iterator[Any]:
         if not _is_installed("carla"):
             sys.modules["carla"] = stand_in_carla()
             added.add("carla")
-        if not _is_installed("srunner"):
+        if not _is_installed(_RUNNER[-1]):
             for name in _RUNNER:
                 sys.modules[name] = ModuleType(name)
                 # A package has a path, even if nothing is there.
@@ -68,6 +68,8 @@ def metric_modules(path: list[str]) -> Iterator[Any]:
 
 def _is_installed(name: str) -> bool:
     try:
-        return importlib.util.find_spec(name) is not None
+        spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return False
+    # A folder with the same name, such as that of results, is found as a package without origin.
+    return spec is not None and spec.origin is not None

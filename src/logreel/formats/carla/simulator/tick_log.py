@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.errors import UsageError
 from logreel.formats.carla.columns import Columns
 from logreel.formats.carla.simulator.frame_stream import STATES, Records, pose_dtype
 from logreel.formats.carla.simulator.tick import Tick
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from logreel.log.log import Log
     from logreel.write.writer import Writer
 
-#: Channels of the recording; those of events and states are added when they have records.
 _POSITION = "position"
+#: Greatest number of steps that are written: a day of a server with 20 steps a second.
+MAX_STEPS = 86400 * 20
 _NAME = "replay.log"
 
 
@@ -36,12 +38,13 @@ def write_ticks(replay: Replay, path: str | os.PathLike[str], delta: float, *, f
 
     force  True: replace an existing file
 
-    Raises LogError if the file exists.
+    Raises LogError if the file exists, UsageError for more than MAX_STEPS.
     """
     from logreel.formats.carla import FORMAT
 
-    source = replay.log
-    count = 0
+    source, count = replay.log, 0
+    if (replay.end - replay.start) / (delta * replay.time_factor) > MAX_STEPS:
+        raise UsageError(f"a replay of more than {MAX_STEPS} steps: make delta or the time factor greater")
     with create(path, format="carla", force=force, **FORMAT.like(source.metadata)) as writer:
         out = _TickWriter(writer, replay)
         for tick in replay.ticks(delta):
