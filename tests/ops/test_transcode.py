@@ -43,3 +43,16 @@ def test_channels_come_back_as_they_were(tmp_path: Path, one: str, other: str) -
     told = logreel.convert(before, there)
     again = logreel.convert(there, back)
     assert_restored(before, back, [*told.skipped, *told.notes, *again.skipped, *again.notes])
+
+
+def test_texts_that_a_reader_would_cut_at_a_nul_are_counted(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.bag") as writer:
+        note = writer.add_channel("/note", logreel.Schema("my/Note", "ros1msg", "string text\nfloat64 x\n"))
+        for n, text in enumerate(["whole", "a\0b", "\0", "also whole"]):
+            writer.write(note, 10**18 + n * 10**9, {"text": text, "x": n / 2})
+    done = logreel.convert(tmp_path / "a.bag", tmp_path / "a.ulg")
+    assert "channel '/note': 2 texts of 'text' end at a NUL character" in done.skipped
+    with logreel.open(tmp_path / "a.ulg") as log:
+        (topic,) = (topic for topic in log if "note" in topic)
+        assert [message.decode()["text"] for message in log[topic]] == ["whole", "a", "", "also whole"]
+    assert not any("NUL" in text for text in logreel.convert(tmp_path / "a.bag", tmp_path / "a.vel").skipped)

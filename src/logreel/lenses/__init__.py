@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
 from logreel.lenses.base import F64, Scaled, members
 from logreel.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
-from logreel.lenses.image import Image, Picture, find_image
+from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
 from logreel.lenses.motion import (
     Imu,
     Joint,
@@ -88,7 +88,10 @@ _FINDERS = (
 def lenses(ch: Channel) -> list[Lens]:
     """Return the lenses that fit *ch*; empty if none does or the definition cannot be used."""
     nodes = members(ch)
-    return [lens for find in _FINDERS if (lens := find(nodes)) is not None] if nodes else []
+    if not nodes:
+        return []
+    found = [lens for find in _FINDERS if (lens := find(nodes)) is not None]
+    return [*found, image] if (image := find_encoded_image(ch)) is not None else found
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:

@@ -81,7 +81,9 @@ def _pixel_type(encoding: str) -> tuple[str, int]:
 class Image:
     """Images: encoded bytes (``format`` names the codec) or raw pixels (``encoding``, ``width``, ``height``).
 
-    Without ``format`` and ``encoding``, they are JPEGs of a stated width and height.
+    Without ``format``, ``encoding`` and ``codec``, they are JPEGs of a stated width and height.
+
+    codec  codec of all images, if it is not in the messages
     """
 
     data: str
@@ -91,6 +93,7 @@ class Image:
     height: str | None = None
     big_endian: str | None = None
     stamp: Stamp | None = None
+    codec: str | None = None
 
     def pictures(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Picture]:
         """Yield the images of *ch* with start <= time < end (ns), in file order, decoding in small batches.
@@ -104,14 +107,14 @@ class Image:
             picture = Picture(
                 time,
                 _bytes(found[self.data]),
-                value[self.format] if self.format else None,
+                value[self.format] if self.format else self.codec,
                 value[self.encoding] if self.encoding else None,
                 value[self.width] if self.width else 0,
                 value[self.height] if self.height else 0,
                 bool(value[self.big_endian]) if self.big_endian else False,
                 stamp,
             )
-            yield picture if self.format or self.encoding else _as_jpeg(ch, picture)
+            yield picture if picture.format or self.encoding else _as_jpeg(ch, picture)
 
 
 def _as_jpeg(ch: Channel, picture: Picture) -> Picture:
@@ -144,3 +147,9 @@ def find_image(nodes: Nodes) -> Image | None:
         big = "is_bigendian" if is_number(nodes.get("is_bigendian")) else None
         return Image("data", None, "encoding", "width", "height", big_endian=big, stamp=find_stamp(nodes))
     return None
+
+
+def find_encoded_image(ch: Channel) -> Image | None:
+    """Return the Image of a channel whose payloads are image files, as a content type such as ``image/jpeg`` says."""
+    kind, _, codec = ch.schema.encoding.partition("/")
+    return Image("data", codec=codec) if kind == "image" and ch.fields == ["data"] else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -91,30 +91,47 @@ def fit(
     return _Fitting(abilities, lengths or {}, kept).whole(layout, model)
 
 
-def measured(layout: Layout, batches: Iterator[Arrays]) -> dict[Path, int]:
-    """Return the greatest length of each text and array of variable length, in bytes or items, by path.
+@dataclass(slots=True)
+class Sizes:
+    """What the messages of a channel need in a format whose messages have a fixed size, by path.
+
+    lengths  greatest length of each text and array of variable length, in bytes or items
+    cut      number of texts that contain a NUL character, at which readers of arrays of characters end
+    """
+
+    lengths: dict[Path, int] = field(default_factory=dict)
+    cut: dict[Path, int] = field(default_factory=dict)
+
+    def add(self, path: Path, length: int | None) -> None:
+        """Note the length of one text or array, or the greatest of several; None: there is none."""
+        self.lengths[path] = max(self.lengths.get(path, 0), length or 0)
+
+
+def measured(layout: Layout, batches: Iterator[Arrays]) -> Sizes:
+    """Return the Sizes of all messages.
 
     batches  columns of the members of *layout*, one row per message
     """
-    found: dict[Path, int] = {}
+    found = Sizes()
     for arrays in batches:
         for f, array in zip(_as_one(layout).visible(), _whole_columns(layout, arrays), strict=True):
             _measure(f.node, array, (f.name,), found)
     return found
 
 
-def _measure(node: Node, array: Array, path: Path, found: dict[Path, int]) -> None:
+def _measure(node: Node, array: Array, path: Path, found: Sizes) -> None:
     import pyarrow.compute as pc
 
     match node:
         case String() | Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
-            most = pc.max(pc.binary_length(cast("Any", array))).as_py()
-            found[path] = max(found.get(path, 0), most or 0)
+            found.add(path, pc.max(pc.binary_length(cast("Any", array))).as_py())
+            if isinstance(node, String) or (isinstance(node, Rest) and node.text):
+                cut = pc.sum(pc.match_substring(cast("Any", array), "\0")).as_py() or 0
+                found.cut[path] = found.cut.get(path, 0) + cut
         case FixedArray(item=Scalar(type="char")):
             pass
         case Counted(item=item):
-            most = pc.max(pc.list_value_length(array)).as_py()
-            found[path] = max(found.get(path, 0), most or 0)
+            found.add(path, pc.max(pc.list_value_length(array)).as_py())
             _measure(item, as_list(array).flatten(), (*path, ""), found)
         case FixedArray(item=item):
             _measure(item, as_fixed_list(array).flatten(), (*path, ""), found)

@@ -22,7 +22,7 @@ from logreel.lenses.text import line_fields
 from logreel.log.log import Channel
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import TableReader
-from logreel.ops.rewrite.fit import Fitted, Path, fit, measured, missing, without_nulls
+from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, read_rows
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
@@ -226,11 +226,11 @@ class Transcoding(Rewriting):
         """Add *channel* with a definition that the format makes of its Layout."""
         schemas = self.format_writer.schemas
         abilities = schemas.abilities or Abilities()
-        lengths: Mapping[Path, int] = {}
+        sizes = Sizes()
         if abilities.fixed_size and channel.layout.size is None:
-            lengths = measured(channel.layout, self._columns(channel))
+            sizes = measured(channel.layout, self._columns(channel))
         kept = abilities.time_name if self._has_its_time(channel, schemas) else ""
-        fitted = fit(channel.layout, abilities, lengths, kept=kept)
+        fitted = fit(channel.layout, abilities, sizes.lengths, kept=kept)
         name = self._names.get(channel.topic, ("", ""))
         topic = name[0] or schemas.topic_for(topic)
         schema = schemas.schema_to_encode(topic, fitted.layout, name[1])
@@ -247,6 +247,12 @@ class Transcoding(Rewriting):
         self.declared[label] = metadata
         self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
         self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
+        for path, count in sizes.cut.items():
+            if count and path[0] not in fitted.dropped:
+                where = ".".join(name for name in path if name)
+                self.skipped.append(
+                    f"channel {channel.topic!r}: {count} texts of {where!r} end at a NUL character"
+                )
         return number, label, Transcoded(channel, fitted, False, schemas, number, schemas.time_field(number))
 
     def _has_its_time(self, channel: Channel, schemas: SchemaMaker) -> bool:
