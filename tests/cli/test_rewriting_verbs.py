@@ -111,10 +111,10 @@ def test_convert_to_mcap_and_back_keeps_messages(run: Run) -> None:
         topic: len(ch) for topic, ch in logreel.open("a.bag").channels.items()
     }
     assert logreel.open("c.bag").metadata["compression"] == ["lz4"]
-    done = run("convert", "a.mcap", "d.bag", "--json")
+    done = run("convert", "a.mcap", "d.bag", "--raw", "--json")
     assert done.code == 3
     assert sum(text.startswith("channel '/") for text in done.json["skipped"]) == 4
-    done = run("convert", "a.mcap", "e.bag", "--strict")
+    done = run("convert", "a.mcap", "e.bag", "--raw", "--strict")
     assert (done.code, "nothing is written" in done.err, Path("e.bag").exists()) == (1, True, False)
     assert run("convert", "a.bag", "x.ndjson", "--raw").code == 2
     assert run("recover", "a.ulg", "-o", "r.mcap").code == 0
@@ -129,7 +129,8 @@ def test_convert_to_mcap_adds_channels_for_other_tools(run: Run) -> None:
     assert facts["chunks"] > 5
     assert facts["compression"] == ["none"]
     back = run("convert", "x.mcap", "back.ulg")
-    assert (back.code, "was made of 'sensor_gps'" in back.err, "--raw" in back.err) == (1, True, True)
+    assert (back.code, "was made of 'sensor_gps'" in back.err) == (0, True)
+    assert len(logreel.open("back.ulg")["sensor_gps"]) == len(logreel.open("a.ulg")["sensor_gps"])
     assert run("convert", "a.ulg", "x.ndjson", "--chunk-size", "1MB").code == 2
     assert run("convert", "a.ulg", "y.ulg", "--chunk-size", "1MB").code == 2
 

@@ -199,9 +199,9 @@ def test_unknown_fields_next_to_records_are_refused(tmp_path: Path) -> None:
         value = w.add_channel("v", logreel.Schema("float64", "bddf"))
         point = w.add_channel("p", POINT, NUMBERED)
         for channel, fields, match in (
-            (value, {"records": [{"value": 1}], "pid": 3}, "no field 'pid' beside 'records'"),
-            (value, {"value": 1.5}, "no field 'value' beside 'records'"),
-            (point, {"records": [], "pid": 3, "x": 1, "y": 2}, "no field 'x', 'y' beside"),
+            (value, {"records": [{"value": 1}], "pid": 3}, "no field 'pid' next to 'records'"),
+            (value, {"value": 1.5}, "no field 'value' next to 'records'"),
+            (point, {"records": [], "pid": 3, "x": 1, "y": 2}, "no field 'x', 'y' next to"),
             (point, {"records": [], "pid": 1.5}, "pid: 1.5 is no whole number"),
             (point, {"records": [], "pid": 1 << 63}, "is no whole number of 64 bits"),
         ):
@@ -209,7 +209,7 @@ def test_unknown_fields_next_to_records_are_refused(tmp_path: Path) -> None:
                 w.write(channel, T0, fields)
     with logreel.create(tmp_path / "a.rec") as w:
         position = w.add_channel("position", logreel.Schema("position", "carla"))
-        with pytest.raises(logreel.UsageError, match="no field 'actor' beside 'records'"):
+        with pytest.raises(logreel.UsageError, match="no field 'actor' next to 'records'"):
             w.write(position, 0, {"records": [], "actor": 5})
         # The frame number follows from the position in the file.
         w.write(position, 0, {"records": [], "frame": 5})

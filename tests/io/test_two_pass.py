@@ -107,7 +107,7 @@ def test_later_changes_without_a_dry_run_are_refused() -> None:
 def test_changes_missing_in_the_dry_run_are_an_error(edits: list[Edit]) -> None:
     stream = StreamOut("a.log", list[bytes]().append, edits)
     stream.write(bytes(20))
-    with pytest.raises(LogError, match="changed by somebody else"):
+    with pytest.raises(LogError, match="changed by another program"):
         stream.patch(4, b"ab")
 
 
@@ -115,7 +115,7 @@ def test_changes_missing_in_the_dry_run_are_an_error(edits: list[Edit]) -> None:
 def test_stream_shorter_than_its_dry_run_is_an_error(place: int) -> None:
     stream = StreamOut("a.log", list[bytes]().append, [Edit(place, 4, b"1234")])
     stream.write(bytes(20))
-    with pytest.raises(LogError, match="changed by somebody else"):
+    with pytest.raises(LogError, match="changed by another program"):
         stream.finish()
 
 

@@ -66,7 +66,7 @@ def test_content_that_a_format_cannot_hold_is_reported(
 
 
 def new_names(notes: list[str]) -> dict[str, str]:
-    """Return the new topics of channels by topic, from the note about them."""
+    """Return the new topics of channels by topic, from the notes about them."""
     return dict(re.findall(r"'([^']+)' is '([^']+)'", " ".join(notes)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import socket
 import struct
 import sys
@@ -22,6 +23,7 @@ import logreel
 from logreel.ops.record import Feed, Progress, live_source, record
 from logreel.ops.record.source import LiveQueue
 from logreel.ops.record.sources.frames import LONGEST, Frames
+from logreel.ops.record.wait import readable
 
 PATIENCE = 60.0
 pytestmark = pytest.mark.skipif(
@@ -312,3 +314,28 @@ def test_endless_lines_need_bounded_memory() -> None:
     found = [entry[2] for entry in queue.take(0) if isinstance(entry, tuple)]
     assert found == [b"fine"]
     assert feed.broken == 1
+
+
+def test_sources_work_with_many_open_files(tmp_path: Path) -> None:
+    """``select.select`` refuses file descriptors above 1023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("no more than 2048 files may be open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    kept: list[int] = []
+    try:
+        while not kept or kept[-1] < 1100:
+            kept.append(os.open(os.devnull, os.O_RDONLY))
+        end, begin = os.pipe()
+        assert end > 1023
+        assert not readable(end, 0)
+        os.write(begin, b"x")
+        assert readable(end, 10)
+        os.read(end, 1)
+        os.close(begin)
+        assert readable(end, 10)
+        os.close(end)
+    finally:
+        for number in kept:
+            os.close(number)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

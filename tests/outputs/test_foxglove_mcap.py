@@ -24,7 +24,7 @@ mcap_ros1 = pytest.importorskip("mcap_ros1.decoder", reason="needs mcap-ros1-sup
 #: What is added to each sample.
 ADDED = {
     ".bag": {"/odom/PoseInFrame": 50},
-    ".bddf": {},
+    ".bddf": {"blob/CompressedImage": 0},
     ".mcap": {},
     ".rec": {"position/SceneUpdate": 80},
     ".ulg": {"sensor_gps/LocationFix": 15, "vehicle_global_position/LocationFix": 30, "~text/Log": 11},

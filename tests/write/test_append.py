@@ -261,7 +261,7 @@ def test_old_log_changed_meanwhile_is_not_overwritten(change: Callable[[Path], N
     w.write(w.add_channel(*ODD), 2 * 10**9, b"second")
     change(log_path)
     there = log_path.read_bytes() if log_path.exists() else None
-    with pytest.raises(logreel.LogError, match=r"somebody else .* a\.vel\.active has the old and the new"):
+    with pytest.raises(logreel.LogError, match=r"another program .* a\.vel\.active has the old and the new"):
         w.close()
     assert (log_path.read_bytes() if log_path.exists() else None) == there
     assert content(Path(f"{log_path}.active")) == {ODD[0]: [(10**9, b"first"), (2 * 10**9, b"second")]}
@@ -376,6 +376,6 @@ def test_old_file_cut_before_it_is_copied_is_noticed(log_path: Path) -> None:
     out = Appender(log_path, append=True)
     size = log_path.stat().st_size
     os.truncate(log_path, 20)
-    with pytest.raises(logreel.LogError, match="somebody else"):
+    with pytest.raises(logreel.LogError, match="another program"):
         out.keep_old(size)
     out.discard()

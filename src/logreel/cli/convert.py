@@ -155,8 +155,7 @@ def convert(
         else:
             many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {made} channel{'s' * (made != 1)}"
             draw.say(f"wrote {many} to {'stdout' if out == paths.STDOUT else out}")
-            for note in done.notes:
-                draw.say(note)
+            draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
 
 

@@ -214,10 +214,15 @@ def show_written(done: Rewritten, name: str = "") -> None:
     many = f"{done.messages} message{'s' * (done.messages != 1)} of {n} channel{'s' * (n != 1)}"
     where = "stdout" if name == "-" else name or done.path
     say(f"wrote {many} to {where} ({size_text(done.size)})")
-    for note in done.notes[:NOTES]:
+    show_notes(done.notes)
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Print the first notes on stderr, and how many there are more."""
+    for note in notes[:NOTES]:
         say(note)
-    if len(done.notes) > NOTES:
-        say(f"and {len(done.notes) - NOTES} more like this; --json has them all")
+    if len(notes) > NOTES:
+        say(f"and {len(notes) - NOTES} more notes; --json has them all")
 
 
 def finish(log: Log, skipped: Sequence[str] = ()) -> int:

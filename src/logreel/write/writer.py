@@ -453,7 +453,7 @@ def create(
             out = Appender(name, force, append=appends)
             if fmt is None:
                 fmt, log = open_old(name, format)
-                check_format_options(fmt, options)
+                check_format_options(fmt, options, appends=True)
                 format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
             else:
                 format_writer = fmt.create(out, **options)
@@ -468,11 +468,18 @@ def create(
 _PLAIN = {"bool", "int", "float", "str", "None"}
 
 
-def check_format_options(fmt: Format, options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option that new logs of the format do not have, or a value of a wrong type."""
+def check_format_options(fmt: Format, options: Mapping[str, Any], appends: bool = False) -> None:
+    """Raise UsageError for an option that logs of the format do not have, or a value of a wrong type.
+
+    appends  True: a log is continued, for which there may be further options
+    """
     if fmt.create is None:
         return
     _, *parameters = inspect.signature(fmt.create).parameters.values()
+    if appends and fmt.append is not None:
+        _, _, *more = inspect.signature(fmt.append).parameters.values()
+        names = {p.name for p in parameters}
+        parameters += [p for p in more if p.kind is p.KEYWORD_ONLY and p.name not in names]
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         check_options(fmt.title, [p.name for p in parameters], options)
     for parameter in parameters:

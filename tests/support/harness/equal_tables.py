@@ -38,7 +38,8 @@ def assert_restored(before: Path, after: Path, told: Sequence[str]) -> None:
                 topic
             )
         else:
-            assert values(found) == values(ch), topic
+            cut = any(f"channel {topic!r}" in text and "end at a NUL" in text for text in told)
+            assert cut or values(found) == values(ch), topic
         if topic.split("@")[0] in TIMELESS:
             continue
         if not np.array_equal(found.times, ch.times):

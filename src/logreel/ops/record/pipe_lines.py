@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 from collections.abc import Iterable, Iterator
 from typing import Protocol
+
+from logreel.ops.record.wait import readable
 
 #: Bytes read at once.
 PIECE = 1 << 16
@@ -47,7 +48,7 @@ def _number(source: object) -> int | None:
 def _from_system(number: int, patience: float) -> Iterator[bytes | None]:
     begun = bytearray()
     while True:
-        if not select.select([number], [], [], patience)[0]:
+        if not readable(number, patience):
             yield None
             continue
         piece = os.read(number, PIECE)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 #: Topic of the messages of parameters.
 PARAMETERS = "~parameter"
-#: Most channels whose new name a note says.
-NAMED = 5
 #: Rows and approximate bytes that are decoded at once to find the greatest lengths.
 _ROWS, _BYTES = 1 << 16, 8 << 20
 
@@ -143,11 +141,6 @@ class Transcoding(Rewriting):
 
     def _account(self, written: Sequence[int]) -> None:
         super()._account(written)
-        if self.renamed:
-            pairs = [f"{old!r} is {new!r}" for old, new in list(self.renamed.items())[:NAMED]]
-            more = f" and {len(self.renamed) - NAMED} more" if len(self.renamed) > NAMED else ""
-            count = "1 channel has" if len(self.renamed) == 1 else f"{len(self.renamed)} channels have"
-            self.notes.append(f"{count} another name: {', '.join(pairs)}{more}")
         for text in self.transcoded.values():
             if isinstance(text, TextTranscoded):
                 self.skipped += text.losses()
@@ -159,6 +152,8 @@ class Transcoding(Rewriting):
             self.notes.append(
                 f"the times of {rounded} messages were rounded: {self.format_writer.title} has coarser ones"
             )
+        # Last, since there may be many.
+        self.notes += [f"channel {old!r} is {new!r} in the new log" for old, new in self.renamed.items()]
 
     def _note_name(self, topic: str, channel: Channel, name: str) -> None:
         if channel.number in self.transcoded:

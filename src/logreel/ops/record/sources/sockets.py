@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import select
 import socket
 import sys
 import time
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from logreel.errors import LogError, UsageError
 from logreel.ops.record.source import PATIENCE, Feed, LiveChannel
 from logreel.ops.record.sources.frames import Frames, options_of
+from logreel.ops.record.wait import readable
 
 LOOPBACK = "127.0.0.1"
 #: Bytes read at once, and bytes that the system may keep for a socket until they are read.
@@ -49,7 +49,7 @@ class UdpSource:
             sock.setblocking(False)
             lost = 0
             while not feed.stopping:
-                if select.select([sock], [], [], PATIENCE)[0]:
+                if readable(sock, PATIENCE):
                     self._read(sock, feed, channel)
                 lost = _note_losses(sock, feed, channel, lost)
 
@@ -97,12 +97,12 @@ class TcpSource:
         with _bound(self._host, self._port, socket.SOCK_STREAM) as server:
             server.listen(1)
             while not feed.stopping:
-                if select.select([server], [], [], PATIENCE)[0]:
+                if readable(server, PATIENCE):
                     yield server.accept()[0]
 
     def _read(self, connection: socket.socket, feed: Feed, channel: LiveChannel | None) -> None:
         while not feed.stopping:
-            if not select.select([connection], [], [], PATIENCE)[0]:
+            if not readable(connection, PATIENCE):
                 continue
             piece = connection.recv(PIECE)
             now = time.time_ns()

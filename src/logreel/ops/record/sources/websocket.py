@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 import time
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
+from logreel.ops.record.wait import readable
 
 #: Seconds to connect, and to wait for the answer to a close.
 OPEN_SECONDS, CLOSE_SECONDS = 10.0, 1.0
@@ -101,9 +101,7 @@ class WebSocket:
         """Wait until bytes can be read, or *seconds*; return whether they can."""
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             return True
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
+        return readable(self._socket, seconds)
 
     def _read(self) -> None:
         data = self._socket.recv(READ_BYTES)
