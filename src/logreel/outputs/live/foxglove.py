@@ -75,7 +75,7 @@ class Foxglove(Sink):
     def open(self, player: PlayerControls) -> None:
         """Start the server with all channels; pause the replay until a client subscribes."""
         self._player = player
-        self._by_sourcefset = offset_for(self._clock, player.utc_offset, player.logs[0].name)
+        self._clock_offset = offset_for(self._clock, player.utc_offset, player.logs[0].name)
         self._passed = player.end_time + 1 if player.rate < 0 else player.start_time
         self._wait = self._wait and not player.paused
         if self._wait:
@@ -129,7 +129,7 @@ class Foxglove(Sink):
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 return
         shift = self._player.shift(ch)
-        for encoder in [*encoders, *encoders_for(ch, shift + self._by_sourcefset)]:
+        for encoder in [*encoders, *encoders_for(ch, shift + self._clock_offset)]:
             made = TranslatedMessages(encoder, shift)
             self._translated[made] = self._channel(
                 context, encoder.topic, encoder.schema.encoding, encoder.schema
@@ -208,7 +208,7 @@ class Foxglove(Sink):
 
     def _absolute(self, time: int) -> int:
         # The protocol has no times before 1970.
-        return max(0, time + self._by_sourcefset)
+        return max(0, time + self._clock_offset)
 
     def _broadcast_time(self, time_: int) -> None:
         now = time.monotonic()
@@ -268,7 +268,7 @@ class Foxglove(Sink):
         if math.isfinite(request.playback_speed) and request.playback_speed > 0:
             player.rate = request.playback_speed
         if request.seek_time is not None:
-            player.seek(request.seek_time - self._by_sourcefset)
+            player.seek(request.seek_time - self._clock_offset)
         (player.resume if request.playback_command == self._ws.PlaybackCommand.Play else player.pause)()
         moved = request.seek_time is not None
         return self._state(player.position, moved, request.request_id)
