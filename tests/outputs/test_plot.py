@@ -67,6 +67,7 @@ def test_a_topic_means_its_numeric_fields_without_the_time_of_the_message(log: l
     ("wanted", "error", "text"),
     [
         ("~text.text", logreel.UsageError, "is no number, but string"),
+        ("~text:level,text", logreel.UsageError, "is no number, but string"),
         ("~text", logreel.UsageError, None),
         ("battery_status.voltage", logreel.NotFoundError, "voltage_v"),
         ("batery_status", logreel.TopicError, "battery_status"),

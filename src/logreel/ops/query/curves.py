@@ -91,17 +91,18 @@ def _of_channel(ch: Channel, fields: list[str] | None, lo: int | None, hi: int |
     table = ch.to_arrow(fields, *(None if t is None else int(t) for t in (lo, hi)))
     times = np.asarray(table.column(0).combine_chunks().cast(pa.int64()))
     order = None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable")
-    drawn = 0
+    drawn = False
     for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
+        found = False
         flat = flattened(_one_column(field, column))
         for one, values in zip(flat.schema, flat.columns, strict=True):
             unit = (one.metadata or {}).get(b"unit", b"").decode()
             for name, numbers in _numbers(one.name, values.combine_chunks()):
                 if fields is None and name in STAMPS:
                     continue
-                drawn += 1
+                found = drawn = True
                 yield _curve(ch.topic, name, unit, times, numbers, order)
-        if fields is not None and not drawn:
+        if fields is not None and not found:
             raise UsageError(_why_not(ch, field.name, column.type), path=ch.log.name)
     if not drawn:
         raise UsageError(f"{ch.topic!r} has no numeric field", path=ch.log.name)
