@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import LogError, UsageError
-from logreel.io.output_stream import Destination, name_and_stream
+from logreel.io.output_stream import Destination
 from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, String, Struct
@@ -102,8 +102,7 @@ def migrate(
         missing = [plan for plan in plans if plan.state == "missing"]
         if missing and not partial:
             raise MissingRuleError(missing, log.name)
-        path, stream = name_and_stream(dst)
-        target = Target(path, compression, force, progress=progress, chunk_bytes=chunk_bytes, stream=stream)
+        target = Target.of(dst, compression, chunk_bytes, force, progress)
         changes: list[TypeChange] = []
         names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
         part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
-from logreel.io.output_stream import Destination, name_and_stream
+from logreel.io.output_stream import Destination
 from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
@@ -73,16 +73,7 @@ def merge(
                 logs, kept, shifts, prefixes or [""] * len(logs), strict=True
             )
         ]
-        path, stream = name_and_stream(dst)
-        target = Target(
-            path,
-            compression,
-            force,
-            progress=progress,
-            chunk_bytes=chunk_bytes,
-            stream=stream,
-            options=options or {},
-        )
+        target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite(parts, target, by_time=True)
 
 

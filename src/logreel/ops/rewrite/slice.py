@@ -14,7 +14,7 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
-from logreel.io.output_stream import Destination, name_and_stream
+from logreel.io.output_stream import Destination
 from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals
@@ -84,16 +84,7 @@ def slice_log(
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
         part = select_part(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
-        path, stream = name_and_stream(dst)
-        target = Target(
-            path,
-            compression,
-            force,
-            progress=progress,
-            chunk_bytes=chunk_bytes,
-            stream=stream,
-            options=options or {},
-        )
+        target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite([part], target)
 
 
@@ -110,16 +101,7 @@ def sort_log(
 ) -> Rewritten:
     """Write a log with its messages sorted by time; parameters as for ``slice``."""
     with as_open_log(src, definitions) as log:
-        path, stream = name_and_stream(dst)
-        target = Target(
-            path,
-            compression,
-            force,
-            progress=progress,
-            chunk_bytes=chunk_bytes,
-            stream=stream,
-            options=options or {},
-        )
+        target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite([whole_log(log)], target, by_time=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
@@ -90,6 +90,21 @@ class Target:
     stream: OutputStream | None = None
     format: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        dst: Destination,
+        compression: str | None,
+        chunk_bytes: int | None,
+        force: bool,
+        progress: Progress | None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Return the Target *dst*, a path or binary file object, of a log in the format of its source."""
+        path, stream = name_and_stream(dst)
+        more: dict[str, Any] = {"progress": progress, "chunk_bytes": chunk_bytes, "options": options or {}}
+        return cls(path, compression, force, stream=stream, **more)
 
 
 def format_of(log: Log) -> Format:
