@@ -1,9 +1,9 @@
 """Kill recorders at random moments under a follower. Run as ``python following.py FORMAT RUNS SEED``.
 
-The follower, ``logreel cat -f``, is a fork of this process and says that it waits before the file exists. When the recorder was
-killed, it must have printed the messages of the file that is left: all of them, each once, in their order, and nothing
-else. Every second killed recorder is followed by another one under the same name, whose messages must come next.
-Prints the failures.
+The follower, ``logreel cat -f``, is a fork of this process and says that it waits before the file exists. When the
+recorder was killed, it must have printed the messages of the file that is left: all of them, each once, in their order,
+and nothing else. Every second killed recorder is followed by another one under the same name, whose messages must come
+next. Prints the failures.
 """
 
 from __future__ import annotations
