@@ -56,3 +56,35 @@ def test_texts_that_a_reader_would_cut_at_a_nul_are_counted(tmp_path: Path) -> N
         (topic,) = (topic for topic in log if "note" in topic)
         assert [message.decode()["text"] for message in log[topic]] == ["whole", "a", "", "also whole"]
     assert not any("NUL" in text for text in logreel.convert(tmp_path / "a.bag", tmp_path / "a.vel").skipped)
+
+
+def test_messages_that_were_never_stamped_have_the_time_at_which_they_were_logged(tmp_path: Path) -> None:
+    first = 100 * 10**9
+    with logreel.create(tmp_path / "a.ulg") as writer:
+        fields = logreel.Schema("sound", "ulog", "sound:uint64_t timestamp;float x;\n")
+        sound, never = writer.add_channel("sound", fields), writer.add_channel("never", fields)
+        once = writer.add_channel("once", fields)
+        writer.write(once, 3 * 10**9, {"x": 0.0})
+        for n in range(20):
+            writer.write(sound, first + n * 10**8, {"x": float(n)})
+            writer.write(never, 0, {"x": float(n)})
+    flight = logreel.open(tmp_path / "a.ulg")
+    assert flight["never"].times.tolist() == [0] * 20
+    assert flight.start is not None
+    done = logreel.convert(flight, tmp_path / "a.bag")
+    note = "messages with times outside of the log have the time at which they were logged: "
+    with logreel.open(tmp_path / "a.bag") as bag:
+        assert bag.start >= min(first, flight.start)
+        np.testing.assert_array_equal(bag["/px4/never"].times, flight["sound"].times)
+        assert bag["/px4/never"]["timestamp"].tolist() == [0] * 20
+        assert bag["/px4/once"].times.tolist() == [max(first, flight.start)] or flight.start < first
+    assert [text for text in done.notes if text.startswith(note)], done.notes
+    logreel.convert(tmp_path / "a.bag", tmp_path / "b.ulg")
+    for topic, channel in logreel.open(tmp_path / "b.ulg").channels.items():
+        np.testing.assert_array_equal(channel.times, flight[topic].times)
+    # A part is selected by these times, too.
+    logreel.convert(flight, tmp_path / "part.bag", start=first + 10**9, force=True)
+    assert len(logreel.open(tmp_path / "part.bag")["/px4/never"]) == 10
+    # A conversion of bytes keeps all times.
+    logreel.convert(flight, tmp_path / "a.mcap", raw=True)
+    assert logreel.open(tmp_path / "a.mcap")["never"].times.tolist() == [0] * 20

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
 from logreel.layout.arrow_arrays import as_list, as_struct
@@ -59,6 +60,7 @@ class Transcoded:
     stamp     field with the time of the message, and its ns per unit; None if none
     ignored   column that the format of the source added; None if none
     rows      row numbers of the messages in the order of writing, of which *done* are written
+    keeps_stamps  whether the field *stamp* says the time of each message, which a conversion had changed
     filled    number of missing values that became zero or empty
     rounded   number of messages whose times the format stores less exactly
     """
@@ -72,11 +74,15 @@ class Transcoded:
     ignored: int | None = None
     rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     done: int = 0
+    keeps_stamps: bool = False
     filled: int = 0
     rounded: int = 0
 
-    def encode(self, count: int, time: I64) -> tuple[Payloads, I64]:
-        """Return the payloads of the next *count* messages, at *time*, and int64[k]: which of them could be decoded."""
+    def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
+        """Return the payloads of the next *count* messages, at *time*; which of them could be decoded; and their times.
+
+        Both are int64[k]; the times are those given unless ``keeps_stamps``.
+        """
         rows = self.rows[self.done : self.done + count]
         self.done += count
         arrays, kept = read_rows(self.channel, rows)
@@ -91,9 +97,10 @@ class Transcoded:
         if self.ignored is not None:
             del arrays[self.ignored]
         made = (self.fitted.back if self.restores else self.fitted.forward)(arrays)
-        return self._encoded(made, time[kept]), kept
+        payloads, time = self._encoded(made, time[kept])
+        return payloads, kept, time
 
-    def _encoded(self, arrays: Arrays, time: I64) -> Payloads:
+    def _encoded(self, arrays: Arrays, time: I64) -> tuple[Payloads, I64]:
         import pyarrow as pa
 
         target, records = self.schemas.layout(self.number), None
@@ -109,11 +116,14 @@ class Transcoded:
         n = len(time) if records is None else int(records.sum())
         if self.stamp is not None and self.stamp[0] not in columns:
             columns[self.stamp[0]] = pa.array(time // self.stamp[1])
+        elif self.stamp is not None and self.keeps_stamps:
+            stamps = np.asarray(columns[self.stamp[0]])
+            time = np.minimum(stamps, TIME_MAX // self.stamp[1]).astype(np.int64) * self.stamp[1]
         splitter = self.schemas.splitter(self.number)
         for name in splitter.optional if splitter is not None else ():
             columns.setdefault(name, pa.array(np.zeros(n, np.int64)))
         table = pa.table(columns) if columns else pa.table({"": pa.nulls(n)})
-        return self.schemas.encode(self.number, table, records)
+        return self.schemas.encode(self.number, table, records), time
 
 
 @dataclass
@@ -267,8 +277,9 @@ class Transcoding(Rewriting):
         """Return the metadata that a new channel keeps of *channel*; none if something of its messages is left out."""
         if fitted.dropped:
             return {}
-        log = channel.log
-        return {ORIGINAL: Original(log.format, channel.topic, channel.schema, channel.metadata).text()}
+        restamped = channel.number in self.parts[0].restamped
+        original = Original(channel.log.format, channel.topic, channel.schema, channel.metadata, restamped)
+        return {ORIGINAL: original.text()}
 
     def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
         """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
@@ -289,7 +300,10 @@ class Transcoding(Rewriting):
         except LogError:
             return None
         self.declared[label] = was.metadata
-        return number, label, Transcoded(channel, fitted, True, schemas, number, None, ignored)
+        restored = Transcoded(channel, fitted, True, schemas, number, None, ignored)
+        if was.restamped:
+            restored.stamp, restored.keeps_stamps = schemas.time_field(number), True
+        return number, label, restored
 
     def _target_layout(self, trial: Writer, was: Original) -> Layout:
         schemas = trial.format_writer.schemas
@@ -339,8 +353,9 @@ class Transcoding(Rewriting):
                 one = self.transcoded[int(batch.channels[queue])]
                 due = batch.time[mine]
                 time[mine] = self.format_writer.stored_times(due)
-                made, kept = one.encode(len(mine), time[mine])
+                made, kept, times = one.encode(len(mine), time[mine])
                 one.rounded += int(np.count_nonzero(time[mine[kept]] != due[kept]))
+                time[mine[kept]] = times
                 payloads.append(made)
                 places.append(mine[kept])
         place = np.concatenate(places)
