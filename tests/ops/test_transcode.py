@@ -34,7 +34,7 @@ def test_a_flight_becomes_a_bag_with_the_names_of_px4(tmp_path: Path) -> None:
     assert bag["/px4/vehicle_attitude"].schema.name == "px4_msgs/VehicleAttitude"
 
 
-FORMATS = (".ulg", ".bag", ".bddf", ".vel")
+FORMATS = (".ulg", ".bag", ".bddf", ".vel", ".mcap")
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))

@@ -50,6 +50,7 @@ from logreel.outputs.write import (
 from logreel.registry.open import open_log
 from logreel.registry.open_parts import join
 from logreel.registry.registry import formats
+from logreel.write.original import original_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -384,8 +385,13 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
 
 
 def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
-    """Write a log; in a format for exchange (MCAP), with schemas that other tools know."""
-    if not format_to_write(target.path, part.log, target.format).exchange:
+    """Write a log; in a format for exchange (MCAP), with schemas that other tools know.
+
+    Channels that were in that format before are converted back to what they were.
+    """
+    fmt = format_to_write(target.path, part.log, target.format)
+    before = {was.format for ch in part.channels if (was := original_of(ch)) is not None}
+    if not fmt.exchange or (fmt.name in before and fmt.name != part.log.format):
         from logreel.ops.rewrite.transcode import rewrite_transcoded
 
         return rewrite_transcoded(part, target)

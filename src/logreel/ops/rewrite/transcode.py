@@ -192,7 +192,9 @@ class Transcoding(Rewriting):
         schemas = self.format_writer.schemas
         if not self._is_foreign or MADE_OF in channel.metadata:
             return super()._add_channel(writer, topic, channel, metadata, copied)
-        if schemas.accepts_schema(channel.schema):
+        was = original_of(channel)
+        returns = was is not None and was.format == self.fmt.name
+        if schemas.accepts_schema(channel.schema) and not returns:
             try:
                 number, name = super()._add_channel(writer, topic, channel, metadata, copied)
             except (DefinitionError, UsageError):
