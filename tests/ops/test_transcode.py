@@ -88,3 +88,44 @@ def test_messages_that_were_never_stamped_have_the_time_at_which_they_were_logge
     # A conversion of bytes keeps all times.
     logreel.convert(flight, tmp_path / "a.mcap", raw=True)
     assert logreel.open(tmp_path / "a.mcap")["never"].times.tolist() == [0] * 20
+
+
+def test_constants_are_noted_once_and_come_back(tmp_path: Path) -> None:
+    text = "uint8 OK = 0\nuint8 BAD=1  # worse\nstring NAME = a # b\nuint8 state\nstring words\n"
+    with logreel.create(tmp_path / "a.bag") as writer:
+        for topic in ("/one", "/two"):
+            number = writer.add_channel(topic, logreel.Schema("my/State", "ros1msg", text))
+            writer.write(number, 10**18, {"state": 1, "words": "OK = 2"})
+    for other in (".ulg", ".bddf", ".vel"):
+        done = logreel.convert(tmp_path / "a.bag", tmp_path / f"b{other}")
+        (note,) = (text for text in done.notes if "constants" in text)
+        assert note.startswith("new definitions of 2 channels have no constants (OK, BAD, NAME of '/one')")
+        logreel.convert(tmp_path / f"b{other}", tmp_path / "c.bag", force=True)
+        assert logreel.open(tmp_path / "c.bag")["/two"].schema.text == text
+
+
+def test_values_of_enumerations_are_their_names_in_all_formats(tmp_path: Path) -> None:
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", package="m", syntax="proto3")
+    kind = file.message_type.add(name="State")
+    values = kind.enum_type.add(name="Mode").value
+    for name, number in (("IDLE", 0), ("WALK", 1), ("RUN", 5)):
+        values.add(name=name, number=number)
+    kind.field.add(name="mode", number=1, type=14, type_name=".m.State.Mode", label=1)
+    schema = logreel.Schema.of(
+        "m.State", "protobuf", descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    )
+    with logreel.create(tmp_path / "a.mcap") as writer:
+        number = writer.add_channel("state", schema)
+        for n, mode in enumerate(["WALK", "RUN", "IDLE", "RUN"]):
+            writer.write(number, 10**18 + n, {"mode": mode})
+    before = [m.decode()["mode"] for m in logreel.open(tmp_path / "a.mcap")["state"]]
+    assert before == ["WALK", "RUN", "IDLE", "RUN"]
+    for other in (".bag", ".ulg", ".bddf", ".vel"):
+        logreel.convert(tmp_path / "a.mcap", tmp_path / f"b{other}")
+        (channel,) = logreel.open(tmp_path / f"b{other}").channels.values()
+        assert [m.decode()["mode"] for m in channel] == before
+        logreel.convert(tmp_path / f"b{other}", tmp_path / "c.mcap", force=True)
+        back = logreel.open(tmp_path / "c.mcap")["state"]
+        assert (back.schema, [m.decode()["mode"] for m in back]) == (schema, before)

@@ -31,6 +31,7 @@ from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target
 from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
+from logreel.schemas.common import constants
 from logreel.write.original import Original, original_of
 from logreel.write.payloads import Payloads, chained
 from logreel.write.schema_maker import Abilities, SchemaMaker
@@ -136,6 +137,8 @@ class Transcoding(Rewriting):
 
     #: Topic of the text channel, once there is one.
     text_topic: str = ""
+    #: Constants of definitions that new ones do not have, by channel.
+    constants: dict[str, list[str]] = field(default_factory=dict)
     #: New names of channels by name.
     renamed: dict[str, str] = field(default_factory=dict)
 
@@ -161,6 +164,13 @@ class Transcoding(Rewriting):
         if rounded:
             self.notes.append(
                 f"the times of {rounded} messages were rounded: {self.format_writer.title} has coarser ones"
+            )
+        if self.constants:
+            topic, names = next(iter(self.constants.items()))
+            shown = ", ".join(names[:3]) + " …" * (len(names) > 3)
+            self.notes.append(
+                f"new definitions of {len(self.constants)} channels have no constants ({shown} of {topic!r}); "
+                "metadata keep the old definitions"
             )
         # Last, since there may be many.
         self.notes += [f"channel {old!r} is {new!r} in the new log" for old, new in self.renamed.items()]
@@ -252,6 +262,8 @@ class Transcoding(Rewriting):
                         f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
                     )
         self.declared[label] = metadata
+        if metadata and (names := constants(channel.schema)):
+            self.constants[channel.topic] = names
         self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
         self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
         for path, count in sizes.cut.items():
