@@ -52,6 +52,7 @@ FORMAT = Format(
     sample=_sample,
     share=lazy("logreel.formats.carla.scan_builder:share"),
     follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
+    file_facts=("format_version", "attribute_base", "wheel_bytes"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
     frames="logreel.formats.carla.simulator.frame_text:frames",
