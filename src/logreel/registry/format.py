@@ -62,6 +62,7 @@ class Format:
               as lines of text
     charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
               topics and fields are left out by the caller. Empty: charts by lenses
+    meaning   ``module:name`` of a function that yields the Sections that the summary of a Log consists of; empty: none
     bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
     """
 
@@ -87,6 +88,7 @@ class Format:
     catalogue: str = ""
     charts: str = ""
     bands: str = ""
+    meaning: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

@@ -50,5 +50,6 @@ FORMAT = Format(
     layout=_layout,
     follow=lazy("logreel.formats.koblenz.growing:KoblenzGrowing"),
     catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
+    meaning="logreel.formats.koblenz.meaning:meaning",
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )
