@@ -49,6 +49,7 @@ FORMAT = Format(
     append=lazy("logreel.formats.carla.append:append"),
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
+    meaning="logreel.formats.carla.meaning:meaning",
     sample=_sample,
     share=lazy("logreel.formats.carla.scan_builder:share"),
     follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
