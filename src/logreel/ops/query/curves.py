@@ -77,7 +77,7 @@ def curves(
     lo, hi = interval(log, start, end)
     found: list[Curve] = []
     for topic, fields in fields_by_topic(log, wanted).items():
-        found += _of_channel(log[topic], fields, lo, hi)
+        found += channel_curves(log[topic], fields, lo, hi)
         if len(found) > MAX_CURVES:
             raise UsageError(
                 f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {found[0].name}",
@@ -86,7 +86,8 @@ def curves(
     return found
 
 
-def _of_channel(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
+def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
+    """Yield the curves of fields of one channel, with lo <= time < hi (ns); see ``curves``."""
     import pyarrow as pa
 
     table = ch.to_arrow(fields, *(None if t is None else int(t) for t in (lo, hi)))
