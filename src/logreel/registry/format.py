@@ -60,6 +60,9 @@ class Format:
     catalogue  ``module:name`` of the catalogue of known definitions in the language of this format; empty: it has none
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
+    charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
+              topics and fields are left out by the caller. Empty: charts by lenses
+    bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
     """
 
     name: str
@@ -82,6 +85,8 @@ class Format:
     follow: Callable[[], Growing] | None = None
     frames: str = ""
     catalogue: str = ""
+    charts: str = ""
+    bands: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

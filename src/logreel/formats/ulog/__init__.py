@@ -65,6 +65,8 @@ FORMAT = Format(
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
+    charts="logreel.formats.ulog.charts:charts",
+    bands="logreel.formats.ulog.modes:bands",
     commands="logreel.formats.ulog.commands:COMMANDS",
     names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
 )
