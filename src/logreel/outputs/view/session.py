@@ -17,6 +17,7 @@ from logreel.outputs.view.events import Events
 from logreel.outputs.view.limits import OPENING
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Session:
         tiles: str | None = None,
         definitions: Definitions = (),
     ) -> None:
-        self.follow, self.layout, self.tiles = follow, layout, tiles
+        self.follow, self.layout = follow, layout
+        self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.events = Events()
         self.logs = [
             ViewLog(str(i), source, self.events.send, definitions) for i, source in enumerate(sources)
@@ -75,7 +77,7 @@ def _session(session: Session, given: Parameters) -> ASGIApp:
         {
             "version": __version__,
             "follow": session.follow,
-            "tiles": None,
+            "tiles": None if session.map_tiles is None else session.map_tiles.describe(),
             "layout": session.layout,
             "logs": [_log_json(one, given) for one in session.logs],
         }
