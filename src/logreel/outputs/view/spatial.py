@@ -48,7 +48,7 @@ def routes() -> list[ViewRoute]:
 
 def _tracks(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
     found = one.once("tracks", track.track_sources, given)
-    names = ("id", "topic", "kind", "label", "count", "frame")
+    names = ("id", "topic", "kind", "label", "count", "frame", "shown")
     return JSONResponse([{name: getattr(source, name) for name in names} for source in found])
 
 

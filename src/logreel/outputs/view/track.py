@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class TrackSource:
     label   name for people
     count   number of messages of its channel
     frame   name of the reference frame of a local track; empty if unknown
+    shown   whether it is shown unless the user chooses
     read    returns int64[k] ns and float64[k, 3], sorted by time, unknown positions left out
     """
 
@@ -52,6 +53,7 @@ class TrackSource:
     count: int
     frame: str
     read: Read
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,16 @@ def track_sources(log: Log) -> list[TrackSource]:
                 # What cannot be decoded is told by the log's problems.
                 continue
     # Where a state is estimated from others, it is logged more often than what it is made of.
-    return sorted(found, key=lambda one: (one.kind != "geo", -one.count))
+    found.sort(key=lambda one: (one.kind != "geo", -one.count))
+    first = {one.kind: one for one in reversed(found)}
+    return [replace(one, shown=_alike(log, one, first[one.kind])) for one in found]
+
+
+def _alike(log: Log, one: TrackSource, first: TrackSource) -> bool:
+    """Return whether a track is shown with the *first* of its kind: local ones of the same type of message are."""
+    if one.kind == "geo":
+        return one is first
+    return log.channels[one.topic].schema.name == log.channels[first.topic].schema.name
 
 
 def _sources_of(ch: Channel, lens: object) -> Iterator[TrackSource]:
