@@ -11,6 +11,7 @@ export class Data {
     this.logs = logs;
     this.bins = 1600;
     this.kept = new Map();
+    this.flat = new WeakMap();
     this.overviews = new Map();
     bus.on("grown", ({ log }) => {
       for (const name of ["overview", "channels", "parameters"]) this.kept.delete(`${log} ${name}`);
@@ -30,8 +31,13 @@ export class Data {
     return this.kept.get(key);
   }
 
-  channels(log) {
-    return this.#once(log, "channels");
+  /** Return the channels; the items of short arrays are fields of their own. */
+  async channels(log) {
+    const channels = await this.#once(log, "channels");
+    if (!this.flat.has(channels)) {
+      this.flat.set(channels, channels.map((channel) => ({ ...channel, fields: channel.fields.flatMap((field) => [field, ...items(field)]) })));
+    }
+    return this.flat.get(channels);
   }
 
   parameters(log) {
@@ -67,9 +73,16 @@ export class Data {
   async field(log, topic, path) {
     const channel = (await this.channels(log)).find((one) => one.topic === topic);
     if (!channel) return null;
-    const plain = (text) => text.replace(/\[\d+\]/g, "[]");
     const found = channel.fields.find((one) => one.path === path)
-      ?? channel.fields.find((one) => plain(one.path) === plain(path ?? "") || one.path.startsWith(`${path}[`));
+      ?? channel.fields.find((one) => one.path === path?.replace(/\[\d+\]$/, "") || one.path.startsWith(`${path}[`));
     return found ? { ...found, topic } : null;
   }
+}
+
+const MOST = 32;
+
+/** The items of an array that is always as long, as fields. */
+function items(field) {
+  if (!field.items || field.items > MOST || field.number === false) return [];
+  return Array.from({ length: field.items }, (_, i) => ({ ...field, path: `${field.path}[${i}]`, items: null, item: true }));
 }

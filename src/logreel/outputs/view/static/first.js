@@ -36,9 +36,11 @@ export async function first(context, Tabs) {
     plots.choose(plots.frames[0] ?? null);
   };
   const given = state.get("panels");
-  if (!Array.isArray(given)) return context.standard();
-  for (const { kind, ...settings } of given) await plots.add(String(kind), settings, { choose: false, last: true });
-  return plots.choose(plots.frames[0] ?? null);
+  if (Array.isArray(given)) for (const { kind, ...settings } of given) await plots.add(String(kind), settings, { choose: false, last: true });
+  else await context.standard();
+  plots.choose(plots.frames[0] ?? null);
+  plots.ready = true;
+  state.changed();
 }
 
 /** Turn charts into settings of panels; other logs with the same fields join in. */
@@ -60,7 +62,7 @@ async function simple({ data, logs }) {
   const channels = await data.channels(logs[0].id).catch(() => []);
   const found = [];
   for (const { topic, fields, count } of channels) {
-    const numbers = fields.filter((field) => field.number && field.items == null).slice(0, 3);
+    const numbers = fields.filter((field) => field.number && field.items == null && !/timestamp|stamp\.|seq$/.test(field.path)).slice(0, 3);
     if (count > 1 && numbers.length) found.push({ series: numbers.map(({ path }) => ({ topic, field: path })) });
     if (found.length === 3) break;
   }

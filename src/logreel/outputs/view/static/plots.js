@@ -20,7 +20,9 @@ export class Plots {
     element.style.position = "relative";
     element.append(this.empty);
     this.#drops(element, (series) => this.add("plot", { series: [series] }));
-    context.state.from(() => ({ panels: this.settings() }));
+    // Before the first panels are there, the address keeps those that it names.
+    this.ready = false;
+    context.state.from(() => (this.ready ? { panels: this.settings() } : {}));
     new ResizeObserver(() => this.#heights()).observe(element);
   }
 

@@ -162,7 +162,7 @@ class Plot {
     if (!this.width || !this.element) return;
     this.plot?.destroy();
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
-    const line = colour("--line"), faint = colour("--faint"), font = `11px ${style.fontFamily || "sans-serif"}`;
+    const line = colour("--line"), faint = colour("--faint"), font = "11px system-ui, sans-serif";
     const grid = { stroke: line, width: 1 / devicePixelRatio };
     const state = this.curves.list.length === 1 && this.#isState(this.curves.list[0]);
     const range = (u, min, max) => (this.y ? this.y : min == null ? [0, 1] : uPlot.rangeNum(min, max, 0.08, true));
