@@ -1,0 +1,40 @@
+"""Requests of the viewer: name, parameters and function of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.types import ASGIApp
+
+from logreel.outputs.view.parameters import Parameters
+
+if TYPE_CHECKING:
+    from logreel.outputs.view.session import Session
+    from logreel.outputs.view.view_log import ViewLog
+
+#: Answers a request in a thread; may raise LogError, UsageError and Cancelled.
+LogHandler = Callable[["Session", "ViewLog", Parameters], ASGIApp]
+SessionHandler = Callable[["Session", Parameters], ASGIApp]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRoute:
+    """One request: ``/api/PATH``, or ``/api/logs/ID/PATH`` if it is about a log.
+
+    path     may contain parts in braces, which become parameters: ``tiles/{z}/{x}/{y}``
+    handler  answers it
+    known    names of its parameters; those that may be repeated end with ``…``
+    of_log   whether it is about a log
+    """
+
+    path: str
+    handler: Any
+    known: tuple[str, ...] = ()
+    of_log: bool = True
+
+    @property
+    def address(self) -> str:
+        """Path of the address, as Starlette writes it."""
+        return f"/api/logs/{{log}}/{self.path}" if self.of_log else f"/api/{self.path}"
