@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from logreel._version import __version__
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
+from logreel.outputs.serve.answer import Flows
 from logreel.outputs.view.events import Events
 from logreel.outputs.view.limits import OPENING
 from logreel.outputs.view.parameters import Parameters
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
 
 
+def _discard(text: str) -> None:
+    """Discard *text*."""
+
+
 class Session:
     """The logs of a viewer and its options; created before the first request.
 
@@ -31,6 +36,9 @@ class Session:
     follow   whether the logs are watched for growth
     layout   a layout to begin with, as JSON data; None: the charts of the first log
     tiles    path or address of map tiles; None: none
+    tell     called with sentences about files that could not be sent whole
+
+    flows    the files that are being sent
     """
 
     def __init__(
@@ -41,7 +49,9 @@ class Session:
         layout: Mapping[str, Any] | None = None,
         tiles: str | None = None,
         definitions: Definitions = (),
+        tell: Callable[[str], None] = _discard,
     ) -> None:
+        self.flows, self.tell = Flows(), tell
         self.follow, self.layout, self.tiles = follow, layout, tiles
         self.events = Events()
         self.logs = [
@@ -56,7 +66,8 @@ class Session:
         raise NotFoundError("log", id, [one.id for one in self.logs])
 
     def close(self) -> None:
-        """End the streams of events and close the logs."""
+        """End the streams of events and of files, and close the logs."""
+        self.flows.stop()
         self.events.close()
         for one in self.logs:
             one.close()
