@@ -67,7 +67,10 @@ class Message {
     this.busy = true;
     const at = view.cursor ?? view.window.from;
     try {
-      const found = await api.get(`/api/logs/${chosen.log}/message`, { topic: chosen.topic, at: Math.round(time.toLog(chosen.log, at)), step });
+      const ask = (count) => api.get(`/api/logs/${chosen.log}/message`, { topic: chosen.topic, at: Math.round(time.toLog(chosen.log, at)), step: count });
+      let found = await ask(step);
+      // Before a cursor is set, the first message is a better beginning than none.
+      if (found.t == null && found.count && view.cursor == null) found = await ask(1);
       if (found.t == null) this.#none(found);
       else this.#show(chosen, found);
       if (step && found.t != null) { view.setCursor(time.toAxis(chosen.log, found.t)); view.reveal(); }

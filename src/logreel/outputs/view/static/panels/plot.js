@@ -114,7 +114,6 @@ class Plot {
 
   async #changed() {
     this.curves.set(this.list.filter((one) => !one.hidden), this.context.logs[0]?.id);
-    this.context.title(this.title);
     this.context.state.changed();
     await Promise.all(this.list.map(async (one) => {
       if (this.fields.has(one) || !one.field) return;
@@ -218,6 +217,12 @@ class Plot {
     return seriesColour(this.list.indexOf(series));
   }
 
+  /** The unit that all curves have, or the empty string. */
+  get unit() {
+    const units = [...new Set(this.curves.list.map((curve) => curve.unit || this.fields.get(curve.series)?.unit || ""))];
+    return units.length === 1 ? units[0] : "";
+  }
+
   #legend() {
     this.context.legend.replaceChildren(...this.curves.list.map((curve) => {
       const mark = el("i", { class: curve.log !== this.context.logs[0].id ? "other" : "" });
@@ -227,7 +232,7 @@ class Plot {
       const text = [`${curve.series.topic}${curve.series.field ? `.${curve.series.field}` : ""}`, curve.series.sql, unit && `[${unit}]`, this.fields.get(curve.series)?.text].filter(Boolean).join("\n");
       return el("li", { title: text }, mark, el("span", { class: "name" }, this.#short(curve.series)), el("span", { class: "value" }));
     }));
-    this.context.title(this.title);
+    this.context.title(this.title, this.unit);
   }
 
   /** The name of a curve in the legend: without the topic where the title says it. */
@@ -248,10 +253,12 @@ class Plot {
     place(this.lines.hover, this.hover);
     place(this.lines.first, this.at);
     place(this.lines.second, cursor2);
+    const common = this.unit;
+    if (common !== this.said) { this.said = common; this.context.title(this.title, common); }
     [...this.context.legend.children].forEach((item, i) => {
       const curve = this.curves.list[i], field = curve && this.fields.get(curve.series);
       if (!curve) return;
-      const value = valueAt(curve, at), unit = curve.unit || field?.unit || "";
+      const value = valueAt(curve, at), unit = common ? "" : curve.unit || field?.unit || "";
       const name = field?.enum?.[String(value)];
       let text = at == null || Number.isNaN(value) ? (unit && `[${unit}]`) : `${name ?? short(value)}${unit ? ` ${unit}` : ""}`;
       if (cursor2 != null && at != null && !name) {
