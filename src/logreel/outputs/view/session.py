@@ -55,7 +55,7 @@ class Session:
         self.follow, self.layout, self.tiles = follow, layout, tiles
         self.events = Events()
         self.logs = [
-            ViewLog(str(i), source, self.events.send, definitions) for i, source in enumerate(sources)
+            ViewLog(str(i), source, self.events.send, definitions, follow) for i, source in enumerate(sources)
         ]
 
     def log(self, id: str) -> ViewLog:
