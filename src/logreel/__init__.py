@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
+    from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -74,6 +75,8 @@ _LAZY = {
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
     "Plot": ("logreel.outputs.plot", "Plot"),
+    "Report": ("logreel.outputs.report", "Report"),
+    "report": ("logreel.outputs.report", "report"),
     "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
@@ -120,6 +123,7 @@ __all__ = [
     "Player",
     "Plot",
     "Problem",
+    "Report",
     "Schema",
     "Service",
     "Sink",
@@ -146,6 +150,7 @@ __all__ = [
     "plot",
     "record",
     "recover",
+    "report",
     "scan_polars",
     "sink",
     "slice",

@@ -11,7 +11,9 @@ from logreel._version import __version__
 
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
-    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql", "plot"),
+    "Look": (
+        "info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql", "plot", "report",
+    ),
     "Play": ("play",),
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
