@@ -54,5 +54,7 @@ FORMAT = Format(
     follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
+    charts="logreel.formats.carla.charts:charts",
+    bands="logreel.formats.carla.charts:bands",
     frames="logreel.formats.carla.simulator.frame_text:frames",
 )
