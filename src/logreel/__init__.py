@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from logreel.outputs.plot import Plot, plot
     from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
+    from logreel.outputs.view import Viewer, view
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
     from logreel.registry.open_growing import open_growing
@@ -102,6 +103,8 @@ _LAZY = {
     "scan_polars": ("logreel.ops.query.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
     "Service": ("logreel.outputs.serve", "Service"),
+    "Viewer": ("logreel.outputs.view", "Viewer"),
+    "view": ("logreel.outputs.view", "view"),
 }
 
 __all__ = [
@@ -131,6 +134,7 @@ __all__ = [
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
+    "Viewer",
     "Writer",
     "__version__",
     "align",
@@ -158,6 +162,7 @@ __all__ = [
     "split",
     "sql",
     "stats",
+    "view",
 ]
 
 

@@ -12,7 +12,8 @@ from logreel._version import __version__
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
     "Look": (
-        "info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql", "plot", "report",
+        "info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql",
+        "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (
@@ -34,8 +35,9 @@ ALIASES = {
     "verify": "check", "validate": "check", "lint": "check", "compare": "diff",
     "query": "sql", "select": "sql", "parameters": "params", "logs": "text",
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
-    "replay": "play", "view": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
+    "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
+    "viewer": "view", "browse": "view", "gui": "view",
     "chart": "plot", "draw": "plot", "graph": "plot",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip

@@ -38,5 +38,6 @@ FORMAT = Format(
     like=_like,
     share=lazy("logreel.formats.bddf.scan_builder:share"),
     channel_key=lazy("logreel.formats.bddf.series_declaration:series_key"),
+    bands="logreel.formats.bddf.bands:bands",
     sample=lazy("logreel.formats.bddf.sample.builder:walk"),
 )
