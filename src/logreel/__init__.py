@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
+    from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
     from logreel.outputs.view import Viewer, view
     from logreel.registry.format import Format
@@ -76,6 +77,8 @@ _LAZY = {
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
     "Plot": ("logreel.outputs.plot", "Plot"),
+    "Report": ("logreel.outputs.report", "Report"),
+    "report": ("logreel.outputs.report", "report"),
     "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
@@ -126,6 +129,7 @@ __all__ = [
     "Player",
     "Plot",
     "Problem",
+    "Report",
     "Schema",
     "Service",
     "Sink",
@@ -154,6 +158,7 @@ __all__ = [
     "plot",
     "record",
     "recover",
+    "report",
     "scan_polars",
     "sink",
     "slice",

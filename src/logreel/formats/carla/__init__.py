@@ -56,5 +56,7 @@ FORMAT = Format(
     file_facts=("format_version", "attribute_base", "wheel_bytes"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
+    charts="logreel.formats.carla.charts:charts",
+    bands="logreel.formats.carla.charts:bands",
     frames="logreel.formats.carla.simulator.frame_text:frames",
 )
