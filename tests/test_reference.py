@@ -172,6 +172,7 @@ ARGUMENTS = {
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
     "summary": ["log.ulg"],
+    "health": ["log.ulg"],
     "check": ["log.ulg"],
     "diff": ["log.ulg", "more.ulg", "--messages", "--fields"],
     "sql": ["FROM pair", "log.ulg"],
@@ -212,6 +213,7 @@ to = "rates"
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
 FREE = {
+    "evidence",
     "value",
     "data",
     "metadata",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
+    from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
@@ -87,6 +88,8 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "health": ("logreel.ops.health.health", "health"),
+    "Health": ("logreel.ops.health.health", "Health"),
     "summary": ("logreel.ops.inspect.summary", "summary"),
     "Summary": ("logreel.ops.inspect.summary", "Summary"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
@@ -117,6 +120,7 @@ __all__ = [
     "Feed",
     "Finding",
     "Format",
+    "Health",
     "IncompleteOutputError",
     "Layout",
     "LiveSource",
@@ -147,6 +151,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "health",
     "info",
     "known_formats",
     "live_source",

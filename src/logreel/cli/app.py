@@ -12,8 +12,8 @@ from logreel._version import __version__
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
     "Look": (
-        "info", "summary", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql",
-        "plot", "report", "view",
+        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff",
+        "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (

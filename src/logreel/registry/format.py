@@ -65,6 +65,7 @@ class Format:
     charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
               topics and fields are left out by the caller. Empty: charts by lenses
     meaning   ``module:name`` of a function that yields the Sections that the summary of a Log consists of; empty: none
+    detectors  ``module:name`` of a tuple of Detectors for faults that only logs of this format show; empty: none
     bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
     """
 
@@ -92,6 +93,7 @@ class Format:
     charts: str = ""
     bands: str = ""
     meaning: str = ""
+    detectors: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

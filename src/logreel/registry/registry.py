@@ -19,6 +19,7 @@ from logreel.registry.format import Format
 
 if TYPE_CHECKING:
     from logreel.lenses.charts import Band, Chart
+    from logreel.lenses.detection import Detector
     from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
     from logreel.registry.commands import Command
@@ -112,6 +113,13 @@ def meaning_of(log: Log) -> Iterable[Section]:
     """Return the sections of a summary that the format of *log* states; empty if it states none."""
     fmt = formats().get(log.format)
     found: Iterable[Section] = _named(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
+    return found
+
+
+def detectors_of(log: Log) -> Sequence[Detector]:
+    """Return the detectors that the format of *log* offers."""
+    fmt = formats().get(log.format)
+    found: Sequence[Detector] = _named(fmt.detectors) if fmt is not None and fmt.detectors else ()
     return found
 
 

@@ -64,6 +64,7 @@ FORMAT = Format(
     free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
     meaning="logreel.formats.ulog.meaning:meaning",
+    detectors="logreel.formats.ulog.health:DETECTORS",
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
     charts="logreel.formats.ulog.charts:charts",

@@ -23,8 +23,9 @@ FIXES = {
 #: The least fix that gives a position with a height.
 FIX_3D = 3
 #: ``jamming_state`` and ``spoofing_state``, of receivers that report them.
-JAMMING = {2: ("warning", WARNING), 3: ("critical", ERROR)}
-SPOOFING = {2: ("indicated", WARNING), 3: ("multiple indications", ERROR)}
+#: Releases name them differently: 2 is a warning or mitigated, 3 critical or detected.
+JAMMING = {2: ("warning", WARNING), 3: ("detected", ERROR)}
+SPOOFING = {2: ("indicated", WARNING), 3: ("detected", ERROR)}
 
 
 def satellites(topics: Topics) -> Section:

@@ -13,7 +13,7 @@ from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, inside
 HIGH, VERY_HIGH = 9.80665 / 2, 9.80665
 METRIC = "accel_vibration_metric"
 #: A field that messages have since the metric is an acceleration; before, it was a velocity.
-SINCE = "mean_accel"
+SINCE = "delta_angle_coning_metric"
 
 
 def vibration(topics: Topics, phases: Phases) -> Section:

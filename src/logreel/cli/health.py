@@ -1,0 +1,91 @@
+"""``logreel health``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import common, draw
+from logreel.cli import files as paths
+from logreel.errors import SEVERITIES
+
+if TYPE_CHECKING:
+    from logreel.errors import Severity
+    from logreel.io.source import Definitions
+    from logreel.lenses.detection import Detection
+    from logreel.ops.health.health import Health
+
+#: Seconds before and after a detection that its slice contains.
+AROUND = 2
+SECOND = 10**9
+
+
+@click.command()
+@common.files
+@click.option(
+    "--detector", "detectors", multiple=True, metavar="NAME", help="Run only this detector; may be repeated."
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default="error",
+    show_default=True,
+    help="Lowest severity that gives exit code 4.",
+)
+@common.as_one
+@common.segment
+@common.msgdef
+@paths.text_output
+@common.as_json
+def health(
+    files: tuple[str, ...],
+    detectors: tuple[str, ...],
+    fail_on: Severity,
+    as_one: bool,
+    segment: int | None,
+    msgdef: Definitions,
+    as_json: bool,
+) -> int:
+    """Look for faults of the robot: silent and stuck sensors, clocks, losses, vibration, failsafes …
+
+    Each finding names its interval, what was measured, the bound, and the line that cuts it out of the log. At the end
+    stands what was looked at without a finding, and what could not be assessed.
+    """
+    from logreel.cli.exits import FOUND
+    from logreel.ops.health.health import health as look
+
+    def one(name: paths.Given) -> Health:
+        return look(name, detectors or None, segment=segment, definitions=msgdef)
+
+    found, code = common.print_each(paths.given_logs(files, as_one), one, show, as_json, gap=True)
+    return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
+
+
+def show(found: Health) -> None:
+    """Print the result for people."""
+    draw.echo_head(found.path)
+    for one in found.detections:
+        draw.echo(f"  {one.severity:<6}{one.detector}: {one.text}")
+        if one.threshold:
+            source = f" ({one.source})" if one.source not in ("", "logreel") else ""
+            draw.echo(f"        bound: {one.threshold}{source}")
+        draw.echo(f"        {slice_line(found, one)}")
+    if not found.detections:
+        draw.echo("  nothing found")
+    for name, text in found.clean:
+        draw.echo(f"  ok    {name}: {text}")
+    for name, text in found.not_assessed:
+        draw.echo(f"  -     {name}: not assessed, {text}")
+
+
+def slice_line(found: Health, one: Detection) -> str:
+    """Return the command that cuts the interval of a detection out of the log, with some seconds around it."""
+    zero = found.start_ns or 0
+    begin = max((one.start - zero) / SECOND - AROUND, 0)
+    end = (one.end - zero) / SECOND + AROUND
+    stem, suffix = os.path.splitext(os.path.basename(found.path))
+    out = f"{stem}_{one.detector}{suffix}"
+    return f"logreel slice {shlex.quote(found.path)} -S +{begin:.1f}s -E +{end:.1f}s -o {shlex.quote(out)}"

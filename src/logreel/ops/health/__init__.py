@@ -1,0 +1,1 @@
+"""Health of the robot in a recording: detectors of faults, one module each."""

@@ -1,0 +1,278 @@
+"""Detectors of faults: each planted into a sound log is found, the sound log has none, and real faults are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logreel
+from logreel.lenses.detection import runs
+from logreel.ops.health.clock import difference
+from logreel.ops.health.health import known_detectors
+from logreel.schemas.ros1msg import define
+from support.builders.contents import SAMPLES
+
+SECOND = 10**9
+IMU, IMAGE, TF = "sensor_msgs/Imu", "sensor_msgs/CompressedImage", "tf2_msgs/TFMessage"
+#: Messages of the bag that faults are planted into: 30 s of an IMU at 50 Hz, a camera at 10 Hz, a transform at 20 Hz.
+LENGTH = 30
+Row = tuple[str, int, dict[str, Any]]
+
+
+def sound(seed: int = 1) -> list[Row]:
+    """Return the messages of a drive without any fault, in the order of time."""
+    random = np.random.default_rng(seed)
+    rows: list[Row] = []
+    for n in range(LENGTH * 50):
+        time = (100 * SECOND) + n * SECOND // 50
+        values = random.normal(size=6).tolist()
+        data = {
+            "header": {"seq": n, "stamp": time - 5_000_000, "frame_id": "imu"},
+            "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0},
+            "orientation_covariance": [0.0] * 9,
+            "angular_velocity": dict(zip("xyz", values[:3], strict=True)),
+            "angular_velocity_covariance": [0.0] * 9,
+            "linear_acceleration": dict(zip("xyz", values[3:], strict=True)),
+            "linear_acceleration_covariance": [0.0] * 9,
+        }
+        rows.append(("/imu", time, data))
+    for n in range(LENGTH * 10):
+        time = (100 * SECOND) + n * SECOND // 10
+        picture = b"\xff\xd8" + random.bytes(200) + b"\xff\xd9"
+        header = {"seq": n, "stamp": time - 20_000_000, "frame_id": "camera"}
+        rows.append(("/camera", time, {"header": header, "format": "jpeg", "data": picture}))
+    for n in range(LENGTH * 20):
+        time = (100 * SECOND) + n * SECOND // 20
+        transform = {
+            "header": {"seq": n, "stamp": time, "frame_id": "map"},
+            "child_frame_id": "base",
+            "transform": {
+                "translation": {"x": n * 0.1, "y": 0.0, "z": 0.0},
+                "rotation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0},
+            },
+        }
+        rows.append(("/tf", time, {"transforms": [transform]}))
+    return sorted(rows, key=lambda row: row[1])
+
+
+def at(seconds: float) -> int:
+    return 100 * SECOND + round(seconds * SECOND)
+
+
+def between(time: int, first: float, last: float) -> bool:
+    return at(first) <= time < at(last)
+
+
+def silent(rows: list[Row]) -> Iterator[Row]:
+    """The IMU ends after 20 s."""
+    return (row for row in rows if row[0] != "/imu" or row[1] < at(20))
+
+
+def gap(rows: list[Row]) -> Iterator[Row]:
+    """The camera pauses for 3 s; its sequence numbers go on, as if nothing was sent."""
+    skipped = 0
+    for topic, time, data in rows:
+        if topic == "/camera":
+            if between(time, 10, 13):
+                skipped += 1
+                continue
+            data = {**data, "header": {**data["header"], "seq": data["header"]["seq"] - skipped}}
+        yield topic, time, data
+
+
+def slow(rows: list[Row]) -> Iterator[Row]:
+    """The IMU comes at a quarter of its rate for 10 s."""
+    n = 0
+    for topic, time, data in rows:
+        if topic == "/imu":
+            if between(time, 10, 20) and data["header"]["seq"] % 4:
+                continue
+            n += 1
+            data = {**data, "header": {**data["header"], "seq": n}}
+        yield topic, time, data
+
+
+def stuck(rows: list[Row]) -> Iterator[Row]:
+    """The IMU repeats one measurement from 10 to 15 s."""
+    kept: dict[str, Any] = {}
+    for topic, time, data in rows:
+        if topic == "/imu" and between(time, 10, 15):
+            kept = kept or data
+            data = {**kept, "header": data["header"]}
+        yield topic, time, data
+
+
+def frozen(rows: list[Row]) -> Iterator[Row]:
+    """The camera shows one picture from 5 to 9 s."""
+    kept = b""
+    for topic, time, data in rows:
+        if topic == "/camera" and between(time, 5, 9):
+            kept = kept or data["data"]
+            data = {**data, "data": kept}
+        yield topic, time, data
+
+
+def clock_jump(rows: list[Row]) -> Iterator[Row]:
+    """The clock of the IMU is set back by 2 s after 15 s."""
+    for topic, time, data in rows:
+        if topic == "/imu" and time >= at(15):
+            data = {**data, "header": {**data["header"], "stamp": data["header"]["stamp"] - 2 * SECOND}}
+        yield topic, time, data
+
+
+def clock_drift(rows: list[Row]) -> Iterator[Row]:
+    """The clock of the IMU runs slow by 5 parts per thousand."""
+    for topic, time, data in rows:
+        if topic == "/imu":
+            stamp = data["header"]["stamp"] - (time - at(0)) // 200
+            data = {**data, "header": {**data["header"], "stamp": stamp}}
+        yield topic, time, data
+
+
+def lost(rows: list[Row]) -> Iterator[Row]:
+    """One message of the IMU in fifty is missing."""
+    return (row for row in rows if row[0] != "/imu" or row[2]["header"]["seq"] % 50 != 7)
+
+
+def broken_link(rows: list[Row]) -> Iterator[Row]:
+    """The transform is missing for 4 s."""
+    return (row for row in rows if row[0] != "/tf" or not between(row[1], 10, 14))
+
+
+def two_trees(rows: list[Row]) -> Iterator[Row]:
+    """Another publisher names frames that have no link to the map."""
+    for topic, time, data in rows:
+        if topic == "/tf":
+            other = {**data["transforms"][0], "child_frame_id": "gripper"}
+            other["header"] = {**other["header"], "frame_id": "arm"}
+            data = {"transforms": [data["transforms"][0], other]}
+        yield topic, time, data
+
+
+FAULTS: list[tuple[Callable[[list[Row]], Iterator[Row]], str, float, float]] = [
+    (silent, "silent-sensor", 20, 30),
+    (gap, "gaps", 10, 13),
+    (slow, "rate-drop", 10, 20),
+    (stuck, "stuck-sensor", 10, 15),
+    (frozen, "frozen-camera", 5, 9),
+    (clock_jump, "clock", 15, 15),
+    (clock_drift, "clock", 0, 30),
+    (lost, "message-loss", 0.1, 29),
+    (broken_link, "transforms", 10, 14),
+    (two_trees, "transforms", 0, 30),
+]
+#: Detections of other detectors that a fault causes as well.
+ALSO = {"broken_link": {"gaps"}}
+
+
+def written(path: Path, rows: list[Row]) -> Path:
+    with logreel.create(path) as writer:
+        channels = {
+            topic: writer.add_channel(topic, logreel.Schema(kind, "ros1msg", define(kind).text))
+            for topic, kind in (("/imu", IMU), ("/camera", IMAGE), ("/tf", TF))
+        }
+        for topic, time, data in rows:
+            writer.write(channels[topic], time, data)
+    return path
+
+
+def test_a_sound_drive_has_no_finding(tmp_path: Path) -> None:
+    found = logreel.health(written(tmp_path / "sound.bag", sound()))
+    assert found.detections == ()
+    assert found.not_assessed == ()
+    assert len(found.clean) == len(known_detectors())
+
+
+@pytest.mark.parametrize(
+    ("plant", "detector", "first", "last"), FAULTS, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_a_planted_fault_is_found_where_it_is(
+    tmp_path: Path, plant: Callable[[list[Row]], Iterator[Row]], detector: str, first: float, last: float
+) -> None:
+    found = logreel.health(written(tmp_path / "fault.bag", list(plant(sound()))))
+    serious = [one for one in found.detections if one.severity != "note"]
+    assert {one.detector for one in serious} - ALSO.get(plant.__name__, set()) == {detector}
+    one = next(one for one in serious if one.detector == detector)
+    assert one.start == pytest.approx(at(first), abs=0.3 * SECOND)
+    assert one.end == pytest.approx(at(last), abs=1.1 * SECOND)
+    assert one.evidence
+    assert one.threshold
+    assert one.text
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_sound_samples_have_no_serious_finding(name: str) -> None:
+    found = logreel.health(SAMPLES[name]())
+    assert found.worse("warn") == []
+    names = [name for name, _ in (*found.clean, *found.not_assessed)]
+    with logreel.open(SAMPLES[name]()) as log:
+        every = {detector.name for detector in known_detectors(log)}
+    assert set(names) | {one.detector for one in found.detections} == every
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_cut_logs_are_assessed_as_far_as_they_go(name: str) -> None:
+    data = SAMPLES[name]()
+    for size in range(len(data) // 8, len(data), len(data) // 8):
+        try:
+            found = logreel.health(data[:size])
+        except logreel.LogError:
+            continue
+        assert found.as_dict()["format"]
+
+
+def test_offset_drift_jitter_and_jumps_of_a_clock_are_told_apart() -> None:
+    random = np.random.default_rng(3)
+    stamps = np.arange(1000) * SECOND // 20
+    noise = (random.normal(size=1000) * 3e6).astype(np.int64)
+    times = stamps + 40_000_000 + (stamps * 300e-6).astype(np.int64) + noise
+    times[600:] += 2 * SECOND
+    found = difference(times, stamps)
+    assert found.drift == pytest.approx(300, rel=0.2)
+    assert found.jitter == pytest.approx(3e6, rel=0.2)
+    ((moment, size),) = found.jumps
+    assert moment == times[600]
+    assert size == pytest.approx(2 * SECOND, rel=0.02)
+
+
+def test_runs_are_the_intervals_of_true_values() -> None:
+    times = np.array([0, 1, 2, 3, 10, 11], np.int64)
+    on = np.array([True, True, False, True, True, False])
+    assert runs(times, on) == [(0, 1), (3, 10)]
+    assert runs(times, on, gap=2) == [(0, 10)]
+    assert runs(times, ~on & on) == []
+
+
+def test_detectors_can_be_chosen_and_unknown_ones_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.bag", list(silent(sound())))
+    found = logreel.health(path, "clock")
+    assert [name for name, _ in found.clean] == ["clock"]
+    assert found.detections == ()
+    with pytest.raises(logreel.UsageError, match="silent-sensor"):
+        logreel.health(path, "silent")
+
+
+def test_an_empty_log_is_not_assessed(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "empty.bag"):
+        pass
+    found = logreel.health(tmp_path / "empty.bag")
+    assert {reason for _, reason in found.not_assessed} == {"the log is empty"}
+    assert found.clean == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ekf_failure", {"estimator", "motor-loss", "vibration"}),
+        ("battery_brownout", {"brown-out"}),
+    ],
+)
+def test_real_logs_show_the_fault_that_they_are_named_after(
+    shared: Path, name: str, expected: set[str]
+) -> None:
+    found = logreel.health(shared / f"data/ulog/{name}.ulg")
+    assert expected <= {one.detector for one in found.worse("error")}
