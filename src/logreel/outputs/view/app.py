@@ -18,7 +18,20 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, MissingDependencyError, NotFoundError, UsageError
-from logreel.outputs.view import channels, overview, series, session, spatial
+from logreel.outputs.view import (
+    channels,
+    charts,
+    export,
+    message,
+    overview,
+    problems,
+    robot_parameters,
+    series,
+    session,
+    spatial,
+    spectrogram,
+    text,
+)
 from logreel.outputs.view.limits import THREADS, WAITING
 from logreel.outputs.view.parameters import Cancelled, Parameters
 from logreel.outputs.view.route import ViewRoute
@@ -26,7 +39,20 @@ from logreel.outputs.view.session import Session
 from logreel.outputs.view.static_files import static_file
 
 #: Modules with requests; each has a function ``routes``.
-ROOMS = (session, channels, series, overview, spatial)
+ROOMS = (
+    session,
+    channels,
+    overview,
+    charts,
+    series,
+    spectrogram,
+    message,
+    text,
+    robot_parameters,
+    problems,
+    export,
+    spatial,
+)
 #: Status of an answer for which no client waits.
 GONE = 499
 

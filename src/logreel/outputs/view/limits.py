@@ -10,8 +10,8 @@ BINS = 4096
 SERIES = 64
 #: Channels in one answer, and fields of one channel.
 CHANNELS, FIELDS = 20_000, 2000
-#: Marks in the overview.
-MARKS = 1000
+#: Marks, and gaps, in the overview.
+MARKS, GAPS = 1000, 1000
 #: Points of a curve of one field over another.
 PAIRS = 20_000
 #: Items of an array that is drawn at one moment.

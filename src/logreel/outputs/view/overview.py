@@ -10,8 +10,11 @@ from starlette.types import ASGIApp
 
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.outputs.view.limits import BINS, MARKS
+from logreel.ops.inspect.checks.gaps import FACTOR, FAR, NEAR, PART, PERIODS
+from logreel.ops.query.charts import bands
+from logreel.outputs.view.limits import BINS, GAPS, MARKS
 from logreel.outputs.view.parameters import Parameters
+from logreel.outputs.view.problems import problems_of
 from logreel.outputs.view.route import ViewRoute
 
 if TYPE_CHECKING:
@@ -41,22 +44,29 @@ def _all(log: Log, bins: int, given: Parameters) -> dict[str, Any]:
     start = log.start or 0
     span = max(1, (log.duration or 0) + 1)
     total = np.zeros(bins)
-    channels = []
+    channels, gaps = [], list[dict[str, Any]]()
     for ch in log.channels.values():
         if ch.reserved or not len(ch):
             continue
         given.check()
-        density = _density(ch, start, span, bins)
+        times = sampled_times(ch)
+        density = _density(times, len(ch), start, span, bins)
         total += density
         channels.append({"topic": ch.topic, "density": _scaled(density)})
+        gaps += [{"from": a - start, "to": b - start, "topic": ch.topic} for a, b in gaps_in(times)]
     return {
         "density": np.rint(total).astype(np.int64).tolist(),
         "channels": channels,
-        "bands": [],
+        "bands": [
+            {"from": band.start - start, "to": band.end - start, "label": band.label, "kind": band.kind}
+            for band in bands(log)
+        ],
         "marks": _marks(log, start),
-        "gaps": [],
+        "gaps": sorted(
+            sorted(gaps, key=lambda gap: gap["from"] - gap["to"])[:GAPS], key=lambda gap: gap["from"]
+        ),
         "dropouts": _dropouts(log, start),
-        "damage": [],
+        "damage": [one for one in problems_of(log, start) if None not in (one["from"], one["to"])],
         "complete": True,
     }
 
@@ -70,12 +80,26 @@ def sampled_times(ch: Channel) -> I64:
     return index.times_at(ch.number, np.linspace(0, n - 1, SAMPLES).astype(np.int64))
 
 
-def _density(ch: Channel, start: int, span: int, bins: int) -> Any:
-    """Return float64[bins]: messages of a channel in each bin; estimated where not all times are read."""
-    times = sampled_times(ch)
+def _density(times: I64, count: int, start: int, span: int, bins: int) -> Any:
+    """Return float64[bins]: messages in each bin; estimated where *times* are those of some of *count* messages."""
     where = (times - start) * (bins / span)
     inside = where[(where >= 0) & (where < bins)].astype(np.int64)
-    return np.bincount(inside, minlength=bins) * (len(ch) / max(1, len(times)))
+    return np.bincount(inside, minlength=bins) * (count / max(1, len(times)))
+
+
+def gaps_in(times: I64) -> list[tuple[int, int]]:
+    """Return the intervals (ns) without messages in a channel that is regular otherwise, as ``check`` finds them."""
+    if len(times) <= PERIODS:
+        return []
+    ordered = times if np.all(times[1:] >= times[:-1]) else np.sort(times)
+    steps = np.diff(ordered)
+    low, median, high = np.percentile(steps, [10, 50, 90]).tolist()
+    if median <= 0 or low < NEAR * median or high > FAR * median:
+        return []
+    rows = np.flatnonzero(steps > FACTOR * median)
+    if len(rows) > max(1, PART * len(steps)):
+        return []
+    return [(int(ordered[i]), int(ordered[i + 1])) for i in rows[:GAPS]]
 
 
 def _scaled(density: Any) -> list[int]:

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp
-
-from logreel.outputs.view.parameters import Parameters
-
-if TYPE_CHECKING:
-    from logreel.outputs.view.session import Session
-    from logreel.outputs.view.view_log import ViewLog
-
-#: Answers a request in a thread; may raise LogError, UsageError and Cancelled.
-LogHandler = Callable[["Session", "ViewLog", Parameters], ASGIApp]
-SessionHandler = Callable[["Session", Parameters], ASGIApp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +13,14 @@ class ViewRoute:
     """One request: ``/api/PATH``, or ``/api/logs/ID/PATH`` if it is about a log.
 
     path     may contain parts in braces, which become parameters: ``tiles/{z}/{x}/{y}``
-    handler  answers it
+    handler  answers it in a thread, from the Session, the ViewLog if it is about a log, and the Parameters; may raise
+             LogError and Cancelled
     known    names of its parameters; those that may be repeated end with ``…``
     of_log   whether it is about a log
     """
 
     path: str
-    handler: Any
+    handler: Callable[..., ASGIApp]
     known: tuple[str, ...] = ()
     of_log: bool = True
 

@@ -1,21 +1,21 @@
-"""Fields over time, with no more points than the pixels can show."""
+"""Fields over time, with no more points than the pixels can show; and one field over another."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
 from logreel.io.arrays import I64
-from logreel.ops.query.curves import F64, extrema_between, pixel_edges
-from logreel.ops.query.field_column import FieldColumn
+from logreel.ops.query.curves import F64
+from logreel.ops.query.functions import FUNCTIONS
+from logreel.ops.query.sorted_column import SortedColumn, Window
 from logreel.outputs.view.arrow_answer import arrow_response, arrow_stream, several
-from logreel.outputs.view.limits import POINTS_PER_PIXEL, SERIES
+from logreel.outputs.view.columns import NAMES, Wanted, wanted_series
+from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
 
@@ -23,58 +23,30 @@ if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
 
+#: Pixels if a request does not say how many there are.
 PIXELS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One series that a request asks for."""
-
-    topic: str
-    field: str
-
-
-@dataclass(frozen=True, slots=True)
-class Points:
-    """Points of a series: times (int64[n] ns of the log's clock, in order) and values (float64[n]).
-
-    count  number of rows in the window, of which these are all, or the extrema
-    all    whether no row of the window is left out
-    """
-
-    times: I64
-    values: F64
-    unit: str
-    count: int
-    all: bool
-
-
 def routes() -> list[ViewRoute]:
-    """Return the request for series."""
-    return [ViewRoute("series", _series, ("topic", "field", "from", "to", "px", "s…"))]
+    """Return the requests for series, pairs of series, and the functions that they may have."""
+    return [
+        ViewRoute("series", _series, (*NAMES, "from", "to", "px", "s…")),
+        ViewRoute("pairs", _pairs, ("from", "to", "px", "x", "y", "s…")),
+        ViewRoute("functions", _functions, of_log=False),
+    ]
+
+
+def _functions(session: Session, given: Parameters) -> ASGIApp:
+    return JSONResponse([{"name": f.name, "text": f.text, "inputs": f.inputs} for f in FUNCTIONS.values()])
 
 
 def _series(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     lo, hi = given.interval()
     pixels = given.pixels(default=PIXELS)
-    wanted = list(_wanted(given))
-    if len(wanted) == 1 and "s" not in given:
-        return arrow_response(*_columns(log, points_of(log, wanted[0], lo, hi, pixels, given)))
-    return several(_stream(log, one, lo, hi, pixels, given) for one in wanted)
-
-
-def _wanted(given: Parameters) -> Iterator[Wanted]:
+    wanted = list(wanted_series(given))
     if "s" not in given:
-        yield Wanted(given.text("topic"), given.text("field"))
-        return
-    if len(given.all("s")) > SERIES:
-        raise UsageError(f"one request asks for at most {SERIES} series")
-    for text in given.all("s"):
-        try:
-            found = json.loads(text)
-            yield Wanted(str(found["topic"]), str(found["field"]))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise UsageError(f"s {text!r:.80} is no JSON object with topic and field") from None
+        return arrow_response(*_columns(log, wanted[0], lo, hi, pixels, given))
+    return several(_stream(log, one, lo, hi, pixels, given) for one in wanted)
 
 
 def _stream(
@@ -82,43 +54,61 @@ def _stream(
 ) -> bytes:
     """Return one of several streams; one that cannot be answered is empty and says why in its metadata."""
     try:
-        return arrow_stream(*_columns(log, points_of(log, wanted, lo, hi, pixels, given)))
+        return arrow_stream(*_columns(log, wanted, lo, hi, pixels, given))
     except LogError as error:
         return arrow_stream({"t": np.zeros(0), "v": np.zeros(0)}, {"error": error.text})
 
 
-def _columns(log: ViewLog, points: Points) -> tuple[dict[str, Any], dict[str, str]]:
-    columns = {"t": (points.times - log.start).astype(np.float64), "v": points.values}
-    about = {"unit": points.unit, "count": str(points.count), "points": "all" if points.all else "extrema"}
-    return columns, about
-
-
-def points_of(
+def _columns(
     log: ViewLog, wanted: Wanted, lo: int | None, hi: int | None, pixels: int, given: Parameters
-) -> Points:
-    """Return the points of a series with lo <= t < hi (ns after the start), and one on either side of these."""
-    key = f"column {json.dumps([wanted.topic, wanted.field])}"
-
-    def whole(opened: Any) -> tuple[I64, F64, str]:
-        column = FieldColumn(opened[wanted.topic], wanted.field)
-        return *column.whole(given.check), column.unit
-
-    times, values, unit = log.once(key, whole, given)
-    return reduced(times, values, unit, log.clock(lo), log.clock(hi), pixels)
+) -> tuple[dict[str, Any], dict[str, str]]:
+    column = log.columns.get(wanted, given)
+    window = Window(column, log.clock(lo), log.clock(hi))
+    most = POINTS_PER_PIXEL * pixels
+    with log.reading(column, given):
+        times, values = window.points(pixels, most)
+    points = "all" if len(window) <= most else "extrema"
+    return _since(log, times, values), {"unit": column.unit, "count": str(len(window)), "points": points}
 
 
-def reduced(times: I64, values: F64, unit: str, lo: int | None, hi: int | None, pixels: int) -> Points:
-    """Return the rows with lo <= time < hi if these are few, else their extrema; and one row on either side."""
-    first = 0 if lo is None else int(times.searchsorted(lo))
-    last = len(times) if hi is None else int(times.searchsorted(hi))
-    last = max(first, last)
-    count = last - first
-    rows = np.arange(first, last)
-    if count > POINTS_PER_PIXEL * pixels:
-        lo = int(times[first]) if lo is None else lo
-        hi = int(times[last - 1]) + 1 if hi is None else hi
-        rows = first + extrema_between(times[first:last], values[first:last], pixel_edges(lo, hi, pixels))
-    before = [first - 1] if first > 0 else []
-    after = [last] if last < len(times) else []
-    every = np.concatenate([np.array(before, np.int64), rows, np.array(after, np.int64)])
-    return Points(times[every], values[every], unit, count, len(rows) == count)
+def _since(log: ViewLog, times: I64, values: F64) -> dict[str, Any]:
+    return {"t": (times - log.start).astype(np.float64), "v": values}
+
+
+def _pairs(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    """Answer with y at the times of x, by its last value."""
+    lo, hi = given.interval()
+    wanted = list(wanted_series(given)) if "s" in given else [_named(given.text(name)) for name in "xy"]
+    if len(wanted) != 2:
+        raise UsageError("pairs are of two series: x and y")
+    # As many points as a line of this width can show, so that zooming shows more.
+    most = min(PAIRS, 4 * POINTS_PER_PIXEL * given.pixels(default=PAIRS // (4 * POINTS_PER_PIXEL)))
+    x, y = (log.columns.get(one, given) for one in wanted)
+    window = Window(x, log.clock(lo), log.clock(hi))
+    with log.reading(x, given):
+        times, first = x.read(window.rows(most))
+    with log.reading(y, given):
+        second = _last_values(y, times)
+    columns = {"x": first, "y": second, "t": (times - log.start).astype(np.float64)}
+    about = {"unit_x": x.unit, "unit_y": y.unit, "count": str(len(window))}
+    return arrow_response(columns, about)
+
+
+def _named(text: str) -> Wanted:
+    """Return the series ``topic.field`` or ``topic:field``; topics with dots need the colon."""
+    for mark in (":", "."):
+        topic, found, field = text.partition(mark)
+        if found and topic and field:
+            return Wanted(topic, field)
+    raise UsageError(f"{text!r:.80} is no topic.field")
+
+
+def _last_values(column: SortedColumn, times: I64) -> F64:
+    """Return the value at each of *times*, int64[n] in order, that came last; NaN before the first one."""
+    rows = column.search(times + 1) - 1
+    known = np.unique(rows[rows >= 0])
+    values = column.read(known)[1]
+    found = np.full(len(times), np.nan)
+    there = rows >= 0
+    found[there] = values[known.searchsorted(rows[there])]
+    return found

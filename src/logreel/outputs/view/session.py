@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from logreel._version import __version__
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
+from logreel.outputs.serve.answer import Flows
 from logreel.outputs.view.events import Events
 from logreel.outputs.view.limits import OPENING
 from logreel.outputs.view.parameters import Parameters
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
 
 
+def _discard(text: str) -> None:
+    """Discard *text*."""
+
+
 class Session:
     """The logs of a viewer and its options; created before the first request.
 
@@ -32,6 +37,9 @@ class Session:
     follow   whether the logs are watched for growth
     layout   a layout to begin with, as JSON data; None: the charts of the first log
     tiles    path or address of map tiles; None: none
+    tell     called with sentences about files that could not be sent whole
+
+    flows    the files that are being sent
     """
 
     def __init__(
@@ -42,7 +50,9 @@ class Session:
         layout: Mapping[str, Any] | None = None,
         tiles: str | None = None,
         definitions: Definitions = (),
+        tell: Callable[[str], None] = _discard,
     ) -> None:
+        self.flows, self.tell = Flows(), tell
         self.follow, self.layout = follow, layout
         self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.events = Events()
@@ -58,7 +68,8 @@ class Session:
         raise NotFoundError("log", id, [one.id for one in self.logs])
 
     def close(self) -> None:
-        """End the streams of events and close the logs."""
+        """End the streams of events and of files, and close the logs."""
+        self.flows.stop()
         self.events.close()
         for one in self.logs:
             one.close()

@@ -9,7 +9,9 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
-from logreel.log.log import Channel, Log
+from logreel.log.log import Log
+from logreel.ops.query.sorted_column import MemoryColumn, SortedColumn
+from logreel.outputs.view.columns import Columns
 from logreel.outputs.view.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class ViewLog:
         self.error: str | None = None
         self._tell = tell
         self._log: Log | None = None
+        #: Columns of fields that were drawn last.
+        self.columns = Columns(self.open)
         #: Results that are computed once, by name.
         self.cache: dict[str, Any] = {}
         self._cache_lock = Lock()
@@ -119,14 +123,20 @@ class ViewLog:
         """Forget results that were computed from the log, because it has grown."""
         with self._cache_lock:
             self.cache.clear()
+        self.columns.clear()
+
+    @contextmanager
+    def reading(self, column: SortedColumn, given: Parameters) -> Iterator[None]:
+        """Lock the log in the block if rows of *column* are read from it."""
+        if isinstance(column, MemoryColumn):
+            yield
+            return
+        with self.open(given):
+            yield
 
     def clock(self, time: int | None) -> int | None:
         """Return a time of an answer as time of the log's clock, ns, limited to 64 bits."""
         return None if time is None else max(-(1 << 63), min((1 << 63) - 1, time + self.start))
-
-    def channel(self, log: Log, topic: str) -> Channel:
-        """Return a channel of the log; raises TopicError."""
-        return log[topic]
 
     def close(self) -> None:
         """Close the log, unless it was given open."""

@@ -87,7 +87,9 @@ class Viewer:
         self._server = HttpServer(host, port)
         #: URL of the viewer, without the token.
         self.url = self._server.url
-        self._session = Session(logs, follow=follow, layout=layout, tiles=tiles, definitions=definitions)
+        self._session = Session(
+            logs, follow=follow, layout=layout, tiles=tiles, definitions=definitions, tell=tell
+        )
         self._app = App(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)
         rules = Rules.of(self.token, host, names, private="/api/", in_query=False, policy=policy)
