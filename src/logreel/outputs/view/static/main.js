@@ -10,6 +10,7 @@ import { head } from "./head.js";
 import { keys } from "./keys.js";
 import { splits, Tabs } from "./layout.js";
 import { play } from "./play.js";
+import { markChanges } from "./panels/parameters.js";
 import { Plots } from "./plots.js";
 import { ruler } from "./ruler.js";
 import { parse, State } from "./state.js";
@@ -93,6 +94,7 @@ async function start() {
   bus.send("cursor", context.view.cursor);
   for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
   await first(context, Tabs);
+  markChanges(context);
   if (session.follow) follow(context);
   root.dataset.ready = "yes";
   if (broken.length) say(broken.map((log) => `${log.name}: ${log.error}`).join("; "));

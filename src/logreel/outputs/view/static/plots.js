@@ -51,10 +51,16 @@ export class Plots {
     this.frames.splice(at, 0, frame);
     if (choose) this.choose(frame);
     this.#heights();
-    const context = { ...this.context, legend: frame.legend, title: (text) => { frame.title.textContent = text; frame.title.title = text; frame.element.setAttribute("aria-label", text); } };
+    const context = { ...this.context, legend: frame.legend, title: (text, unit = "") => this.#title(frame, text, unit) };
     frame.panel = await mount(kind, settings, context, frame.body);
     this.context.state.changed();
     return frame;
+  }
+
+  #title(frame, text, unit) {
+    frame.title.replaceChildren(text, ...(unit ? [el("span", { class: "faint unit" }, ` [${unit}]`)] : []));
+    frame.title.title = text;
+    frame.element.setAttribute("aria-label", text);
   }
 
   remove(frame = this.chosen) {

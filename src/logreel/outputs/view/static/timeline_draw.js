@@ -19,7 +19,7 @@ export function drawLog(pen, { overview, log, top, x, width, name, filter }) {
     pen.fillText("Reading …", 8, density + DENSITY / 2);
     return;
   }
-  area(pen, overview.density, x(0), x(log.duration), density);
+  area(pen, calm(overview.density, log.messages), x(0), x(log.duration), density);
   pen.save();
   for (const gap of overview.gaps) hatch(pen, x(gap.from), x(gap.to), gap.topic ? density + DENSITY - 7 : density, gap.topic ? 7 : DENSITY);
   pen.restore();
@@ -43,6 +43,13 @@ export function drawLog(pen, { overview, log, top, x, width, name, filter }) {
     pen.fillStyle = css("--text");
     pen.fillText(name, 8, density + 8);
   }
+}
+
+/** Put bins together where messages are few: a comb of single messages says nothing. */
+function calm(counts, messages) {
+  const step = Math.min(Math.ceil((8 * counts.length) / Math.max(1, messages)), Math.ceil(counts.length / 120));
+  if (step <= 1) return counts;
+  return Array.from({ length: Math.ceil(counts.length / step) }, (_, i) => counts.slice(i * step, (i + 1) * step).reduce((a, b) => a + b, 0));
 }
 
 /** Messages per time: the square root shows thin parts beside thick ones. */

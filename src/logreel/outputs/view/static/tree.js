@@ -41,12 +41,15 @@ export async function tree(element, context) {
     const pins = all.flatMap((item) => fields(item, 1)).filter((item) => pinned.has(pinName(item)));
     if (pins.length) list.push({ head: "Pinned" }, ...pins.map((item) => ({ ...item, text: pinName(item), flat: true, pin: true })), { head: "Channels" });
     let log = null;
-    for (const item of all) {
+    for (const item of all.filter(({ channel }) => channel.count)) {
       if (logs.length > 1 && item.log !== log) list.push({ head: item.name });
       log = item.log;
       list.push({ ...item, level: 1, text: item.topic });
       if (open.has(key(item))) list.push(...fields(item, 2).map((one) => ({ ...one, text: one.field.path })));
     }
+    const none = all.filter(({ channel }) => !channel.count);
+    if (none.length) list.push({ head: `Without messages (${none.length})` });
+    for (const item of none) list.push({ ...item, level: 1, text: item.topic }, ...(open.has(key(item)) ? fields(item, 2).map((one) => ({ ...one, text: one.field.path })) : []));
     return list;
   }
 
@@ -78,7 +81,7 @@ export async function tree(element, context) {
       },
     });
     if (!field) element.append(el("span", { class: "twist", "aria-hidden": "true" }, isOpen ? "▾" : "▸"));
-    element.append(el("span", { class: field && field.number === false ? "label faint" : "label" }, item.places ? marked(item.text, item.places) : item.text));
+    element.append(el("span", { class: !channel.count || (field && field.number === false) ? "label faint" : "label" }, item.places ? marked(item.text, item.places) : item.text));
     if (field) {
       element.append(el("span", { class: "aside" }, field.unit || (field.enum ? "state" : field.items != null ? "array" : field.number === false ? field.type : "")));
       const on = pinned.has(pinName(item));

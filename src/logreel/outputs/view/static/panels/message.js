@@ -67,9 +67,13 @@ class Message {
     this.busy = true;
     const at = view.cursor ?? view.window.from;
     try {
-      const found = await api.get(`/api/logs/${chosen.log}/message`, { topic: chosen.topic, at: Math.round(time.toLog(chosen.log, at)), step });
-      this.#show(chosen, found);
-      if (step) { view.setCursor(time.toAxis(chosen.log, found.t)); view.reveal(); }
+      const ask = (count) => api.get(`/api/logs/${chosen.log}/message`, { topic: chosen.topic, at: Math.round(time.toLog(chosen.log, at)), step: count });
+      let found = await ask(step);
+      // Before a cursor is set, the first message is a better beginning than none.
+      if (found.t == null && found.count && view.cursor == null) found = await ask(1);
+      if (found.t == null) this.#none(found);
+      else this.#show(chosen, found);
+      if (step && found.t != null) { view.setCursor(time.toAxis(chosen.log, found.t)); view.reveal(); }
     } catch (error) {
       this.name.textContent = chosen.topic;
       this.head.textContent = "";
@@ -80,17 +84,23 @@ class Message {
     if (this.again) { this.again = false; this.later(); }
   }
 
+  #none({ topic, count }) {
+    this.name.textContent = topic;
+    this.head.textContent = "";
+    this.body.replaceChildren(sentence(count ? "No message of this channel at or before the cursor." : "This channel has no messages."));
+  }
+
   #first() {
     const [one] = this.context.plots.series();
     return one ? { log: one.log, topic: one.topic, field: one.field } : null;
   }
 
-  #show(chosen, { topic, t, row, count, size, value }) {
+  #show(chosen, { topic, t, row, count, size, value, error }) {
     const { time } = this.context, top = this.body.scrollTop;
     this.name.textContent = topic;
     this.name.title = `${topic}\n${size == null ? "" : `${size} bytes`}`;
     this.head.textContent = `${(row + 1).toLocaleString("en")} of ${count.toLocaleString("en")} · ${time.full(time.toAxis(chosen.log, t))}`;
-    this.body.replaceChildren(this.#fields(value, 0, ""));
+    this.body.replaceChildren(error ? sentence(error, true) : this.#fields(value, 0, ""));
     this.body.scrollTop = top;
     this.element.dataset.row = row;
     this.element.dataset.topic = topic;
@@ -100,8 +110,8 @@ class Message {
   #fields(value, depth, path) {
     const list = el("dl", {}), entries = Array.isArray(value) ? value.map((one, i) => [`[${i}]`, one]) : Object.entries(value ?? {});
     for (const [name, one] of entries) {
-      const place = `${path}.${name}`, plain = Array.isArray(one) && one.every((item) => item === null || typeof item !== "object");
-      if (one !== null && typeof one === "object" && !plain && !("…" in one)) {
+      const place = `${path}.${name}`, plain = Array.isArray(one) && one.every((item) => item === null || typeof item !== "object" || "…" in item);
+      if (one !== null && typeof one === "object" && !plain && !("…" in one) && !("hex" in one)) {
         const inside = el("details", { open: depth < DEEP && !this.closed.has(place) }, el("summary", {}, name + (Array.isArray(one) ? ` (${one.length})` : "")), this.#fields(one, depth + 1, place));
         inside.addEventListener("toggle", () => (inside.open ? this.closed.delete(place) : this.closed.add(place)));
         list.append(el("dd", { class: "deep" }, inside));
@@ -117,6 +127,7 @@ class Message {
 function plainText(value) {
   if (value === null) return "–";
   if (typeof value === "number") return Number.isInteger(value) ? String(value) : short(value, 8);
+  if (typeof value === "object" && "hex" in value) return `${value.bytes.toLocaleString("en")} bytes: ${value.hex}${value.hex.length < 2 * value.bytes ? " …" : ""}`;
   if (typeof value === "object") return `… ${value["…"].toLocaleString?.("en") ?? value["…"]} more`;
   return String(value);
 }

@@ -58,10 +58,15 @@ class Plot {
     return this.list.filter((one) => !one.hidden).map((one) => ({ ...one, log: one.log ?? this.context.logs[0].id }));
   }
 
+  /** Whether a curve is in the plot. */
+  has(series) {
+    const key = (one) => JSON.stringify([one.log ?? this.context.logs[0].id, one.topic, one.field ?? "", one.function ?? "", one.sql ?? "", one.where ?? ""]);
+    return this.list.some((one) => key(one) === key(series));
+  }
+
   /** Take a field that was dropped or chosen. */
   drop(series) {
-    const same = (one) => one.topic === series.topic && one.field === series.field && (one.log ?? this.context.logs[0].id) === (series.log ?? this.context.logs[0].id) && (one.function ?? "") === (series.function ?? "") && (one.sql ?? "") === (series.sql ?? "");
-    if (this.list.some(same)) return this.context.say("This curve is already in the plot.");
+    if (this.has(series)) return this.context.say("This curve is already in the plot.");
     this.list.push({ ...series });
     return this.#changed();
   }
@@ -109,7 +114,6 @@ class Plot {
 
   async #changed() {
     this.curves.set(this.list.filter((one) => !one.hidden), this.context.logs[0]?.id);
-    this.context.title(this.title);
     this.context.state.changed();
     await Promise.all(this.list.map(async (one) => {
       if (this.fields.has(one) || !one.field) return;
@@ -165,14 +169,14 @@ class Plot {
     const line = colour("--line"), faint = colour("--faint"), font = "11px system-ui, sans-serif";
     const grid = { stroke: line, width: 1 / devicePixelRatio };
     const state = this.curves.list.length === 1 && this.#isState(this.curves.list[0]);
-    const range = (u, min, max) => (this.y ? this.y : min == null ? [0, 1] : uPlot.rangeNum(min, max, 0.08, true));
+    const range = (u, min, max) => (this.y ? this.y : min == null ? [0, 1] : roomy(min, max));
     const many = this.context.logs.length > 1;
     this.plot = new uPlot({
       width: this.width, height: this.height, padding: [6, RIGHT, 6, 0], legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, min: this.from, max: this.to, range: () => [this.from, this.to] }, y: { range } },
       axes: [
         { show: true, size: 0, stroke: faint, grid, ticks: { show: false }, values: () => [], splits: (u, i, min, max, step) => this.#splits(min, max, step), incrs: STEPS, space: 80 },
-        { show: true, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, values: (u, ticks) => (state ? [] : ticks.map((tick) => short(tick))) },
+        { show: true, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, values: (u, ticks) => (state ? [] : numbers(ticks)) },
       ],
       series: [{}, ...this.curves.list.map((curve) => {
         const i = this.list.indexOf(curve.series), field = this.fields.get(curve.series);
@@ -181,13 +185,14 @@ class Plot {
           label: nameOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
           dash: many && curve.log !== this.context.logs[0].id ? [6, 4] : undefined,
           paths: stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+          pxAlign: 0,
           points: { show: (u, n, i0, i1) => !state && curve.all && i1 - i0 < this.width / 12, size: 4, fill: this.colour(curve.series) },
           index: i,
         };
       })],
       hooks: {
         drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.#logs()); }],
-        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series)); marks(u, this.context, this.#logs()); this.#unit(u, font, faint); }],
+        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series)); marks(u, this.context, this.#logs()); }],
       },
     }, this.#table(), this.element);
     this.lines = Object.fromEntries(["hover", "first", "second"].map((name) => [name, el("div", { class: `line ${name}`, hidden: true })]));
@@ -208,21 +213,14 @@ class Plot {
     return ticks;
   }
 
-  /** Write the unit above the axis, where all curves have the same. */
-  #unit(u, font, colour) {
-    const units = [...new Set(this.curves.list.map((curve) => curve.unit || this.fields.get(curve.series)?.unit || ""))];
-    if (units.length !== 1 || !units[0]) return;
-    const { ctx } = u, ratio = devicePixelRatio;
-    ctx.save();
-    ctx.font = font.replace("11px", `${10 * ratio}px`);
-    ctx.fillStyle = colour;
-    ctx.textBaseline = "top";
-    ctx.fillText(units[0], 5 * ratio, 2 * ratio);
-    ctx.restore();
-  }
-
   colour(series) {
     return seriesColour(this.list.indexOf(series));
+  }
+
+  /** The unit that all curves have, or the empty string. */
+  get unit() {
+    const units = [...new Set(this.curves.list.map((curve) => curve.unit || this.fields.get(curve.series)?.unit || ""))];
+    return units.length === 1 ? units[0] : "";
   }
 
   #legend() {
@@ -234,7 +232,7 @@ class Plot {
       const text = [`${curve.series.topic}${curve.series.field ? `.${curve.series.field}` : ""}`, curve.series.sql, unit && `[${unit}]`, this.fields.get(curve.series)?.text].filter(Boolean).join("\n");
       return el("li", { title: text }, mark, el("span", { class: "name" }, this.#short(curve.series)), el("span", { class: "value" }));
     }));
-    this.context.title(this.title);
+    this.context.title(this.title, this.unit);
   }
 
   /** The name of a curve in the legend: without the topic where the title says it. */
@@ -255,10 +253,12 @@ class Plot {
     place(this.lines.hover, this.hover);
     place(this.lines.first, this.at);
     place(this.lines.second, cursor2);
+    const common = this.unit;
+    if (common !== this.said) { this.said = common; this.context.title(this.title, common); }
     [...this.context.legend.children].forEach((item, i) => {
       const curve = this.curves.list[i], field = curve && this.fields.get(curve.series);
       if (!curve) return;
-      const value = valueAt(curve, at), unit = curve.unit || field?.unit || "";
+      const value = valueAt(curve, at), unit = common ? "" : curve.unit || field?.unit || "";
       const name = field?.enum?.[String(value)];
       let text = at == null || Number.isNaN(value) ? (unit && `[${unit}]`) : `${name ?? short(value)}${unit ? ` ${unit}` : ""}`;
       if (cursor2 != null && at != null && !name) {
@@ -267,8 +267,23 @@ class Plot {
       }
       if (curve.error) text = "not available";
       item.lastChild.textContent = text;
+      item.lastChild.classList.toggle("faint", text.startsWith("["));
     });
     this.element.dataset.cursor = at == null ? "" : String(at);
     this.element.dataset.delta = cursor2 != null && this.at != null ? length(cursor2 - this.at) : "";
   }
+}
+
+/** A range with some room above and below; a curve that never changes is in its middle. */
+function roomy(low, high) {
+  const room = (high - low) * 0.08 || Math.max(Math.abs(high) * 0.02, 0.5);
+  return [low - room, high + room];
+}
+
+/** Write the numbers of an axis, all with the decimals that the distance between them needs. */
+function numbers(ticks) {
+  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : 1, most = Math.max(...ticks.map(Math.abs));
+  if (most >= 1e7 || most < 1e-4) return ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(Math.min(6, Math.max(1, Math.ceil(Math.log10(most / step)))))));
+  const digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  return ticks.map((tick) => tick.toFixed(digits));
 }
