@@ -78,7 +78,7 @@ def test_map_draws_the_track_and_the_place_at_the_cursor(view, tmp_path: Path, n
 
 
 def test_map_click_sets_the_cursor_and_keys_move_it(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=state("map", 5))
+    found = view(sample("ulog", tmp_path), state=state("map", 4))
     ready(found, "map")
     x, y = (int(part) for part in data(found, "map", "marker").split(","))
     move_to(found, 8)
@@ -86,7 +86,7 @@ def test_map_click_sets_the_cursor_and_keys_move_it(view, tmp_path: Path) -> Non
     canvas = found.page.locator("#panel-map canvas.over")
     canvas.click(position={"x": x, "y": y})
     found.settle()
-    assert found.cursor == pytest.approx(5, abs=0.3)
+    assert found.cursor == pytest.approx(4, abs=0.3)
     drawn = int(data(found, "map", "drawn"))
     place = data(found, "map", "marker")
     canvas.press("ArrowLeft")
@@ -96,7 +96,7 @@ def test_map_click_sets_the_cursor_and_keys_move_it(view, tmp_path: Path) -> Non
     )
     found.settle()
     assert data(found, "map", "marker") != place
-    assert found.cursor == pytest.approx(5, abs=0.3)  # the keys of the map do not move the cursor
+    assert found.cursor == pytest.approx(4, abs=0.3)  # the keys of the map do not move the cursor
     canvas.press("0")
     found.page.wait_for_function(
         "(before) => document.getElementById('panel-map').dataset.marker === before", arg=place
