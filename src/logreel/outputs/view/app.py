@@ -28,6 +28,7 @@ from logreel.outputs.view import (
     robot_parameters,
     series,
     session,
+    spatial,
     spectrogram,
     text,
 )
@@ -50,6 +51,7 @@ ROOMS = (
     robot_parameters,
     problems,
     export,
+    spatial,
 )
 #: Status of an answer for which no client waits.
 GONE = 499

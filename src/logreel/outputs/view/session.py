@@ -18,6 +18,7 @@ from logreel.outputs.view.events import Events
 from logreel.outputs.view.limits import OPENING
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Session:
         tell: Callable[[str], None] = _discard,
     ) -> None:
         self.flows, self.tell = Flows(), tell
-        self.follow, self.layout, self.tiles = follow, layout, tiles
+        self.follow, self.layout = follow, layout
+        self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.events = Events()
         self.logs = [
             ViewLog(str(i), source, self.events.send, definitions, follow) for i, source in enumerate(sources)
@@ -86,7 +88,7 @@ def _session(session: Session, given: Parameters) -> ASGIApp:
         {
             "version": __version__,
             "follow": session.follow,
-            "tiles": None,
+            "tiles": None if session.map_tiles is None else session.map_tiles.describe(),
             "layout": session.layout,
             "logs": [_log_json(one, given) for one in session.logs],
         }
