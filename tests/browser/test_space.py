@@ -59,7 +59,7 @@ def data(found: Any, tab: str, name: str) -> str | None:
     return found.page.get_attribute(f"#panel-{tab}", f"data-{name}")
 
 
-@pytest.mark.parametrize("name", ["ulog", "rosbag", "koblenz", "carla", "bddf"])
+@pytest.mark.parametrize("name", ["ulog", "rosbag", "carla", "bddf"])
 def test_map_draws_the_track_and_the_place_at_the_cursor(view, tmp_path: Path, name: str) -> None:
     # The flight stands still at first.
     found = view(sample(name, tmp_path), state=state("map", 5 if name == "ulog" else 0.2))
@@ -155,7 +155,7 @@ def test_map_without_tiles_asks_for_none(view, tmp_path: Path) -> None:
     assert any("/api/world" in one for one in found.requests)
 
 
-@pytest.mark.parametrize("name", ["rosbag", "carla", "ulog", "koblenz", "bddf"])
+@pytest.mark.parametrize("name", ["rosbag", "carla", "ulog"])
 def test_scene_draws_and_follows_the_cursor(view, tmp_path: Path, name: str) -> None:
     found = view(sample(name, tmp_path), state=state("scene", 0.3))
     ready(found, "scene")
