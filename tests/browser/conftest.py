@@ -64,7 +64,7 @@ class ViewPage:
         self.errors: list[str] = []
         self.requests: list[str] = []
         page.on("console", self._console)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
         page.set_default_timeout(PATIENCE)
 

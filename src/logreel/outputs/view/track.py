@@ -57,6 +57,16 @@ class TrackSource:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """A track that has been read."""
+
+    rows: tuple[I64, F64]
+
+    def __call__(self) -> tuple[I64, F64]:
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """Points of a track, at most ``POINTS``; a row of NaN where the line is cut.
 
@@ -74,7 +84,7 @@ class Track:
 
 def track_sources(log: Log) -> list[TrackSource]:
     """Return the tracks that *log* can show, the most useful first; an unusable channel has none."""
-    found = []
+    found: list[TrackSource] = []
     for ch, lenses in lenses_of(log):
         for lens in lenses:
             try:
@@ -127,9 +137,25 @@ def _geographic(ch: Channel, lens: Position) -> tuple[I64, F64]:
 def _local(ch: Channel, lens: LocalPose | Pose) -> tuple[I64, F64]:
     found = lens.track(ch)
     known = np.isfinite(found.position).all(axis=1)
-    time, place = found.time[known], found.position[known]
+    time, place = spread(found.time)[known], found.position[known]
     order = np.argsort(time, kind="stable")
     return time[order], place[order]
+
+
+def spread(time: I64) -> I64:
+    """Return times (ns) of records: those of one message, which are equal, are spread evenly up to the next message."""
+    first = np.flatnonzero(np.r_[True, time[1:] != time[:-1]])
+    if len(time) == 0 or len(first) == len(time):
+        return time
+    count = np.diff(np.append(first, len(time)))
+    begin = time[first]
+    step = np.diff(begin, append=begin[-1])
+    # The last message is taken to last as long as the one before; gaps and jumps back are not bridged.
+    step[-1] = step[-2] if len(step) > 1 else 0
+    step = np.where((step > 0) & (step < GAP_NS), step, 0)
+    inside = np.arange(len(time)) - np.repeat(first, count)
+    moved: I64 = time + np.repeat(step, count) * inside // np.repeat(count, count)
+    return moved
 
 
 def _frame_sources(ch: Channel) -> Iterator[TrackSource]:
@@ -154,7 +180,7 @@ def _frame_sources(ch: Channel) -> Iterator[TrackSource]:
             name,
             len(edge.time),
             edge.parent,
-            lambda place=place: place,
+            _Known(place),
         )
 
 
@@ -175,9 +201,7 @@ def _actor_sources(ch: Channel, lens: ActorPose) -> Iterator[TrackSource]:
         actor = int(found.id[rows[0]])
         label = f"{found.model[rows[0]] or found.kind[rows[0]] or 'actor'} {actor}"
         place = (found.time[rows], found.position[rows])
-        yield TrackSource(
-            f"{ch.topic} {actor}", ch.topic, "local", label, len(rows), "", lambda place=place: place
-        )
+        yield TrackSource(f"{ch.topic} {actor}", ch.topic, "local", label, len(rows), "", _Known(place))
 
 
 def _width(place: F64) -> float:

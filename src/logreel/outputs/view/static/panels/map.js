@@ -1,6 +1,7 @@
 // The map: tracks over a bundled outline of the world and a grid in metres; local tracks where there is no position on Earth.
 
 import { button, drag, el, fit, frame } from "../dom.js";
+import { seriesColour } from "../colours.js";
 import { menu } from "../menu.js";
 import { sentence } from "./registry.js";
 import { short } from "../series.js";
@@ -35,8 +36,8 @@ class MapPanel {
     this.element = element;
     this.base = el("canvas", {});
     this.over = el("canvas", { class: "over", tabindex: 0, role: "application", "aria-label": "Map. Arrow keys move, plus and minus zoom, 0 shows all." });
-    this.place = el("div", { class: "space" }, this.base, this.over, this.where);
     this.where = el("div", { class: "where" });
+    this.place = el("div", { class: "space" }, this.base, this.over, this.where);
     this.tools = el("div", { class: "tool" },
       button("Tracks", "Choose tracks", (event) => menu(event.currentTarget, this.#choices())),
       button("Colour", "Choose what colours the tracks", (event) => menu(event.currentTarget, this.#colours())),
@@ -171,7 +172,7 @@ class MapPanel {
     scaleBar(pen, sight, step, palette);
     if (limits) {
       const title = typeof this.colour === "object" ? `${this.colour.topic}.${this.colour.field}` : `${OWN[this.colour]}${UNITS[this.colour] ? ` (${UNITS[this.colour]})` : ""}`;
-      const text = this.colour === "time" ? (t) => time.text(time.toAxis(tracks[0].source.log, t), 1e9) : (value) => short(value, 3);
+      const text = this.colour === "time" ? (t) => time.text(time.toAxis(tracks[0].source.log, t), 1e9) : (value) => (Math.abs(value) < (limits[1] - limits[0]) / 200 ? "0" : short(value, 3));
       colourBar(pen, sight, limits, title, text, palette);
     }
     this.about = this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame";
@@ -197,9 +198,22 @@ class MapPanel {
     }
     const pen = fit(this.over, this.width, this.height);
     if (this.hover != null) for (const place of this.tracks.map((track) => at(track, this.hover))) if (place) marker(pen, ...sight.at(place.x, place.y), null, palette.faint, palette.panel, true);
-    for (const place of here) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, palette.accent, palette.panel);
-    this.where.replaceChildren(...[...(first ? this.#text(first) : []), this.about].filter(Boolean).map((line) => el("div", {}, line)));
+    const many = this.tracks.length > 1 && !this.#limits();
+    for (const [i, place] of here.entries()) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, many ? seriesColour(i) : palette.accent, palette.panel);
+    const plain = !this.#limits() && this.tracks.length > 1;
+    const lines = plain ? this.#names() : [...(first ? this.#text(first) : []), this.about];
+    this.where.replaceChildren(...lines.filter(Boolean).map((line) => el("div", {}, line)));
     if (first) this.element.dataset.marker = sight.at(first.x, first.y).map(Math.round).join(",");
+  }
+
+  /** Return the names of the tracks in their colours. */
+  #names() {
+    const names = this.tracks.slice(0, 8).map(({ source }, i) => {
+      const mark = el("i", {});
+      mark.style.background = seriesColour(i);
+      return el("span", { class: "key" }, mark, (this.context.logs.length > 1 ? `${this.context.log(source.log).name}: ` : "") + source.label);
+    });
+    return this.tracks.length > 8 ? [...names, `and ${this.tracks.length - 8} others`] : names;
   }
 
   #text({ x, y, z, lat, lon, speed }) {
@@ -210,13 +224,16 @@ class MapPanel {
   /** Set the cursor to the point of a track that is nearest to a place in pixels. */
   #pick(px, py) {
     const { sight } = this, { view, time } = this.context;
-    let best = 24, found = null;
+    const near = [];
     for (const track of this.tracks) {
       for (let i = 0; i < track.t.length; i++) {
         const [x, y] = sight.at(track.x[i], track.y[i]), far = Math.hypot(x - px, y - py);
-        if (far < best) [best, found] = [far, time.toAxis(track.source.log, track.t[i])];
+        if (far < 24) near.push([far, time.toAxis(track.source.log, track.t[i])]);
       }
     }
+    // Where ways cross, the one that is nearer in time is meant.
+    const least = near.reduce((far, one) => Math.min(far, one[0]), Infinity) + 3, now = view.cursor ?? view.window.from;
+    const found = near.filter(([far]) => far <= least).reduce((best, [, axis]) => (best === null || Math.abs(axis - now) < Math.abs(best - now) ? axis : best), null);
     if (found === null) return;
     view.setCursor(found);
     view.reveal(found);
