@@ -26,6 +26,8 @@ def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: 
     assert found.window[0] > low
     found.press("0")
     assert found.window == (float("-inf"), float("inf"))
+    # In the tree, arrows move in the tree.
+    found.press("Alt+ArrowDown")
     # Steps go from message to message of the chosen channel.
     found.press("ArrowRight")
     first = found.cursor

@@ -81,7 +81,8 @@ def test_parameters_and_problems_are_listed(view, tmp_path: Path) -> None:
     page.wait_for_selector("#panel-parameters[data-ready] tbody tr")
     page.fill("#panel-parameters input", "BAT")
     page.wait_for_function(
-        "() => [...document.querySelectorAll('#panel-parameters tbody tr')].every((row) => /b.*a.*t/i.test(row.textContent))"
+        """() => [...document.querySelectorAll("#panel-parameters tbody tr")]
+            .every((row) => /b.*a.*t/i.test(row.textContent))"""
     )
     page.click("#facts button")
     page.wait_for_selector("#panel-problems[data-ready] tbody tr")
