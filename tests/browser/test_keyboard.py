@@ -51,7 +51,7 @@ def test_tab_reaches_all_regions_with_a_visible_focus(view, tmp_path: Path) -> N
     found = view(sample("ulog", tmp_path))
     page = found.page
     seen = set()
-    for _ in range(90):
+    for _ in range(200):
         page.keyboard.press("Tab")
         place = page.evaluate(
             """(() => { const one = document.activeElement;

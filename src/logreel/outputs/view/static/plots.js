@@ -156,7 +156,7 @@ export class Plots {
   #heights() {
     this.empty.hidden = this.frames.length > 0;
     const first = Math.max(1, Math.min(this.frames.length, this.context.first ?? 4));
-    const height = Math.max(112, Math.floor(this.element.clientHeight / first));
+    const height = Math.min(Math.max(112, Math.floor(this.element.clientHeight / first)), 250);
     for (const frame of this.frames) frame.element.style.flex = frame.height ? `0 0 ${frame.height}px` : `1 0 ${height}px`;
   }
 

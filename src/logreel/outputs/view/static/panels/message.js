@@ -126,7 +126,7 @@ class Message {
 
 function plainText(value) {
   if (value === null) return "–";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value) : short(value, 8);
+  if (typeof value === "number") return Number.isInteger(value) ? String(value) : short(value, Math.fround(value) === value ? 7 : 12);
   if (typeof value === "object" && "hex" in value) return `${value.bytes.toLocaleString("en")} bytes: ${value.hex}${value.hex.length < 2 * value.bytes ? " …" : ""}`;
   if (typeof value === "object") return `… ${value["…"].toLocaleString?.("en") ?? value["…"]} more`;
   return String(value);

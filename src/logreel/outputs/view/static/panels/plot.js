@@ -2,7 +2,7 @@
 
 import { el } from "../dom.js";
 import { seriesColour } from "../colours.js";
-import { Curves, nameOf, short, valueAt } from "../series.js";
+import { Curves, nameOf, short, valueAt, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
 import { sentence } from "./registry.js";
 import { bands, marks, stripes } from "./plot_draw.js";
@@ -184,7 +184,7 @@ class Plot {
         { show: true, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, values: (u, ticks) => (state ? [] : numbers(ticks)) },
       ],
       series: [{}, ...this.curves.list.map((curve) => {
-        const i = this.list.indexOf(curve.series), field = this.fields.get(curve.series);
+        const field = this.fields.get(curve.series);
         const stepped = field?.enum || field?.type === "bool";
         return {
           label: nameOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
@@ -192,7 +192,6 @@ class Plot {
           paths: stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
           pxAlign: 0,
           points: { show: (u, n, i0, i1) => !state && curve.all && i1 - i0 < this.width / 12, size: 4, fill: this.colour(curve.series) },
-          index: i,
         };
       })],
       hooks: {
@@ -219,7 +218,9 @@ class Plot {
   }
 
   colour(series) {
-    return seriesColour(this.list.indexOf(series));
+    // The same field of another log has the same colour, and is dashed.
+    const keys = new Set(this.list.map((one) => JSON.stringify(wish(one))));
+    return seriesColour([...keys].indexOf(JSON.stringify(wish(series))));
   }
 
   /** The unit that all curves have, or the empty string. */

@@ -1,7 +1,7 @@
 // Texts and events of the window, filtered, with the line at the cursor marked.
 
 import { LEVELS, levelClass } from "../colours.js";
-import { button, el, frame } from "../dom.js";
+import { button, el, frame, plain } from "../dom.js";
 import { sentence } from "./registry.js";
 
 const LIMIT = 400;
@@ -102,7 +102,7 @@ class Text {
       const axis = time.toAxis(line.log, line.t), level = LEVELS[line.level] ?? (line.kind === "text" ? "" : line.kind);
       const item = el("li", { tabindex: -1, title: line.text, on: { click: () => { view.setCursor(axis); item.focus(); } } },
         el("span", { class: "time" }, time.text(axis, 1e6)), el("span", { class: levelClass(line.level) || "faint" }, level),
-        el("span", { class: "text" }, line.text), el("span", { class: "faint small" }, logs.length > 1 ? `${this.context.log(line.log).name} ${line.source}` : line.source));
+        el("span", { class: "text" }, plain(line.text)), el("span", { class: "faint small" }, logs.length > 1 ? `${this.context.log(line.log).name} ${line.source}` : line.source));
       item.axis = axis;
       item.addEventListener("keydown", (event) => this.#key(event, item));
       return item;
@@ -116,6 +116,7 @@ class Text {
     this.element.dataset.count = this.lines.length;
     this.marked = null;
     this.#mark();
+    if (!this.lines.length && !this.sources.size && view.isWhole() && !Object.values(this.filter).some(Boolean)) this.context.bus.send("quiet", "text");
   }
 
   #key(event, item) {
