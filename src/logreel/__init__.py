@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.stats import stats
+    from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
+    from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
     from logreel.outputs.view import Viewer, view
     from logreel.registry.format import Format
@@ -75,6 +77,8 @@ _LAZY = {
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
     "Plot": ("logreel.outputs.plot", "Plot"),
+    "Report": ("logreel.outputs.report", "Report"),
+    "report": ("logreel.outputs.report", "report"),
     "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
@@ -83,6 +87,8 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "summary": ("logreel.ops.inspect.summary", "summary"),
+    "Summary": ("logreel.ops.inspect.summary", "Summary"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
     "migrate": ("logreel.ops.migrate", "migrate"),
@@ -123,9 +129,11 @@ __all__ = [
     "Player",
     "Plot",
     "Problem",
+    "Report",
     "Schema",
     "Service",
     "Sink",
+    "Summary",
     "TopicError",
     "UnknownFormatError",
     "UnsupportedError",
@@ -150,6 +158,7 @@ __all__ = [
     "plot",
     "record",
     "recover",
+    "report",
     "scan_polars",
     "sink",
     "slice",
@@ -157,6 +166,7 @@ __all__ = [
     "split",
     "sql",
     "stats",
+    "summary",
     "view",
 ]
 

@@ -16,6 +16,7 @@ from logreel.lenses import (
     Joints,
     Pose,
     Position,
+    Scaled,
     Text,
     Transform,
     lenses,
@@ -34,6 +35,40 @@ MAX_CHARTS, MAX_SERIES = 80, 8
 FIRST = 3
 #: Messages of a channel that are read to see whether a field varies.
 LOOK = 200
+#: Last names of fields that count or name messages and samples, or repeat their time.
+COUNTERS = {
+    "seq",
+    "sequence",
+    "sequence_id",
+    "sample",
+    "frame",
+    "id",
+    "time",
+    "stamp",
+    "timestamp",
+    "start_time",
+}
+COUNTERS |= {
+    "hour",
+    "minute",
+    "second",
+    "day",
+    "month",
+    "year",
+    "secs",
+    "nsecs",
+    "nanos",
+    "end_time",
+    "schema_id",
+    "sec",
+    "nanosec",
+    "nsec",
+    "device_id",
+    "timestamp_sample",
+    "timestamp_utc",
+}
+#: The only field of a channel that is one quantity.
+VALUE = "value"
 #: Most charts by fields for one channel.
 PER_CHANNEL = 4
 
@@ -46,7 +81,7 @@ def charts(log: Log) -> list[Chart]:
     """
     found = _present(log, _proposed(log))
     if not found:
-        found = _present(log, [*_by_lenses(log), *_by_fields(log)])
+        found = _present(log, [*_by_lenses(log), *_by_fields(log), *_rates(log)])
     return sorted(found[:MAX_CHARTS], key=lambda chart: not chart.first)
 
 
@@ -125,11 +160,15 @@ def _by_lenses(log: Log) -> Iterator[Chart]:
         with suppress(LogError):
             for lens in lenses(ch):
                 yield from _of_lens(ch, lens)
-    named = [ch for ch in channels if len(ch) > 2]
+
+
+def _rates(log: Log) -> Iterator[Chart]:
+    """Yield charts of the time between messages: rates, jitter and silence of topics at one glance."""
+    named = [ch for ch in log.channels.values() if len(ch) > 2 and not ch.reserved]
     for at in range(0, min(len(named), 3 * MAX_SERIES), MAX_SERIES):
         some = named[at : at + MAX_SERIES]
         series = tuple(Series(ch.topic, "", "interval", ch.topic) for ch in some)
-        yield Chart("Time between messages", series, group="Rates")
+        yield Chart("Time between messages", series, group="Rates and jitter")
 
 
 def _of_lens(ch: Channel, lens: object) -> Iterator[Chart]:
@@ -208,14 +247,31 @@ def _by_fields(log: Log) -> Iterator[Chart]:
         if not len(ch) or ch.reserved:
             continue
         with suppress(LogError):
-            if lenses(ch):
+            meant = lenses(ch)
+            if any(not isinstance(lens, Position) for lens in meant):
                 continue
+            known = {scaled.path for lens in meant for scaled in _coordinates(lens)}
             groups: dict[str, list[Series]] = {}
             for field in _varying(ch):
+                if field in known:
+                    continue
                 parent = field.rpartition(".")[0] or field.partition("[")[0] * ("[" in field)
-                groups.setdefault(parent or field, []).append(Series(ch.topic, field))
+                label = field.removeprefix(f"{parent}.").removeprefix(VALUE)
+                groups.setdefault(parent or field, []).append(Series(ch.topic, field, "", label or field))
+            # Few fields under one name are seen better than many charts with one curve each.
             for name, series in list(groups.items())[:PER_CHANNEL]:
-                yield Chart(f"{ch.topic}: {name}", tuple(series[:MAX_SERIES]), group=ch.topic)
+                title = ch.topic if name == VALUE else f"{ch.topic}: {name}"
+                place, _, last = ch.topic.rpartition("/")
+                yield Chart(
+                    title, tuple(series[:MAX_SERIES]), group=place if name == VALUE and last else ch.topic
+                )
+
+
+def _coordinates(lens: object) -> list[Scaled]:
+    """Return the fields of a position, which have a chart or a track of their own."""
+    if not isinstance(lens, Position):
+        return []
+    return [scaled for scaled in (lens.latitude, lens.longitude, lens.altitude) if scaled]
 
 
 def _varying(ch: Channel) -> list[str]:
@@ -225,7 +281,7 @@ def _varying(ch: Channel) -> list[str]:
     for at in {0, len(times) // 2, max(len(times) - LOOK, 0)}:
         some = times[at : at + LOOK]
         for field in ch.fields:
-            if field in STAMPS or field.rpartition(".")[2] == "seq":
+            if field in STAMPS or field.rpartition(".")[2].lower() in COUNTERS:
                 continue
             with suppress(LogError):
                 for curve in channel_curves(ch, [field], int(some.min()), int(some.max()) + 1):
