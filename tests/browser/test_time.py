@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.samples import sample
+from browser.samples import content, sample
 
 #: The window of the page in ns, from the texts that the timeline has for screen readers.
 WINDOW = "document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"
@@ -179,3 +179,20 @@ def test_clocks_change_all_times(flight) -> None:
     flight.press("k")
     assert page.inner_text("#play .now") != before
     assert page.inner_text("#tools") != ""
+
+
+def test_a_growing_log_is_followed(view, tmp_path: Path) -> None:
+    data = content("ulog")
+    path = tmp_path / "growing.ulg"
+    path.write_bytes(data[: len(data) // 2])
+    found = view(path, follow=True)
+    page = found.page
+    before = float(page.get_attribute("#timeline canvas", "aria-valuemax"))
+    with path.open("ab") as file:
+        file.write(data[len(data) // 2 :])
+    page.wait_for_function("() => document.documentElement.dataset.grown")
+    page.wait_for_function(
+        f"() => Number(document.querySelector('#timeline canvas').getAttribute('aria-valuemax')) > {before} + 1"
+    )
+    found.settle()
+    assert found.window == (float("-inf"), float("inf")), "the window that showed all shows all"

@@ -140,7 +140,7 @@ export async function tree(element, context) {
 
   rows.addEventListener("keydown", (event) => {
     const at = [...rows.children].indexOf(document.activeElement), item = shown[at];
-    if (!item) return;
+    if (!item || event.altKey || event.ctrlKey || event.metaKey) return;
     const go = (to) => {
       let next = Math.min(Math.max(to, 0), shown.length - 1);
       if (shown[next].head) next += to >= at ? 1 : -1;

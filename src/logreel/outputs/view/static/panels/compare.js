@@ -53,7 +53,7 @@ class Compare {
       const set = (ns) => { time.setAlign(time.align, { ...time.offsets, [log.id]: Math.round(ns) }); state.changed(); };
       const input = el("input", { type: "number", step: "any", value: offset / 1e9, "aria-label": `Offset of ${log.name} in seconds`, on: { change: (event) => set(Number(event.target.value) * 1e9) } });
       input.style.width = "110px";
-      return el("tr", {}, el("td", {}, log.name), el("td", { class: "number" }, length(log.duration)), el("td", { class: "number" }, `${time.shift(log.id) < 0 ? "−" : "+"}${length(Math.abs(time.shift(log.id)))}`),
+      return el("tr", {}, el("td", {}, log.name), el("td", { class: "number" }, length(log.duration)), el("td", { class: "number" }, time.shift(log.id) ? `${time.shift(log.id) < 0 ? "−" : "+"}${length(Math.abs(time.shift(log.id)))}` : "0 s"),
         el("td", {}, i === 0 ? el("span", { class: "faint" }, "reference") : [button("«", "Earlier by 1 s", () => set(offset - COARSE)), button("‹", "Earlier by 10 ms", () => set(offset - FINE)), input, " s", button("›", "Later by 10 ms", () => set(offset + FINE)), button("»", "Later by 1 s", () => set(offset + COARSE))]));
     });
     this.element.replaceChildren(

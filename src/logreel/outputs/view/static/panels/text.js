@@ -121,7 +121,7 @@ class Text {
 
   #key(event, item) {
     const next = { ArrowDown: item.nextSibling, ArrowUp: item.previousSibling }[event.key];
-    if (event.key !== "Enter" && !(event.key in { ArrowDown: 1, ArrowUp: 1 })) return;
+    if (event.altKey || event.key !== "Enter" && !(event.key in { ArrowDown: 1, ArrowUp: 1 })) return;
     event.preventDefault();
     event.stopPropagation();
     if (event.key === "Enter") item.click(); else if (next?.axis != null) { next.focus(); this.context.view.setCursor(next.axis); }
