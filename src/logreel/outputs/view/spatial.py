@@ -156,7 +156,7 @@ def _pictures(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
 def _picture(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
     at, width = one.clock(given.time("at", 0)) or 0, given.number("width", 1, 1 << 14, 1 << 14)
     with one.open(given) as log:
-        ch = one.channel(log, given.text("topic"))
+        ch = log[given.text("topic")]
         found = pictures.picture_at(ch, at, width)
         first = ch.start
     if found is None:
@@ -182,7 +182,7 @@ def _video(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
     start = one.clock(lo or 0) or 0
     end = min(one.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
     with one.open(given) as log:
-        codec, found = pictures.video_packets(one.channel(log, given.text("topic")), start, end)
+        codec, found = pictures.video_packets(log[given.text("topic")], start, end)
     # Each packet: time (float64 ns), 1 for a key frame, size, then its bytes.
     body = b"".join(
         struct.pack("<dII", packet.time - one.start, packet.key, len(packet.data)) + packet.data

@@ -1,0 +1,288 @@
+"""Map, 3D and pictures: they draw what the log holds, and follow the cursor."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from browser.samples import sample
+from logreel.outputs.media.png import png
+from outputs.view.test_view_pictures import compressed, video
+
+Image = pytest.importorskip("PIL.Image")
+
+#: A tile of one colour.
+TILE = png(np.full((8, 8, 3), (250, 180, 40), np.uint8))
+
+
+def state(tab: str, seconds: float | None = None, **more: Any) -> str:
+    """Return the state of an address that shows a tab at the side, with the cursor at a time."""
+    values = {"side": tab, **more} | ({} if seconds is None else {"cursor": int(seconds * 1e9)})
+    return "&".join(f"{name}={quote(json.dumps(value))}" for name, value in values.items())
+
+
+def pixels(found: Any, selector: str) -> np.ndarray:
+    """Return what is seen of an element: uint8[height, width, 3]."""
+    data = found.page.locator(selector).screenshot()
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+
+def ready(found: Any, tab: str) -> None:
+    found.page.wait_for_selector(f"#panel-{tab}[data-ready]")
+    found.settle()
+
+
+def colours(image: np.ndarray) -> int:
+    return len(np.unique(image.reshape(-1, 3), axis=0))
+
+
+def move_to(found: Any, seconds: float) -> None:
+    """Set the cursor by a click into the timeline."""
+    box = found.page.locator("#timeline canvas").bounding_box()
+    least, most = (
+        float(found.page.get_attribute("#timeline canvas", f"aria-value{end}")) for end in ("min", "max")
+    )
+    found.page.mouse.click(
+        box["x"] + box["width"] * (seconds - least) / (most - least), box["y"] + box["height"] / 2
+    )
+    found.settle()
+
+
+def data(found: Any, tab: str, name: str) -> str | None:
+    return found.page.get_attribute(f"#panel-{tab}", f"data-{name}")
+
+
+@pytest.mark.parametrize("name", ["ulog", "rosbag", "koblenz", "carla", "bddf"])
+def test_map_draws_the_track_and_the_place_at_the_cursor(view, tmp_path: Path, name: str) -> None:
+    # The flight stands still at first.
+    found = view(sample(name, tmp_path), state=state("map", 5 if name == "ulog" else 0.2))
+    ready(found, "map")
+    before, place = pixels(found, "#panel-map .space"), data(found, "map", "marker")
+    assert colours(before) > 20
+    found.shot(f"map-{name}")
+    found.press("Shift+ArrowRight")
+    found.page.wait_for_function(
+        "(before) => document.getElementById('panel-map').dataset.marker !== before", arg=place
+    )
+    after = pixels(found, "#panel-map .space")
+    assert (before != after).any()
+    # Only the marker and its place in words changed.
+    assert (before != after).any(axis=2).mean() < 0.1
+
+
+def test_map_click_sets_the_cursor_and_keys_move_it(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path), state=state("map", 5))
+    ready(found, "map")
+    x, y = (int(part) for part in data(found, "map", "marker").split(","))
+    move_to(found, 8)
+    assert found.cursor == pytest.approx(8, abs=0.1)
+    canvas = found.page.locator("#panel-map canvas.over")
+    canvas.click(position={"x": x, "y": y})
+    found.settle()
+    assert found.cursor == pytest.approx(5, abs=0.3)
+    drawn = int(data(found, "map", "drawn"))
+    place = data(found, "map", "marker")
+    canvas.press("ArrowLeft")
+    canvas.press("+")
+    found.page.wait_for_function(
+        "(n) => Number(document.getElementById('panel-map').dataset.drawn) > n", arg=drawn
+    )
+    found.settle()
+    assert data(found, "map", "marker") != place
+    assert found.cursor == pytest.approx(5, abs=0.3)  # the keys of the map do not move the cursor
+    canvas.press("0")
+    found.page.wait_for_function(
+        "(before) => document.getElementById('panel-map').dataset.marker === before", arg=place
+    )
+
+
+def test_map_colours_the_track_by_a_field_of_a_plot(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path), state=state("map", 2))
+    ready(found, "map")
+    before = pixels(found, "#panel-map .space")
+    found.find("battery voltage_v")
+    found.page.click("#panel-map .tool button:has-text('Colour')")
+    found.page.click(".menu button:has-text('battery_status.voltage_v')")
+    found.settle()
+    assert (pixels(found, "#panel-map .space") != before).any()
+    found.shot("map-colour")
+
+
+def test_map_shows_tiles_of_a_file_through_the_server(view, tmp_path: Path) -> None:
+    writer = pytest.importorskip("pmtiles.writer")
+    from pmtiles.tile import Compression, TileType, zxy_to_tileid
+
+    path = tmp_path / "tiles.pmtiles"
+    with open(path, "wb") as file:
+        out = writer.Writer(file)
+        for number in sorted(
+            zxy_to_tileid(z, x, y) for z in range(3) for x in range(1 << z) for y in range(1 << z)
+        ):
+            out.write_tile(number, TILE)
+        out.finalize(
+            {"tile_type": TileType.PNG, "tile_compression": Compression.NONE}, {"attribution": "© Maker"}
+        )
+    found = view(sample("ulog", tmp_path), state=state("map", 2), tiles=str(path))
+    ready(found, "map")
+    # The track is small: tiles of zoom level 2 are shown where they are of use.
+    canvas = found.page.locator("#panel-map canvas.over")
+    for _ in range(26):
+        canvas.press("-")
+    found.settle()
+    found.page.wait_for_function(
+        """() => { const canvas = document.querySelector("#panel-map canvas"), pen = canvas.getContext("2d");
+            const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+            let n = 0;
+            for (let i = 0; i < data.length; i += 4) n += data[i] === 250 && data[i + 1] === 180 && data[i + 2] === 40;
+            return n > 5000; }"""
+    )
+    assert "© Maker" in found.page.inner_text("#panel-map")
+    assert any("/api/tiles/" in one for one in found.requests)
+    found.shot("map-tiles")
+
+
+def test_map_without_tiles_asks_for_none(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path), state=state("map", 2))
+    ready(found, "map")
+    assert not any("/api/tiles/" in one for one in found.requests)
+    assert any("/api/world" in one for one in found.requests)
+
+
+@pytest.mark.parametrize("name", ["rosbag", "carla", "ulog", "koblenz", "bddf"])
+def test_scene_draws_and_follows_the_cursor(view, tmp_path: Path, name: str) -> None:
+    found = view(sample(name, tmp_path), state=state("scene", 0.3))
+    ready(found, "scene")
+    assert found.page.locator("#panel-scene .sentence").count() == 0
+    before, drawn = pixels(found, "#panel-scene .space"), int(data(found, "scene", "drawn"))
+    shot = found.shot(f"scene-{name}")
+    assert shot.stat().st_size > 10_000
+    time = data(found, "scene", "time")
+    found.press("Shift+ArrowRight")
+    found.page.wait_for_function(
+        "(before) => document.getElementById('panel-scene').dataset.time !== before", arg=time
+    )
+    found.settle()
+    assert int(data(found, "scene", "drawn")) > drawn
+    after = pixels(found, "#panel-scene .space")
+    assert (before != after).any()
+    # With everything switched off only the ground is left.
+    shown = found.page.locator(".menu button[aria-checked='true']:not(:has-text('Names'))")
+    while True:
+        found.page.click("#panel-scene .tool button:has-text('Show')")
+        if not shown.count():
+            found.page.keyboard.press("Escape")
+            break
+        shown.first.click()
+        found.settle()
+    found.page.wait_for_selector("#panel-scene .sentence")
+    empty = pixels(found, "#panel-scene .space")
+    assert (empty != after).any(axis=2).mean() > 0.002
+
+
+def test_scene_is_drawn_only_when_something_changes(view, tmp_path: Path) -> None:
+    found = view(sample("rosbag", tmp_path), state=state("scene", 1))
+    ready(found, "scene")
+    drawn = data(found, "scene", "drawn")
+    frames = """(n) => new Promise((done) => {
+        const next = () => (n-- ? requestAnimationFrame(next) : done());
+        next(); })"""
+    found.page.evaluate(frames, 30)
+    assert data(found, "scene", "drawn") == drawn
+    found.page.locator("#panel-scene .space").press("ArrowLeft")
+    found.page.wait_for_function(
+        "(n) => document.getElementById('panel-scene').dataset.drawn !== n", arg=drawn
+    )
+
+
+def test_scene_can_be_placed_in_another_frame(view, tmp_path: Path) -> None:
+    found = view(sample("rosbag", tmp_path), state=state("scene", 2))
+    ready(found, "scene")
+    before = pixels(found, "#panel-scene .space")
+    assert found.page.locator("#panel-scene .tool button:has-text('Frame map')").count() == 1
+    found.page.click("#panel-scene .tool button:has-text('Frame map')")
+    found.page.click(".menu button:has-text('base_footprint')")
+    found.page.wait_for_selector("#panel-scene .tool button:has-text('Frame base_footprint')")
+    found.settle()
+    assert (pixels(found, "#panel-scene .space") != before).any()
+
+
+def test_three_is_loaded_when_the_scene_is_first_shown(view, tmp_path: Path) -> None:
+    found = view(sample("rosbag", tmp_path), state=state("picture", 1))
+    ready(found, "picture")
+    assert not any("/vendor/three/" in one for one in found.requests)
+    found.page.click("#tab-scene")
+    ready(found, "scene")
+    assert any("/vendor/three/" in one for one in found.requests)
+
+
+@pytest.mark.parametrize("name", ["rosbag", "koblenz"])
+def test_picture_changes_with_the_cursor(view, tmp_path: Path, name: str) -> None:
+    found = view(sample(name, tmp_path), state=state("picture", 0.5))
+    ready(found, "picture")
+    before, row = pixels(found, "#panel-picture .shot .image >> nth=0"), data(found, "picture", "row")
+    assert colours(before) > 3
+    found.shot(f"picture-{name}")
+    found.page.click("#panel-picture button[title='Next picture']")
+    found.page.wait_for_function(
+        "(before) => document.getElementById('panel-picture').dataset.row !== before", arg=row
+    )
+    found.settle()
+    assert float(data(found, "picture", "row").split(",")[0]) > float(row.split(",")[0])
+    assert (pixels(found, "#panel-picture .shot .image >> nth=0") != before).any()
+
+
+def test_before_the_first_picture_a_sentence_is_shown(view) -> None:
+    channel = compressed("png", png(np.full((8, 8, 3), 90, np.uint8)), png(np.full((8, 8, 3), 200, np.uint8)))
+    channel.log.start = -5 * 10**9
+    found = view(channel.log, state=state("picture", 1))
+    ready(found, "picture")
+    assert "first one comes 5.000 s after the start" in found.page.inner_text("#panel-picture")
+
+
+def test_broken_picture_is_a_sentence_in_its_place(view) -> None:
+    found = view(compressed("jpeg", b"\xff\xd8\xff\xe0 nothing").log, state=state("picture", 0.5))
+    ready(found, "picture")
+    assert re.search("cannot decode|cut off", found.page.inner_text("#panel-picture .sentence"))
+
+
+@pytest.mark.parametrize(("kind", "codec"), [("h264", "libx264"), ("h265", "libx265")])
+def test_video_is_shown_by_the_browser_or_the_server(view, kind: str, codec: str) -> None:
+    found = view(compressed(kind, *video(codec)).log, state=state("picture", 2.5))
+    ready(found, "picture")
+
+    def grey() -> float:
+        return found.page.evaluate(
+            """() => { const canvas = document.querySelector("#panel-picture canvas");
+                return canvas.getContext("2d").getImageData(32, 24, 1, 1).data[0]; }"""
+        )
+
+    assert grey() == pytest.approx(20 + 25 * 2, abs=8)
+    for seconds, number in ((3.5, 3), (6.5, 6), (1.5, 1)):
+        before = data(found, "picture", "row")
+        move_to(found, seconds)
+        found.page.wait_for_function(
+            "(before) => document.getElementById('panel-picture').dataset.row !== before", arg=before
+        )
+        found.settle()
+        assert grey() == pytest.approx(20 + 25 * number, abs=8)
+
+
+@pytest.mark.parametrize("tab", ["map", "scene", "picture"])
+def test_panels_of_space_in_the_dark_on_a_small_screen(view, tmp_path: Path, tab: str) -> None:
+    found = view(sample("rosbag", tmp_path), size=(1024, 700), dark=True, state=state(tab, 2))
+    ready(found, tab)
+    image = pixels(found, f"#panel-{tab}")
+    assert np.median(image) < 80
+    box = found.page.locator(f"#panel-{tab}").bounding_box()
+    # Nothing sticks out at the right edge.
+    for button in found.page.locator(f"#panel-{tab} .tool button").all():
+        one = button.bounding_box()
+        assert one["x"] + one["width"] <= box["x"] + box["width"]
+    found.shot(f"{tab}-dark-1024")
