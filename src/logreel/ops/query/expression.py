@@ -1,8 +1,15 @@
-"""SQL expressions over the fields of a channel, as columns."""
+"""SQL expressions over the fields of a channel, as columns.
+
+An expression may come with an address or a layout from someone else, so it is parsed before it is executed: only
+arithmetic, comparisons and known functions pass, whose time and memory grow with the number of rows; no queries inside
+of it, no tables, no functions that make long values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +17,25 @@ from logreel.errors import UsageError
 from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Channel
 from logreel.ops.query.sorted_column import MemoryColumn
-from logreel.ops.query.sql import Bounds, answer
+from logreel.ops.query.sql import CLOSED, Bounds, answer, import_duckdb
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Kinds of expressions, as DuckDB names them, that may be used.
+KINDS = _words("BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR TYPE WINDOW")
+#: Functions and operators that may be used.
+FUNCTIONS = _words(
+    """
+    + - * / // % ** ^ & | ~ << >> @ ! abs acos acosh add asin asinh atan atan2 atanh avg bit_count cbrt ceil ceiling cos
+    cosh cot degrees divide epoch epoch_ms epoch_ns epoch_us even exp fdiv first_value floor fmod gcd greatest hypot
+    isfinite isinf isnan lag last_value lcm lead ln log log10 log2 max mean median min mod multiply nth_value
+    nullif pi pow power radians round row_number sign sin sinh sqrt stddev stddev_pop stddev_samp subtract sum tan tanh
+    trunc var_pop var_samp variance xor count any_value rank dense_rank array_extract struct_extract list_extract
+    """
+)
 
 
 def expression_column(
@@ -22,30 +47,73 @@ def expression_column(
     check                  called while the query runs; raises to end it
 
     Window functions, such as ``x - lag(x) OVER (ORDER BY time_ns)``, are expressions, too. Raises UsageError for an
-    invalid expression, one that is no number, one beyond the limits.
+    invalid expression, one that is no number, one beyond the limits; MissingDependencyError without DuckDB.
     """
+    check_expression(expression)
     if len(ch) > rows:
         raise UsageError(f"{ch.topic!r} has {len(ch)} messages: expressions are for channels of up to {rows}")
     name = ch.topic.replace('"', '""')
-    # On lines of its own, so that a comment at the end of the expression ends there.
-    query = f'SELECT time_ns AS "~t", CAST((\n{expression}\n) AS DOUBLE) AS "~v" FROM "{name}"'
-    parts = []
+    query = f'SELECT time_ns AS "~t", CAST({_alone(expression)} AS DOUBLE) AS "~v" FROM "{name}"'
+    times, values = [np.zeros(0, np.int64)], [np.zeros(0)]
     count = 0
-    bounds = Bounds(seconds, memory, check)
-    with answer(query, [ch.log], bounds=bounds) as (schema, batches):
-        if schema.names != ["~t", "~v"]:
-            raise UsageError("an expression is one value for each row")
+    with answer(query, [ch.log], bounds=Bounds(seconds, memory, check)) as (_, batches):
         for batch in batches:
             count += len(batch)
             if count > rows:
                 raise UsageError(f"the expression has more than {rows} rows")
             t, v = batch.columns
-            if t.null_count or str(t.type) != "int64":
-                raise UsageError("an expression is one value for each row")
-            times = values_of(t.buffers()[1], np.dtype(np.int64), len(t), t.offset * 8) if len(t) else None
-            values = v.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-            parts.append((np.zeros(0, np.int64) if times is None else times, values))
-    times = np.concatenate([np.zeros(0, np.int64), *(t for t, _ in parts)])
-    values = np.concatenate([np.zeros(0), *(v for _, v in parts)])
-    order = np.argsort(times, kind="stable")
-    return MemoryColumn(times[order], values[order], "")
+            if len(t):
+                times.append(values_of(t.buffers()[1], np.dtype(np.int64), len(t), t.offset * 8))
+                values.append(v.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
+    every = np.concatenate(times)
+    order = np.argsort(every, kind="stable")
+    return MemoryColumn(every[order], np.concatenate(values)[order], "")
+
+
+def _alone(expression: str) -> str:
+    # On lines of its own, so that a comment at the end of the expression ends there.
+    return f"(\n{expression}\n)"
+
+
+def check_expression(expression: str) -> None:
+    """Raise UsageError for what is not one expression of the kinds and functions that may be used."""
+    duckdb = import_duckdb()
+    with duckdb.connect(":memory:", config=CLOSED) as con:
+        try:
+            text = con.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT {_alone(expression)}"])
+            found = json.loads(text.fetchone()[0])
+        except (duckdb.Error, ValueError, RecursionError):
+            raise UsageError("the expression cannot be read") from None
+    if found.get("error"):
+        raise UsageError(f"the expression cannot be read: {found.get('error_message', '')}")
+    if len(found["statements"]) != 1 or not _is_plain(found["statements"][0]["node"]):
+        raise UsageError("an expression is one value for each row, not a query")
+    for part in _parts(found["statements"][0]["node"]["select_list"]):
+        kind, name = part["class"], str(part.get("function_name", ""))
+        if kind not in KINDS:
+            raise UsageError(f"an expression must not have a {kind.lower().replace('_', ' ')}")
+        if kind in ("FUNCTION", "WINDOW") and name.lower() not in FUNCTIONS:
+            known = ", ".join(sorted(one for one in FUNCTIONS if one.isidentifier()))
+            raise UsageError(f"an expression must not use {name!r}; there are: {known}")
+
+
+def _is_plain(node: dict[str, Any]) -> bool:
+    """Return whether a statement is SELECT with one value and nothing else."""
+    if node.get("type") != "SELECT_NODE" or len(node["select_list"]) != 1:
+        return False
+    more = ("modifiers", "where_clause", "group_expressions", "group_sets", "having", "sample", "qualify")
+    tables = node.get("cte_map", {}).get("map")
+    return node["from_table"].get("type") == "EMPTY" and not tables and not any(node.get(key) for key in more)
+
+
+def _parts(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield all expressions in a parsed one."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if "class" in one:
+                yield one
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one

@@ -94,7 +94,7 @@ def answer(
     """Return the schema of the result of ``sql``, and its rows in batches, computed while they are read."""
     if not logs:
         raise UsageError("a query needs a log to ask")
-    duckdb = _duckdb()
+    duckdb = import_duckdb()
     with contextlib.ExitStack() as stack:
         # Connecting takes about as long as opening a log.
         pool = stack.enter_context(ThreadPoolExecutor(1))
@@ -166,7 +166,8 @@ def _bounded(con: Any, bounds: Bounds) -> Iterator[None]:
         raise why[0]
 
 
-def _duckdb() -> Any:
+def import_duckdb() -> Any:
+    """Return the module of DuckDB; raises MissingDependencyError without it."""
     try:
         import duckdb
     except ImportError as error:

@@ -19,7 +19,7 @@ from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
-from logreel.outputs.serve.answer import Answer, Flows, Tell
+from logreel.outputs.http.answer import Answer, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
 from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
 from logreel.outputs.serve.openapi import document
@@ -132,7 +132,8 @@ class App:
         with cached.log() as log:
             stream = SliceStream(log, wanted.slice_of(log, kind))
             lost = sum(problem.lost for problem in log.problems)
-        return Answer(cached, stream, self._flows, self._tell, lost, skipped)
+        logs = len(cached) if isinstance(cached, LogsTogether) else 1
+        return Answer(cached, stream, self._flows, self._tell, lost, skipped, logs)
 
     async def _slice_of_all(self, request: Request) -> ASGIApp:
         given = parameters(request, single=(*UNIX, "format"), several=CHANNELS)

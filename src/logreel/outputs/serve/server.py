@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from logreel.errors import UsageError
 from logreel.io.source import Definitions
+from logreel.outputs.http.answer import Flows
 from logreel.outputs.http.guard import Guard, Rules, is_origin
 from logreel.outputs.http.server import HttpServer, valid_token
-from logreel.outputs.serve.answer import Flows
 from logreel.outputs.serve.app import App
 from logreel.outputs.serve.catalogue import Catalogue
 

@@ -14,7 +14,6 @@ from typing import Any
 from logreel.errors import UsageError
 from logreel.lenses.charts import Series
 from logreel.log.log import Log
-from logreel.ops.query.expression import expression_column
 from logreel.ops.query.field_column import FieldColumn
 from logreel.ops.query.functions import series_curve
 from logreel.ops.query.pyramid import Pyramid
@@ -143,6 +142,8 @@ class Columns:
         with self._open(given) as opened:
             ch = opened[wanted.topic]
             if wanted.sql:
+                from logreel.ops.query.expression import expression_column
+
                 return expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, given.check)
             if not wanted.is_field:
                 return _function_column(opened, wanted)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+#: Logs of a folder that are shown together.
+LOGS = 32
 #: Pixels of a drawing, and the number of points that are sent for each at most.
 PIXELS, POINTS_PER_PIXEL = 16384, 4
 #: Columns of the overview.

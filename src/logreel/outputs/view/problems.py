@@ -9,12 +9,12 @@ from starlette.types import ASGIApp
 
 from logreel.errors import Problem
 from logreel.log.log import Log
-from logreel.ops.rewrite.recover import Loss, losses
 from logreel.outputs.view.limits import PROBLEMS
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
 
 if TYPE_CHECKING:
+    from logreel.ops.rewrite.recover import Loss
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
 
@@ -38,8 +38,13 @@ def problems_of(log: Log, start: int) -> list[dict[str, Any]]:
     every = log.problems
     places: dict[Problem, Loss] = {}
     # A log of several files has no places of its own.
+    timed: list[Problem] = []
     if len(log.parts) == 1 and log.parts[0] is log:
         timed = [p for p in every if p.size or p.lost][:TIMED]
+    if timed:
+        # Sound logs, which are most, do not wait for these modules.
+        from logreel.ops.rewrite.recover import losses
+
         places = dict(zip(timed, losses(log, timed), strict=True))
     found = []
     for p in every[:PROBLEMS]:

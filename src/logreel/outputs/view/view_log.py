@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks at whether the client still waits for a log that is being opened.
 _LOOK = 0.2
+#: Seconds between two looks at a file that grows.
+POLL = 0.25
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -49,13 +52,22 @@ class ViewLog:
         self.ready, self.lock = Event(), Lock()
         self.error: str | None = None
         self._tell = tell
+        self._closed = Event()
         self._log: Log | None = None
         #: Columns of fields that were drawn last.
         self.columns = Columns(self.open, self._identity, lambda kind, what: tell({"log": id, kind: what}))
         #: Results that are computed once, by name.
         self.cache: dict[str, Any] = {}
         self._cache_lock = Lock()
+        self._reopen: Callable[[], Log] | None = None
+        self._path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
         if isinstance(source, Log):
+            # Not the object itself, which its owner goes on using in another thread.
+            with suppress(LogError):
+                function, given = source.__reduce__()
+                self._reopen = partial(function, *given)
+                self._path = given[0] if isinstance(given[0], str) else None
+        if isinstance(source, Log) and self._reopen is None:
             self._adopt(source)
         else:
             Thread(target=self._open, name="logreel-view-open", daemon=True).start()
@@ -64,7 +76,16 @@ class ViewLog:
         from logreel.registry.open import open_log
 
         try:
-            log = open_log(self.source, definitions=self.definitions)  # type: ignore[arg-type]
+            if self._reopen is not None:
+                log = self._reopen()
+            elif self.grows and isinstance(self.source, (str, os.PathLike)):
+                from logreel.registry.open_growing import open_growing
+
+                log = open_growing(self.source, definitions=self.definitions, poll=POLL, stop=self._closed)
+                if log is None:
+                    return
+            else:
+                log = open_log(self.source, definitions=self.definitions)  # type: ignore[arg-type]
         except LogError as error:
             self._fail(error.text)
         except OSError as error:
@@ -73,6 +94,30 @@ class ViewLog:
             self._fail(f"cannot be opened: {error!r}")
         else:
             self._adopt(log)
+            if self.grows:
+                self._follow(log)
+
+    def _follow(self, log: Log) -> None:
+        """Tell about new messages until the viewer is closed or the file cannot be read any more."""
+        while not self._closed.wait(POLL) and not log.is_complete:
+            try:
+                with self.lock:
+                    before = log.replacements
+                    new = log.refresh()
+                    if log.replacements != before or not self._has_start:
+                        self._set_start(log)
+                    about = {"messages": log.message_count, "duration": log.duration or 0}
+            except (LogError, OSError) as error:
+                self._tell({"log": self.id, "failed": getattr(error, "text", None) or str(error)})
+                return
+            if new or log.replacements != before:
+                self.forget()
+                self._tell({"log": self.id, "grown": about})
+
+    def _set_start(self, log: Log) -> None:
+        #: Time of the log's clock that is 0 in all answers, ns.
+        self.start = log.start or 0
+        self._has_start = log.start is not None
 
     def _fail(self, why: str) -> None:
         self.error = why
@@ -81,8 +126,7 @@ class ViewLog:
 
     def _adopt(self, log: Log) -> None:
         self._log = log
-        #: Time of the log's clock that is 0 in all answers, ns.
-        self.start = log.start or 0
+        self._set_start(log)
         self.ready.set()
         self._tell({"log": self.id, "opened": True})
 
@@ -111,9 +155,9 @@ class ViewLog:
 
     def _identity(self) -> str | None:
         """Return a text that is different for each content of the file; None if it is no single file, or grows."""
-        if self.grows or not isinstance(self.source, (str, os.PathLike)) or not os.path.isfile(self.source):
+        if self.grows or self._path is None or not os.path.isfile(self._path):
             return None
-        return Source.open(self.source).identity
+        return Source.open(self._path).identity
 
     def check(self) -> None:
         """Raise an error if the log must not be read any more; called while a slice of it is sent."""
@@ -152,8 +196,9 @@ class ViewLog:
 
     def close(self) -> None:
         """Close the log, unless it was given open."""
+        self._closed.set()
         self.columns.close()
-        if self._log is not None and not isinstance(self.source, Log):
+        if self._log is not None and self._log is not self.source:
             self._log.close()
 
 

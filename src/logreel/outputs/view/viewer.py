@@ -14,6 +14,7 @@ from logreel.errors import UsageError
 from logreel.outputs.http.guard import LOCAL, Guard, Rules
 from logreel.outputs.http.server import HttpServer, valid_token
 from logreel.outputs.view.app import App
+from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ class Viewer:
             raise UsageError(
                 f"{host!r} is not this machine alone: name the hosts as which others reach it (allow_hosts)"
             )
-        for one in logs:
-            if isinstance(one, (str, os.PathLike)):
-                os.stat(one)
+        sources = [source for one in logs for source in _sources(one, follow)]
         #: The token required of requests about the logs.
         self.token = valid_token(token)
         tell = tell or _discard
@@ -88,7 +87,7 @@ class Viewer:
         #: URL of the viewer, without the token.
         self.url = self._server.url
         self._session = Session(
-            logs, follow=follow, layout=layout, tiles=tiles, definitions=definitions, tell=tell
+            sources, follow=follow, layout=layout, tiles=tiles, definitions=definitions, tell=tell
         )
         self._app = App(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)
@@ -143,6 +142,36 @@ class Viewer:
             f'<iframe src="{address}" width="100%" height="{HEIGHT}" style="border:0" '
             'allow="fullscreen"></iframe>'
         )
+
+
+def _sources(one: Openable | Log, follow: bool) -> list[Any]:
+    """Return the logs that one argument means: a folder is one log if its files are, else all logs in and below it.
+
+    Raises OSError for a missing file, UsageError for a folder without logs or with too many.
+    """
+    if not isinstance(one, (str, os.PathLike)):
+        return [one]
+    path = os.fspath(one)
+    if not os.path.isdir(path):
+        if not follow:
+            os.stat(path)
+        return [path]
+    # Folders are few: not imported for files.
+    from logreel.errors import LogError
+    from logreel.outputs.serve.catalogue import Catalogue
+    from logreel.registry.open import open_log
+
+    try:
+        open_log(path).close()
+    except LogError:
+        found = [os.fspath(entry.path) for entry in Catalogue([path]).list()]
+    else:
+        return [path]
+    if not found:
+        raise UsageError("has no log", path=path)
+    if len(found) > LOGS:
+        raise UsageError(f"has {len(found)} logs: name up to {LOGS} of them", path=path)
+    return found
 
 
 def _is_local(host: str) -> bool:

@@ -12,8 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from logreel.errors import LogError
-from logreel.outputs.serve.flow import Disconnected, Flow, Stream
-from logreel.outputs.serve.log_cache import LogsTogether
+from logreel.outputs.http.flow import Disconnected, Flow, Stream
 
 #: Maximum number of slices sent at the same time; further requests get 503.
 MOST = 64
@@ -64,6 +63,7 @@ class Answer:
     """ASGI application that sends a slice, or another stream.
 
     lost, skipped  for the headers: places where the logs lost data, logs that are left out
+    logs           number of logs that are read
     """
 
     def __init__(
@@ -74,9 +74,10 @@ class Answer:
         tell: Tell,
         lost: int,
         skipped: int = 0,
+        logs: int = 1,
     ) -> None:
         self._cached, self._stream, self._flows, self._tell = cached, stream, flows, tell
-        self._lost, self._skipped = lost, skipped
+        self._lost, self._skipped, self._logs = lost, skipped, logs
 
     def headers(self, size: int | None) -> list[tuple[bytes, bytes]]:
         """Return the headers of the response; *size* in bytes, None if unknown."""
@@ -96,7 +97,7 @@ class Answer:
             await send({"type": "http.response.body", "body": b""})
             return
         flow = Flow(self._cached.lock, self._cached.check)
-        self._flows.add(flow, len(self._cached) if isinstance(self._cached, LogsTogether) else 1)
+        self._flows.add(flow, self._logs)
         # HTTP 1.0 has no chunks, so the client needs Content-Length to detect an aborted response.
         sized = scope["http_version"] == "1.0"
         Thread(target=flow.run, args=(self._stream, sized), name="logreel-slice", daemon=True).start()

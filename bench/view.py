@@ -1,0 +1,204 @@
+"""The viewer on large logs: time to the first picture, panning and zooming, building pyramids, and memory.
+
+    python bench/view.py first [megabytes]
+    python bench/view.py pan [million samples] [fields]
+
+``first`` starts ``logreel view`` on a log of 300 MB, and asks as the page does: session, channels, overview, charts and
+the series of the first charts. ``pan`` makes a log of 100 million messages with some int16 fields (which is 10 GB for
+fifty fields), draws every field, and then asks for random windows of the first one. The viewer runs in a separate
+process; its memory is what is not mapped from files (RssAnon).
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+import pyarrow as pa
+
+import biglog
+import logreel
+from logreel.formats.ulog.sample.builder import Builder
+from logreel.ops.query.field_column import FieldColumn
+from logreel.ops.query.pyramid import STEP
+
+#: Width of a plot, and windows that are asked for.
+PIXELS, WINDOWS = 1200, 400
+#: Microseconds between two messages of the log of ``pan``.
+STEP_US = 100
+
+
+class Server:
+    """A viewer in a process of its own."""
+
+    def __init__(self, path: Path, cache: Path) -> None:
+        self.started = time.perf_counter()
+        command = [sys.executable, "-m", "logreel", "view", str(path), "--no-browser"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "LOGREEL_CACHE": str(cache)}
+        )
+        address = urlsplit((self.process.stdout or sys.stdin).readline().strip())
+        self._token = address.fragment.partition("=")[2]
+        self._connection = http.client.HTTPConnection(address.hostname or "", address.port or 0, timeout=600)
+
+    def ask(self, what: str, **given: Any) -> bytes:
+        query = urlencode({name.rstrip("_"): value for name, value in given.items()}, doseq=True)
+        self._connection.request(
+            "GET", f"/api/{what}?{query}", headers={"Authorization": f"Bearer {self._token}"}
+        )
+        answer = self._connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"{what}: {answer.status} {body!r}")
+        return body
+
+    def json(self, what: str, **given: Any) -> Any:
+        return json.loads(self.ask(what, **given))
+
+    def anonymous(self) -> float:
+        """Return the memory that is not mapped from files, MB."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+def first_picture(path: Path, cache: Path) -> dict[str, float]:
+    """Return seconds from the command to each answer, one after the other."""
+    server = Server(path, cache)
+    marks = {"address": time.perf_counter() - server.started}
+
+    def mark(name: str) -> None:
+        marks[name] = time.perf_counter() - server.started
+
+    try:
+        while not server.json("session")["logs"][0]["opened"]:
+            time.sleep(0.01)
+        mark("session")
+        panels = server.json("logs/0/charts")
+        mark("charts")
+        wanted = [one for panel in panels["panels"][: panels["first"]] for one in panel["series"]]
+        names = ("topic", "field", "function", "where")
+        if wanted:
+            series = [json.dumps({name: one[name] for name in names}) for one in wanted]
+            server.ask("logs/0/series", s=series, px=PIXELS)
+        mark(f"{len(wanted)} series")
+        server.json("logs/0/overview", bins=PIXELS)
+        mark("overview")
+        server.json("logs/0/channels")
+        mark("channels")
+        marks["MB"] = server.anonymous()
+    finally:
+        server.close()
+    return marks
+
+
+def first(megabytes: int = 300) -> None:
+    path = biglog.make(megabytes)
+    with tempfile.TemporaryDirectory() as cache:
+        first_picture(path, Path(cache))
+        rounds = [first_picture(path, Path(cache)) for _ in range(3)]
+    print(
+        f"first picture of {path.stat().st_size / 1e6:.0f} MB, warm index cache, seconds after the command:"
+    )
+    for name in rounds[0]:
+        print(f"  {name:12} {statistics.median(one[name] for one in rounds if name in one):8.2f}")
+
+
+def write_large(path: Path, samples: int, fields: int) -> None:
+    """Write a ULog with one topic of *samples* messages with *fields* int16 fields: noisy waves."""
+    names = [f"v{i:02}" for i in range(fields)]
+    head = Builder(start_us=1_000_000).flags()
+    head.format("wave:uint64_t timestamp;" + "".join(f"int16_t {name};" for name in names)).subscribe(
+        "wave", 0
+    )
+    record = np.dtype([("size", "<u2"), ("kind", "u1"), ("id", "<u2"), ("time", "<u8"), ("v", "<i2", fields)])
+    rng = np.random.default_rng(7)
+    with open(path, "wb") as out:
+        out.write(head.bytes())
+        for lo in range(0, samples, 1 << 19):
+            n = min(1 << 19, samples - lo)
+            rows = np.empty(n, record)
+            rows["size"], rows["kind"], rows["id"] = record.itemsize - 3, ord("D"), 0
+            at = lo + np.arange(n)
+            rows["time"] = 1_000_000 + at * STEP_US
+            wave = np.sin(at / 1e5)[:, None] * 1000 + rng.integers(-99, 99, (n, 1))
+            rows["v"] = (wave * (1 + np.arange(fields) / fields)).astype("<i2")
+            out.write(rows.tobytes())
+
+
+def reading(path: Path, cache: Path) -> float:
+    """Return the seconds that reading one column in pieces takes."""
+    os.environ["LOGREEL_CACHE"] = str(cache)
+    with logreel.open(path) as log:
+        column = FieldColumn(log["wave"], "v00")
+        started = time.perf_counter()
+        for lo in range(0, column.messages, STEP):
+            column.read(slice(lo, min(column.messages, lo + STEP)))
+        return time.perf_counter() - started
+
+
+def drawn(server: Server, field: str, lo: int, hi: int) -> pa.Schema:
+    body = server.ask("logs/0/series", topic="wave", field=field, px=PIXELS, from_=lo, to=hi)
+    return pa.ipc.open_stream(body).schema
+
+
+def pan(millions: int = 100, fields: int = 4) -> None:
+    samples = millions * 1_000_000
+    folder = Path(tempfile.mkdtemp(prefix="logreel-bench-view-"))
+    try:
+        path = folder / "large.ulg"
+        write_large(path, samples, fields)
+        cache = folder / "cache"
+        server = Server(path, cache)
+        print(f"{path.stat().st_size / 1e9:.1f} GB, {millions} million messages, {fields} fields")
+        while not server.json("session")["logs"][0]["opened"]:
+            time.sleep(0.05)
+        print(f"  opened, without a cached index: {time.perf_counter() - server.started:.1f} s")
+        length = server.json("session")["logs"][0]["duration"]
+        started = time.perf_counter()
+        sample = drawn(server, "v00", 0, length).metadata[b"points"].decode()
+        print(f"  first answer about a field: {time.perf_counter() - started:.2f} s ({sample})")
+        while drawn(server, "v00", 0, length).metadata[b"points"] != b"extrema":
+            time.sleep(0.02)
+        built = time.perf_counter() - started
+        read = min(reading(path, cache) for _ in range(2))
+        print(f"  pyramid: {built:.2f} s, reading the column: {read:.2f} s, ratio {built / read:.2f}")
+        before = server.anonymous()
+        rng = np.random.default_rng(1)
+        took = []
+        for _ in range(WINDOWS):
+            span = int(length * 10 ** -rng.uniform(0, 6))
+            lo = int(rng.integers(0, length - span + 1))
+            at = time.perf_counter()
+            drawn(server, "v00", lo, lo + span)
+            took.append((time.perf_counter() - at) * 1e3)
+        p50, p95 = np.percentile(took, [50, 95])
+        print(f"  {WINDOWS} windows of {PIXELS} px: median {p50:.1f} ms, 95th percentile {p95:.1f} ms")
+        for number in range(fields):
+            while drawn(server, f"v{number:02}", 0, length).metadata[b"points"] != b"extrema":
+                time.sleep(0.02)
+        print(
+            f"  memory not mapped: {before:.0f} MB with one plot, {server.anonymous():.0f} MB with {fields}"
+        )
+        server.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    job, *numbers = sys.argv[1:] or ["first"]
+    {"first": first, "pan": pan}[job](*map(int, numbers))
