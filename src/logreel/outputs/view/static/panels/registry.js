@@ -27,6 +27,7 @@ export async function mount(kind, settings, context, element) {
   const { bus } = context;
   let panel;
   try {
+    if (!Object.hasOwn(PANELS, kind)) throw new Error(`there is no panel "${kind}"`);
     panel = (await PANELS[kind]()).create(context, settings);
     await panel.mount(element);
   } catch (error) {
