@@ -40,6 +40,10 @@ def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: 
     assert "Δ" in page.inner_text("#play .delta")
     found.press("Alt+ArrowDown", "x")
     assert page.locator("#plots .frame").count() == before
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zzz")
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
     page.keyboard.press("?")
     assert page.locator("dialog[open]").get_attribute("aria-label") == "Keys"
     found.shot("keys")

@@ -19,6 +19,11 @@ def panels(*given: dict) -> str:
 
 ACCEL = {"topic": "sensor_accel", "field": "x"}
 CASES = {
+    "xy of functions": {
+        "kind": "xy",
+        "x": {"topic": "vehicle_attitude", "field": "q", "function": "roll"},
+        "y": {"topic": "vehicle_attitude", "field": "q", "function": "pitch"},
+    },
     "xy": {
         "kind": "xy",
         "x": {"topic": "vehicle_local_position", "field": "x"},

@@ -143,7 +143,7 @@ export class Plots {
       ...(frame.panel?.menu?.() ?? []), null,
       { text: "Move up", run: swap(-1), off: at === 0 },
       { text: "Move down", run: swap(1), off: at === this.frames.length - 1 },
-      { text: "Height of its own: forget", run: () => { frame.height = 0; this.#heights(); }, off: !frame.height },
+      { text: "Automatic height", run: () => { frame.height = 0; this.#heights(); }, off: !frame.height },
       { text: "Close", run: () => this.remove(frame) },
     ];
   }
