@@ -182,7 +182,7 @@ def test_verbs_and_shells_are_completed(tab: Ask) -> None:
     "line",
     [
         "info ", "cat ", "cat a.ulg -o ", "convert a.ulg ", "convert a.ulg -o x", "sql 'SELECT 1' a", "diff a.ulg ",
-        "record ", "record x.bag --like ", "record --from ", "check --contract ", "cat a.ulg --msgdef ", "serve ",
+        "record ", "record x.bag --like ", "record --from ", "check --contract ", "cat a.ulg --msgdef ", "serve ", "view ", "view --layout ",
         "merge a.ulg a.u", "carla info ", "play a.ulg ", "recover a.ulg --output ", "info '",
     ],
 )  # fmt: skip

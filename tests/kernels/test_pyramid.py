@@ -20,7 +20,7 @@ VALUES = st.lists(
 )
 
 
-def built(values: np.ndarray) -> tuple[np.ndarray, ...]:
+def built(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return begin, least, most, least_at, most_at of a pyramid."""
     begin = Shape(len(values), False).begin
     m = int(begin[-1])

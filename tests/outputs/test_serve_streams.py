@@ -19,7 +19,7 @@ import pytest
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
-from logreel.outputs.serve import answer
+from logreel.outputs.http import answer
 from logreel.outputs.slice_stream import SliceStream
 from support.harness.cli_runner import environment
 from support.harness.serving import TOKEN, Client, eventually, received, running, workers

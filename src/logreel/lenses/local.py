@@ -77,7 +77,8 @@ def from_aerospace(turn: F64) -> F64:
     """
     x, y, z, w = turn.T
     # Both exchanges of axes are half turns: (√½, √½, 0, 0) before, and (1, 0, 0, 0) after the attitude.
-    return _HALF * np.stack([x + y, x - y, w - z, w + z], axis=-1)
+    found: F64 = _HALF * np.stack([x + y, x - y, w - z, w + z], axis=-1)
+    return found
 
 
 #: Field names of an angle about the vertical axis.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import logreel
+from logreel.ops.query import pyramid
 from logreel.ops.query.curves import curves, extrema_between, pixel_edges
 from logreel.outputs.view import columns
 from support.builders.sample_logs import short_flight
@@ -51,14 +52,14 @@ def test_series_are_samples_until_the_pyramid_is_built(flight: Path, monkeypatch
     from threading import Event
 
     go_on = Event()
-    build = columns.Pyramid.build
+    build = pyramid.Pyramid.build
 
     def slow(*given: object, **named: object) -> object:
         go_on.wait()
         return build(*given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(columns, "PATIENCE", 0.0)
-    monkeypatch.setattr(columns.Pyramid, "build", slow)
+    monkeypatch.setattr(pyramid.Pyramid, "build", slow)
     with viewing(flight) as page:
         try:
             got = page.arrow("series", **FIELD, px=5)

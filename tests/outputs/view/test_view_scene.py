@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight
 from logreel.lenses import LocalPose, lenses
 from logreel.lenses.local import from_aerospace
+from logreel.outputs.view import frames
 from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
 from logreel.outputs.view.scene import scene_at, scene_sources
 from support.oracles.ros1 import channel
@@ -212,3 +215,30 @@ def test_flat_poses_turn_about_the_vertical_axis() -> None:
     found = lens.track(ch)
     assert found.position.tolist() == [[1, 2, 0]]
     np.testing.assert_allclose(matrix(found.rotation[0])[:3, 0], [0, 1, 0], atol=1e-12)
+
+
+def test_caches_of_the_scene_do_not_keep_a_log_alive() -> None:
+    log = logreel.open(koblenz_drive(1))
+    scene_at(log, log.end)
+    scene_at(bag := logreel.open(drive(1)), bag.end)
+    gone = ref(log), ref(bag)
+    log.close()
+    bag.close()
+    del log, bag
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
+
+
+def test_window_of_transforms_is_read_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    with logreel.open(drive(5)) as log:
+        at = log.start + 4 * S
+        want = Frames.of(log).at(at).links
+        monkeypatch.setattr(frames, "MESSAGES", 10)
+        monkeypatch.setattr(frames, "FEW", 1)
+        some = Frames(log)
+        assert some.whole is None
+        found = some.at(at).links
+    assert set(found) == set(want)
+    for child, (parent, place) in want.items():
+        assert found[child][0] == parent
+        assert found[child][1].numbers() == place.numbers()

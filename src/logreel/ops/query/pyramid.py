@@ -170,8 +170,8 @@ def _stored(
                 in_order &= bool((times[1:] >= times[:-1]).all()) and (latest is None or times[0] >= latest)
                 latest = times[-1]
             n += len(times)
-            times_file.write(memoryview(np.ascontiguousarray(times)))
-            values_file.write(memoryview(np.ascontiguousarray(values)))
+            times_file.write(times.tobytes())
+            values_file.write(values.tobytes())
         times_file.flush()
         values_file.flush()
         every_time = np.memmap(times_file, np.int64, "r", shape=n) if n else np.zeros(0, np.int64)

@@ -172,7 +172,7 @@ def _opened(place: str | None) -> tuple[BinaryIO, str | None]:
         with contextlib.suppress(OSError):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             return open(name, "w+b"), name
-    return tempfile.TemporaryFile(), None  # type: ignore[return-value]
+    return tempfile.TemporaryFile(), None
 
 
 def key_of(*texts: str) -> str:

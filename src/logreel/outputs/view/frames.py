@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -95,9 +95,11 @@ class Frames:
     """
 
     def __init__(self, log: Log) -> None:
-        self._channels = transform_channels(log)
-        total = sum(len(ch) for ch, _ in self._channels)
-        self.whole: list[Edge] | None = _edges(self._channels) if total <= MESSAGES else None
+        # They are kept by log, and must not keep it alive.
+        self._log = ref(log)
+        channels = transform_channels(log)
+        total = sum(len(ch) for ch, _ in channels)
+        self.whole: list[Edge] | None = _edges(channels) if total <= MESSAGES else None
 
     @classmethod
     def of(cls, log: Log) -> Frames:
@@ -127,8 +129,10 @@ class Frames:
     def _near(self, time: int) -> list[Edge]:
         if self.whole is not None:
             return self.whole
-        few = [pair for pair in self._channels if len(pair[0]) <= FEW]
-        many = [pair for pair in self._channels if len(pair[0]) > FEW]
+        log = self._log()
+        channels = [] if log is None else transform_channels(log)
+        few = [pair for pair in channels if len(pair[0]) <= FEW]
+        many = [pair for pair in channels if len(pair[0]) > FEW]
         return _edges(few) + _edges(many, time - WINDOW, time + 1)
 
 

@@ -119,10 +119,9 @@ def picture_at(ch: Channel, at: int, width: int | None = None) -> Shown | None:
     if picture is None:
         raise UnsupportedError("the message of this picture cannot be decoded")
     row = int(np.flatnonzero(ch.times == time)[-1])
-    place = (time, row, next_time(ch, time))
-    if (picture.format or "").lower() in VIDEO:
-        return Shown(*place, *_video_frame(ch, lens, time, width))
-    return Shown(*place, *browser_picture(picture, width))
+    is_video = (picture.format or "").lower() in VIDEO
+    shown = _video_frame(ch, lens, time, width) if is_video else browser_picture(picture, width)
+    return Shown(time, row, next_time(ch, time), *shown)
 
 
 def next_time(ch: Channel, time: int) -> int | None:

@@ -136,7 +136,8 @@ def _bodies(log: Log) -> dict[str, str]:
 
     Channels of attitudes that belong to a position are not shown themselves.
     """
-    placed, turned = [], []
+    placed: list[tuple[Channel, LocalPose]] = []
+    turned: list[tuple[Channel, LocalPose]] = []
     for ch, lens, _ in _spatial(log):
         if isinstance(lens, LocalPose):
             (placed if lens.position else turned).append((ch, lens))

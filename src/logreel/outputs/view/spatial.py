@@ -7,12 +7,13 @@ import struct
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from logreel.errors import NotFoundError, UsageError
+from logreel.errors import MissingDependencyError, NotFoundError, UnsupportedError, UsageError
 from logreel.log.log import Log
 from logreel.outputs.view import pictures, scene, track
 from logreel.outputs.view.arrow_answer import arrow_response
@@ -157,24 +158,30 @@ def _picture(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
     at, width = one.clock(given.time("at", 0)) or 0, given.number("width", 1, 1 << 14, 1 << 14)
     with one.open(given) as log:
         ch = log[given.text("topic")]
-        found = pictures.picture_at(ch, at, width)
+        try:
+            found = pictures.picture_at(ch, at, width)
+        except (UnsupportedError, MissingDependencyError) as error:
+            return _nothing(f"This picture cannot be shown: {error.text}.")
         first = ch.start
     if found is None:
-        when = (
-            ""
-            if first is None
-            else f": the first one comes {(first - one.start) / 1e9:.3f} s after the start"
+        seconds = 0 if first is None else (first - one.start) / 1e9
+        return _nothing(
+            f"No picture is before this moment; the first one comes {seconds:.3f} s after the start."
         )
-        raise NotFoundError("picture", f"before this moment{when}", [])
     headers = {
         "Logreel-Time": str(found.time - one.start),
         "Logreel-Row": str(found.row),
         "Logreel-Size": f"{found.width}x{found.height}",
-        "Logreel-Note": found.note.encode("ascii", "replace").decode(),
+        "Logreel-Note": quote(found.note),
     }
     if found.following is not None:
         headers["Logreel-Next"] = str(found.following - one.start)
     return Response(found.data, media_type=found.media, headers=headers)
+
+
+def _nothing(why: str) -> Response:
+    """Return an answer without a picture: that is no failure of the page, which the browser would report as one."""
+    return Response(status_code=204, headers={"Logreel-Note": quote(why)})
 
 
 def _video(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
@@ -182,7 +189,10 @@ def _video(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
     start = one.clock(lo or 0) or 0
     end = min(one.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
     with one.open(given) as log:
-        codec, found = pictures.video_packets(log[given.text("topic")], start, end)
+        try:
+            codec, found = pictures.video_packets(log[given.text("topic")], start, end)
+        except UnsupportedError as error:
+            return _nothing(f"This video cannot be shown: {error.text}.")
     # Each packet: time (float64 ns), 1 for a key frame, size, then its bytes.
     body = b"".join(
         struct.pack("<dII", packet.time - one.start, packet.key, len(packet.data)) + packet.data

@@ -57,6 +57,16 @@ class TrackSource:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """A track that has been read."""
+
+    rows: tuple[I64, F64]
+
+    def __call__(self) -> tuple[I64, F64]:
+        return self.rows
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """Points of a track, at most ``POINTS``; a row of NaN where the line is cut.
 
@@ -74,7 +84,7 @@ class Track:
 
 def track_sources(log: Log) -> list[TrackSource]:
     """Return the tracks that *log* can show, the most useful first; an unusable channel has none."""
-    found = []
+    found: list[TrackSource] = []
     for ch, lenses in lenses_of(log):
         for lens in lenses:
             try:
@@ -170,7 +180,7 @@ def _frame_sources(ch: Channel) -> Iterator[TrackSource]:
             name,
             len(edge.time),
             edge.parent,
-            lambda place=place: place,
+            _Known(place),
         )
 
 
@@ -191,9 +201,7 @@ def _actor_sources(ch: Channel, lens: ActorPose) -> Iterator[TrackSource]:
         actor = int(found.id[rows[0]])
         label = f"{found.model[rows[0]] or found.kind[rows[0]] or 'actor'} {actor}"
         place = (found.time[rows], found.position[rows])
-        yield TrackSource(
-            f"{ch.topic} {actor}", ch.topic, "local", label, len(rows), "", lambda place=place: place
-        )
+        yield TrackSource(f"{ch.topic} {actor}", ch.topic, "local", label, len(rows), "", _Known(place))
 
 
 def _width(place: F64) -> float:

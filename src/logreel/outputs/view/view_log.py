@@ -81,9 +81,10 @@ class ViewLog:
             elif self.grows and isinstance(self.source, (str, os.PathLike)):
                 from logreel.registry.open_growing import open_growing
 
-                log = open_growing(self.source, definitions=self.definitions, poll=POLL, stop=self._closed)
-                if log is None:
+                begun = open_growing(self.source, definitions=self.definitions, poll=POLL, stop=self._closed)
+                if begun is None:
                     return
+                log = begun
             else:
                 log = open_log(self.source, definitions=self.definitions)  # type: ignore[arg-type]
         except LogError as error:

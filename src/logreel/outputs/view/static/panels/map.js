@@ -223,13 +223,16 @@ class MapPanel {
   /** Set the cursor to the point of a track that is nearest to a place in pixels. */
   #pick(px, py) {
     const { sight } = this, { view, time } = this.context;
-    let best = 24, found = null;
+    const near = [];
     for (const track of this.tracks) {
       for (let i = 0; i < track.t.length; i++) {
         const [x, y] = sight.at(track.x[i], track.y[i]), far = Math.hypot(x - px, y - py);
-        if (far < best) [best, found] = [far, time.toAxis(track.source.log, track.t[i])];
+        if (far < 24) near.push([far, time.toAxis(track.source.log, track.t[i])]);
       }
     }
+    // Where ways cross, the one that is nearer in time is meant.
+    const least = near.reduce((far, one) => Math.min(far, one[0]), Infinity) + 3, now = view.cursor ?? view.window.from;
+    const found = near.filter(([far]) => far <= least).reduce((best, [, axis]) => (best === null || Math.abs(axis - now) < Math.abs(best - now) ? axis : best), null);
     if (found === null) return;
     view.setCursor(found);
     view.reveal(found);

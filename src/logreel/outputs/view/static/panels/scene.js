@@ -336,7 +336,7 @@ class ScenePanel {
       const seen = point.clone().project(orbit.camera);
       if (seen.z > 1 || Math.abs(seen.x) > 1 || Math.abs(seen.y) > 1) return;
       const one = tag(text, faint), x = Math.round(((seen.x + 1) / 2) * width) + 6;
-      let y = Math.round(((1 - seen.y) / 2) * height) + 2;
+      let y = Math.round(((1 - seen.y) / 2) * height) + (faint ? 2 : -14);
       while (taken.some(([a, b]) => Math.abs(a - x) < 40 && Math.abs(b - y) < 12)) y += 12;
       taken.push([x, y]);
       one.style.transform = `translate(${x}px, ${y}px)`;

@@ -25,8 +25,9 @@ export class Stills {
     const known = this.known(at);
     if (known) return known;
     const response = await this.api.fetch(`/api/logs/${this.log}/picture`, { topic: this.topic, at: Math.round(at), width });
+    if (response.status === 204) throw new Error(decodeURIComponent(response.headers.get("Logreel-Note") ?? "There is no picture here."));
     const head = (name) => response.headers.get(`Logreel-${name}`), next = head("Next");
-    const found = { t: Number(head("Time")), next: next === null ? null : Number(next), row: Number(head("Row")), note: head("Note") ?? "", size: head("Size") };
+    const found = { t: Number(head("Time")), next: next === null ? null : Number(next), row: Number(head("Row")), note: decodeURIComponent(head("Note") ?? ""), size: head("Size") };
     try {
       found.bitmap = await createImageBitmap(await response.blob());
     } catch {

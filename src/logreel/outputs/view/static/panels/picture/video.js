@@ -32,6 +32,7 @@ export class Video {
 
   async #fetch(at) {
     const response = await this.api.fetch(`/api/logs/${this.log}/video`, { topic: this.topic, from: Math.round(at), to: Math.round(at + AHEAD) });
+    if (response.status === 204) throw new Error("no packets");
     const codec = response.headers.get("Logreel-Codec"), buffer = await response.arrayBuffer(), view = new DataView(buffer);
     this.packets = [];
     for (let i = 0; i + HEAD <= buffer.byteLength;) {

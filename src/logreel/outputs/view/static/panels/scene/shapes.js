@@ -144,7 +144,7 @@ export function gridKey(target, far) {
  */
 export function grid(target, far) {
   const { step, x, y } = cells(target, far), count = 30, piece = 3, group = new THREE.Group();
-  const place = [], tint = [], ground = colour("--panel"), shades = [ground.clone().lerp(colour("--faint"), 0.3), ground.clone().lerp(colour("--faint"), 0.6)];
+  const place = [], tint = [], ground = colour("--panel"), shades = [ground.clone().lerp(colour("--faint"), 0.24), ground.clone().lerp(colour("--faint"), 0.5)];
   const add = (i, k, strong) => {
     place.push(x + i * step, y + k * step, 0);
     const fade = Math.min(1, Math.max(0, (Math.hypot(i, k) / count - 0.35) / 0.6)), { r, g, b } = shades[strong].clone().lerp(ground, fade);
