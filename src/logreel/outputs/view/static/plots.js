@@ -118,10 +118,10 @@ export class Plots {
     this.context.state.changed();
   }
 
-  /** Return the series that are drawn now, each once. */
-  series() {
+  /** Return the series of all plots, or of those in sight, each once. */
+  series({ inSight = false } = {}) {
     const found = new Map();
-    for (const { panel, settings } of this.frames) for (const one of panel?.series?.() ?? planned(settings, this.context)) found.set(JSON.stringify(one), one);
+    for (const { panel, settings } of this.frames.filter(({ element }) => !inSight || element.dataset.seen)) for (const one of panel?.series?.() ?? planned(settings, this.context)) found.set(JSON.stringify(one), one);
     return [...found.values()];
   }
 
