@@ -155,8 +155,9 @@ export class Plots {
 
   #heights() {
     this.empty.hidden = this.frames.length > 0;
-    const first = Math.max(1, Math.min(this.frames.length, this.context.first ?? 4));
-    const height = Math.min(Math.max(112, Math.floor(this.element.clientHeight / first)), 250);
+    // As many whole plots as fit well; those of the first screen at least.
+    const room = this.element.clientHeight, fit = Math.max(this.context.first ?? 4, Math.round(room / 240));
+    const height = Math.max(112, Math.floor(room / Math.max(1, Math.min(this.frames.length, fit))));
     for (const frame of this.frames) frame.element.style.flex = frame.height ? `0 0 ${frame.height}px` : `1 0 ${height}px`;
   }
 
