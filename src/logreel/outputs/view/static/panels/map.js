@@ -172,7 +172,7 @@ class MapPanel {
     scaleBar(pen, sight, step, palette);
     if (limits) {
       const title = typeof this.colour === "object" ? `${this.colour.topic}.${this.colour.field}` : `${OWN[this.colour]}${UNITS[this.colour] ? ` (${UNITS[this.colour]})` : ""}`;
-      const text = this.colour === "time" ? (t) => time.text(time.toAxis(tracks[0].source.log, t), 1e9) : (value) => short(value, 3);
+      const text = this.colour === "time" ? (t) => time.text(time.toAxis(tracks[0].source.log, t), 1e9) : (value) => (Math.abs(value) < (limits[1] - limits[0]) / 200 ? "0" : short(value, 3));
       colourBar(pen, sight, limits, title, text, palette);
     }
     this.about = this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame";
@@ -198,7 +198,8 @@ class MapPanel {
     }
     const pen = fit(this.over, this.width, this.height);
     if (this.hover != null) for (const place of this.tracks.map((track) => at(track, this.hover))) if (place) marker(pen, ...sight.at(place.x, place.y), null, palette.faint, palette.panel, true);
-    for (const place of here) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, palette.accent, palette.panel);
+    const many = this.tracks.length > 1 && !this.#limits();
+    for (const [i, place] of here.entries()) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, many ? seriesColour(i) : palette.accent, palette.panel);
     const plain = !this.#limits() && this.tracks.length > 1;
     const lines = plain ? this.#names() : [...(first ? this.#text(first) : []), this.about];
     this.where.replaceChildren(...lines.filter(Boolean).map((line) => el("div", {}, line)));

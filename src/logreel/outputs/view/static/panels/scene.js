@@ -7,7 +7,9 @@ import { sentence } from "./registry.js";
 import { metres } from "./map/flat.js";
 import { decode } from "./scene/decode.js";
 import { Orbit } from "./scene/orbit.js";
-import { axes, boxes, colour, craft, free, grid, gridKey, line, points, tag } from "./scene/shapes.js";
+import { bounds, frameAxes, middle, put, shape } from "./scene/items.js";
+import { colour, free, grid, gridKey, line } from "./scene/shapes.js";
+import { names, notes } from "./scene/words.js";
 
 const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", frames: "Transforms" };
 /** Pixels that poses and vehicles have at least. */
@@ -224,14 +226,7 @@ class ScenePanel {
     this.frames = null;
     const wanted = this.sources.some(({ kind, topic }) => kind === "frames" && topics.includes(topic));
     if (wanted && answer.frames.length) {
-      this.frames = new THREE.Group();
-      for (const { place, name } of answer.frames) {
-        if (!place) continue;
-        const one = axes(1);
-        one.userData = { least: true, name };
-        put(one, place);
-        this.frames.add(one);
-      }
+      this.frames = frameAxes(answer.frames);
       this.scene.add(this.frames);
     }
     this.frameButton.textContent = answer.fixed_frame ? `Frame ${answer.fixed_frame}` : "Frame";
@@ -256,46 +251,14 @@ class ScenePanel {
     }
   }
 
-  /** Return the place that is followed: of the first vehicle, pose, moving actor or robot frame, or null. */
-  #middle() {
-    const order = ["body", "pose", "actors"];
-    const list = [...this.items.values()].filter(({ item }) => item.place && order.includes(item.kind)).sort((a, b) => order.indexOf(a.item.kind) - order.indexOf(b.item.kind));
-    for (const { item, object } of list) {
-      const row = item.kind === "actors" ? this.#hero(item) : 0;
-      const place = (item.kind === "actors" ? object.userData.position : object.userData.position)?.subarray(3 * row, 3 * row + 3);
-      if (place?.length === 3) return new THREE.Vector3(...place).applyMatrix4(object.matrixWorld);
-    }
-    return null;
-  }
-
-  /** The row of the actor whose way is longest: its track comes first. */
-  #hero(item) {
-    const id = this.tracks.find(({ topic }) => topic === item.topic)?.id.split(" ").at(-1);
-    return Math.max(0, item.labels.findIndex((label) => label.split("\n")[1]?.split(" ")[0] === id));
-  }
-
   #fit(all = false) {
-    const box = new THREE.Box3(), moved = new THREE.Vector3();
     this.scene.updateMatrixWorld();
-    const actors = [...this.items.values()].some(({ item }) => item.kind === "actors");
-    const add = (object, list) => {
-      if (!list || list.length > 1.5e6) return;
-      for (let i = 0; i < list.length; i += 3) {
-        moved.set(list[i], list[i + 1], list[i + 2]);
-        if (Number.isFinite(moved.x)) box.expandByPoint(moved.applyMatrix4(object.matrixWorld));
-      }
-    };
-    for (const { object, item } of this.items.values()) if (item.place && !(actors && !all)) add(object, object.userData.position);
-    for (const { object, place } of this.trails.values()) if (object && (!actors || all)) add(object, place);
-    for (const one of this.frames?.children ?? []) box.expandByPoint(one.position);
-    const middle = this.#middle();
-    // Of a town only what is around the vehicle can be told apart.
-    if (actors && !all && middle) box.setFromCenterAndSize(middle, new THREE.Vector3(36, 36, 6));
+    const centre = middle(this), box = bounds(this, centre, all);
     if (box.isEmpty()) return;
     const size = box.getSize(new THREE.Vector3()).length();
     box.getCenter(this.orbit.target);
     this.orbit.far = Math.max(2, size * Math.max(0.95, 0.8 / this.orbit.camera.aspect));
-    if (middle && !all && this.following) this.orbit.target.copy(middle);
+    if (centre && !all && this.following) this.orbit.target.copy(centre);
     this.orbit.apply();
     this.fitted = true;
   }
@@ -304,8 +267,8 @@ class ScenePanel {
     if (!this.renderer || this.gone || !this.answer) return;
     const { orbit, renderer, scene } = this;
     scene.updateMatrixWorld();
-    const middle = this.following && !orbit.shifted ? this.#middle() : null;
-    if (middle) { orbit.target.copy(middle); orbit.apply(); }
+    const centre = this.following && !orbit.shifted ? middle(this) : null;
+    if (centre) { orbit.target.copy(centre); orbit.apply(); }
     this.#ground();
     const height = this.place.clientHeight, pixel = (distance) => (2 * Math.tan((orbit.camera.fov * Math.PI) / 360) * distance) / height;
     const grow = (one, size) => {
@@ -316,7 +279,9 @@ class ScenePanel {
     this.frames?.traverse((one) => { if (one.userData.least) grow(one, 0.2); });
     scene.background = colour("--panel");
     renderer.render(scene, orbit.camera);
-    this.#words();
+    const { time, view } = this.context, place = this.place;
+    this.tags.replaceChildren(...(this.tagged ? names(this, orbit.camera, place.clientWidth, place.clientHeight) : []));
+    this.notes.replaceChildren(...notes(this, time.toLog(this.log, view.cursor ?? view.window.from)).slice(0, 4), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
     this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
   }
 
@@ -328,72 +293,4 @@ class ScenePanel {
     this.ground = grid(target, far);
     this.scene.add(this.ground);
   }
-
-  /** Names of frames and actors, and notes about what is assumed. */
-  #words() {
-    const { orbit } = this, width = this.place.clientWidth, height = this.place.clientHeight, found = [], taken = [];
-    const add = (point, text, faint) => {
-      const seen = point.clone().project(orbit.camera);
-      if (seen.z > 1 || Math.abs(seen.x) > 1 || Math.abs(seen.y) > 1) return;
-      const one = tag(text, faint), x = Math.round(((seen.x + 1) / 2) * width) + 6;
-      let y = Math.round(((1 - seen.y) / 2) * height) + (faint ? 2 : -14);
-      while (taken.some(([a, b]) => Math.abs(a - x) < 40 && Math.abs(b - y) < 12)) y += 12;
-      taken.push([x, y]);
-      one.style.transform = `translate(${x}px, ${y}px)`;
-      found.push(one);
-    };
-    if (this.tagged) {
-      for (const one of this.frames?.children ?? []) add(one.position, one.userData.name, true);
-      for (const { item, object } of this.items.values()) {
-        if (item.kind !== "actors") continue;
-        for (const [i, label] of item.labels.entries()) {
-          const [kind, name] = label.split("\n");
-          if (kind !== "vehicle" && kind !== "walker") continue;
-          const place = object.userData.position.subarray(3 * i, 3 * i + 3);
-          if (found.length < 60) add(new THREE.Vector3(place[0], place[1], place[2] + 2.2), name.replace(/^(\d+) (vehicle|walker)\./, "$1 "), false);
-        }
-      }
-    }
-    this.tags.replaceChildren(...found);
-    const { time, view } = this.context, now = time.toLog(this.log, view.cursor ?? view.window.from);
-    // The same is said once for all whom it concerns.
-    const said = new Map(), note = (text, topic, warn) => said.set(text, { topics: [...(said.get(text)?.topics ?? []), topic], warn });
-    for (const { item } of this.items.values()) {
-      if (item.note) note(item.note, item.topic, !item.place);
-      const age = (now - item.t) / 1e9;
-      if (age > 1) note(`The last message is ${age.toFixed(1)} s old.`, item.topic, false);
-    }
-    const notes = [...said].map(([text, { topics, warn }]) => el("li", { class: warn ? "warn" : null }, `${topics.length > 2 ? `${topics[0]} and ${topics.length - 1} others` : topics.join(", ")}: ${text}`));
-    this.notes.replaceChildren(...notes.slice(0, 4), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
-  }
-}
-
-/** Return the object for an item; `userData.position` keeps its places. */
-function shape({ kind, arrays, labels }) {
-  const { position } = arrays, group = new THREE.Group();
-  if (position) {
-    if (kind === "cloud") group.add(points(arrays, { size: 1.6 }));
-    else if (kind === "scan") group.add(points(arrays, { size: 3, plain: colour("--series-2") }));
-    else if (kind === "actors") group.add(boxes(arrays, labels));
-    else if (kind === "path") group.add(line(position, colour("--series-4")));
-    else {
-      const one = kind === "body" ? craft() : axes(1), turn = arrays.rotation;
-      one.userData.least = true;
-      one.position.set(...position.subarray(0, 3));
-      one.quaternion.set(...turn.subarray(0, 4)).normalize();
-      group.add(one);
-      // A line to the ground shows the height.
-      if (kind === "body") group.add(line(Float32Array.of(position[0], position[1], 0, ...position.subarray(0, 3)), colour("--faint")));
-    }
-  }
-  group.userData.position = position;
-  return group;
-}
-
-/** Place an object in the fixed frame; without a place it is not shown. */
-function put(object, place) {
-  object.visible = Boolean(place);
-  if (!place) return;
-  object.position.set(...place.slice(0, 3));
-  object.quaternion.set(...place.slice(3)).normalize();
 }
