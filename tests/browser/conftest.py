@@ -70,7 +70,7 @@ class ViewPage:
 
     def _console(self, message: Any) -> None:
         if message.type in ("error", "warning") and not _NOT_OURS.search(message.text):
-            self.errors.append(message.text)
+            self.errors.append(f"{message.text} {message.location.get('url', '')}")
 
     def open(self, state: str = "") -> ViewPage:
         """Load the page, with a *state* in its address, and wait until it is laid out."""
@@ -83,10 +83,13 @@ class ViewPage:
         """Wait until all plots have drawn what they asked for, and no request is under way."""
         self.page.wait_for_function(
             """() => document.documentElement.dataset.pending === "0"
-                && ![...document.querySelectorAll("#plots .frame .body")].some((body) => !body.dataset.ready)
-                && !document.querySelector("#plots .busy")
-                && new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() =>
-                     done(document.documentElement.dataset.pending === "0"))))"""
+                && [...document.querySelectorAll("#plots .frame")].every(({ dataset, lastChild }) =>
+                     "seen" in dataset && (!dataset.seen || lastChild.previousSibling.dataset.ready))
+                && !document.querySelector("#plots [data-seen=yes] .busy")
+                && (async () => {
+                     for (let i = 0; i < 4; i++) await new Promise(requestAnimationFrame);
+                     return document.documentElement.dataset.pending === "0";
+                   })()"""
         )
 
     def shot(self, name: str) -> Path:
@@ -120,10 +123,11 @@ class ViewPage:
 
     @property
     def window(self) -> tuple[float, float]:
-        """The window in ns, as the timeline says it: of the address after it was written."""
-        self.page.wait_for_timeout(300)
-        found = re.search(r"window=%5B(-?\d+)%2C(-?\d+)%5D", self.page.url)
-        return (float(found[1]), float(found[2])) if found else (float("-inf"), float("inf"))
+        """The window in ns, as the timeline draws it; infinite for the whole log."""
+        found = self.page.eval_on_selector("#timeline canvas", "(one) => ({...one.dataset})")
+        if found["whole"]:
+            return float("-inf"), float("inf")
+        return float(found["from"]), float(found["to"])
 
     @property
     def cursor(self) -> float | None:

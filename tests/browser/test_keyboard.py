@@ -26,6 +26,8 @@ def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: 
     assert found.window[0] > low
     found.press("0")
     assert found.window == (float("-inf"), float("inf"))
+    # In the tree, arrows move in the tree.
+    found.press("Alt+ArrowDown")
     # Steps go from message to message of the chosen channel.
     found.press("ArrowRight")
     first = found.cursor
@@ -38,6 +40,10 @@ def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: 
     assert "Δ" in page.inner_text("#play .delta")
     found.press("Alt+ArrowDown", "x")
     assert page.locator("#plots .frame").count() == before
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zzz")
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
     page.keyboard.press("?")
     assert page.locator("dialog[open]").get_attribute("aria-label") == "Keys"
     found.shot("keys")
@@ -49,7 +55,7 @@ def test_tab_reaches_all_regions_with_a_visible_focus(view, tmp_path: Path) -> N
     found = view(sample("ulog", tmp_path))
     page = found.page
     seen = set()
-    for _ in range(90):
+    for _ in range(200):
         page.keyboard.press("Tab")
         place = page.evaluate(
             """(() => { const one = document.activeElement;

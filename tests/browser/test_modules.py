@@ -19,6 +19,7 @@ def page(browser, tmp_path_factory: pytest.TempPathFactory):
     with Viewer([file]) as viewer:
         found = browser.new_page()
         found.goto(f"{viewer.url}static/icon.svg")
+        found.viewer_token = viewer.token
         yield found
         found.close()
 
@@ -118,3 +119,26 @@ def test_search_prefers_beginnings_and_whole_words(page) -> None:
         "sensor_combined.gyro_rad",
         None,
     ]
+
+
+def test_series_of_one_frame_are_one_request_and_end_with_their_signal(page) -> None:
+    page.goto(page.url)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    found = page.evaluate(
+        """async (token) => {
+            const { Api } = await import("/static/api.js"), api = new Api(token);
+            const want = (field, signal) => api.series("0", { topic: "sensor_accel", field },
+                { from: 0, to: 1e9, px: 50 }, { signal });
+            const all = await Promise.all(["x", "y", "z"].map((field) => want(field)));
+            const sizes = all.map(({ columns }) => columns.t.length);
+            const stop = new AbortController(), given = want("x", stop.signal);
+            stop.abort();
+            const end = await given.then(() => "answer", (error) => error.name);
+            return [sizes, end]; }""",
+        page.viewer_token,
+    )
+    assert len({*found[0]}) == 1
+    assert found[0][0] > 10
+    assert found[1] == "AbortError"
+    assert len([one for one in asked if "/series?" in one]) == 1

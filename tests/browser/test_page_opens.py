@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -141,3 +143,23 @@ def test_the_token_leaves_the_address(view, tmp_path: Path) -> None:
     found.page.wait_for_function("() => !location.hash.includes('token')")
     assert found.viewer.token not in found.page.url
     assert not [one for one in found.requests if found.viewer.token in one.partition("#")[0]]
+
+
+def test_an_absurd_address_opens_the_page_all_the_same(view, tmp_path: Path) -> None:
+    absurd = {
+        "panels": [{"kind": "plot", "series": [{"topic": "no such", "field": "x"}]}],
+        "window": [1e30, -1e30],
+        "cursor": "soon",
+        "theme": "javascript:alert(1)",
+        "pinned": 7,
+        "sizes": {"constructor": 3, "tree": 1e9},
+        "offsets": {"0": None},
+        "clock": "noon",
+        "tabs": [],
+    }
+    found = view(
+        sample("ulog", tmp_path), state=urlencode({name: json.dumps(one) for name, one in absurd.items()})
+    )
+    assert found.page.locator("#plots .frame .sentence.bad").inner_text() != ""
+    assert found.page.evaluate("document.documentElement.dataset.theme") == "light"
+    assert found.page.locator("#tree [role=treeitem]").count() > 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.samples import sample
+from browser.samples import content, sample
 
 #: The window of the page in ns, from the texts that the timeline has for screen readers.
 WINDOW = "document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"
@@ -80,14 +80,14 @@ def test_the_cursor_moves_text_message_and_values(flight) -> None:
     first = page.get_attribute("#panel-message", "data-row")
     values = page.locator("#plots .frame .legend").first.inner_text()
     assert flight.cursor == pytest.approx(1.0, abs=0.05)
-    page.mouse.click(*centre(page, 0.95))
+    page.mouse.click(*centre(page, 0.5))
     page.mouse.move(5, 5)
     flight.settle()
-    assert flight.cursor == pytest.approx(9.5, abs=0.05)
+    assert flight.cursor == pytest.approx(5.0, abs=0.05)
     assert page.get_attribute("#panel-message", "data-row") != first
     assert page.locator("#plots .frame .legend").first.inner_text() != values
     current = page.locator("#panel-text li[aria-current=true] .time")
-    assert float(current.inner_text()) <= 9.6
+    assert float(current.inner_text()) <= 5.1
     # And back: a line of text sets the cursor.
     line = page.locator("#panel-text .lines li").first
     at = float(line.locator(".time").inner_text())
@@ -179,3 +179,20 @@ def test_clocks_change_all_times(flight) -> None:
     flight.press("k")
     assert page.inner_text("#play .now") != before
     assert page.inner_text("#tools") != ""
+
+
+def test_a_growing_log_is_followed(view, tmp_path: Path) -> None:
+    data = content("ulog")
+    path = tmp_path / "growing.ulg"
+    path.write_bytes(data[: len(data) // 2])
+    found = view(path, follow=True)
+    page = found.page
+    before = float(page.get_attribute("#timeline canvas", "aria-valuemax"))
+    with path.open("ab") as file:
+        file.write(data[len(data) // 2 :])
+    page.wait_for_function("() => document.documentElement.dataset.grown")
+    page.wait_for_function(
+        f"() => Number(document.querySelector('#timeline canvas').getAttribute('aria-valuemax')) > {before} + 1"
+    )
+    found.settle()
+    assert found.window == (float("-inf"), float("inf")), "the window that showed all shows all"

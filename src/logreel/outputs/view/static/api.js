@@ -81,18 +81,27 @@ export class Api {
   }
 
   /** Return the JSON of an answer. */
-  async get(path, parameters, options) {
-    return (await this.fetch(path, parameters, options)).json();
+  get(path, parameters, options) {
+    return this.#whole("json", path, parameters, options);
   }
 
   /** Return the bytes of an answer. */
-  async bytes(path, parameters, options) {
-    return (await this.fetch(path, parameters, options)).arrayBuffer();
+  bytes(path, parameters, options) {
+    return this.#whole("arrayBuffer", path, parameters, options);
   }
 
   /** Return an answer as a blob. */
-  async blob(path, parameters, options) {
-    return (await this.fetch(path, parameters, options)).blob();
+  blob(path, parameters, options) {
+    return this.#whole("blob", path, parameters, options);
+  }
+
+  async #whole(how, ...request) {
+    this.#count(1);
+    try {
+      return await (await this.fetch(...request))[how]();
+    } finally {
+      this.#count(-1);
+    }
   }
 
   /** Return columns and metadata of an Arrow answer. */

@@ -8,11 +8,12 @@ export function seriesColour(i) {
   return css(`--series-${(i % COUNT) + 1}`);
 }
 
-/** A colour for a name: the same name has the same colour in each panel. */
+const BANDS = [0, 5, 2, 3, 1, 6, 4], names = new Map();
+
+/** A colour for a name: names have different ones in the order in which they come, and the same in each panel. */
 export function bandColour(name, alpha = 0.14) {
-  let sum = 7;
-  for (const letter of String(name)) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
-  return fade(seriesColour(sum % (COUNT - 1)), alpha);
+  if (!names.has(name)) names.set(name, BANDS[names.size % BANDS.length]);
+  return fade(seriesColour(names.get(name)), alpha);
 }
 
 /** A colour `#rrggbb` with an opacity. */

@@ -18,6 +18,11 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Return a text of a log without the sequences that colour terminals, on one line. */
+export function plain(text) {
+  return text.replace(/\x1b\[[0-9;]*[A-Za-z]/g, "").replace(/[\x00-\x1f\x7f-\x9f]+/g, " ");
+}
+
 /** Return a button with a text that is visible and a title that explains it. */
 export function button(text, title, click, attributes = {}) {
   return el("button", { type: "button", title, "aria-label": title, ...attributes, on: { click } }, text);

@@ -5,7 +5,7 @@ import { marked, search } from "./fuzzy.js";
 import { panels, toggleTheme } from "./head.js";
 
 export function find(context) {
-  const input = el("input", { type: "search", placeholder: "Find a field, a channel or a command …", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false" });
+  const input = el("input", { type: "search", placeholder: "Find a field, a channel or a command …", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-label": "Find a field, a channel or a command", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false" });
   const list = el("div", { class: "rows", role: "listbox", id: "found", "aria-label": "Found" });
   const dialog = el("dialog", { class: "palette", "aria-label": "Find" }, input, list);
   document.body.append(dialog);
@@ -29,7 +29,7 @@ export function find(context) {
         all.push({ text: channel.topic, aside: `${channel.type} · show in the tree`, run: () => context.bus.send("reveal", { log: id, topic: channel.topic }) });
         for (const field of channel.fields) {
           if (field.number === false) continue;
-          const aside = [field.unit, field.text, context.logs.length > 1 ? name : ""].filter(Boolean).join(" · ") || field.type;
+          const aside = [field.items == null ? "" : "array", field.unit, field.text, context.logs.length > 1 ? name : ""].filter(Boolean).join(" · ") || field.type;
           const series = { topic: channel.topic, field: field.path, ...(id === context.logs[0].id ? {} : { log: id }) };
           const run = field.items == null ? (event) => context.plots.plot(series, { fresh: event.shiftKey }) : () => context.plots.add("array", series);
           all.push({ text: `${channel.topic}.${field.path}`, aside, run });
@@ -70,6 +70,8 @@ export function find(context) {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
     if (step) { event.preventDefault(); choose(Math.abs(step) > 1 ? Math.min(Math.max(at + step, 0), found.length - 1) : at + step); }
     if (event.key === "Enter") { event.preventDefault(); run(at, event); }
+    // The box would only clear itself.
+    if (event.key === "Escape") { event.preventDefault(); dialog.close(); }
   });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 

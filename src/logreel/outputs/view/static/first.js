@@ -9,6 +9,7 @@ const SIDE = { map: "Map", scene: "3D", picture: "Pictures" };
  */
 export async function first(context, Tabs) {
   const { data, logs, state, plots } = context;
+  if (!logs.some((log) => log.messages)) plots.empty.textContent = "This log has no messages.";
   const charts = await data.charts(logs[0].id).catch((error) => {
     context.say(`The plots for this log could not be chosen: ${error.message}`);
     return { panels: [], side: [], first: 4 };
@@ -24,6 +25,8 @@ export async function first(context, Tabs) {
     document.querySelector('[data-split="lower"]').remove();
     document.getElementById("side").style.gridTemplateRows = "minmax(0, 1fr)";
   }
+  // A log without texts leaves its place to the plots.
+  context.bus.on("quiet", () => { if (!state.get("sizes", {}).bottom) document.documentElement.style.setProperty("--bottom", "84px"); });
   context.bottom = new Tabs(document.getElementById("bottom"), [{ kind: "text", title: "Text & events" }], context, { name: "bottom", label: "Text" });
   context.lower = new Tabs(document.getElementById("lower"), [
     { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },

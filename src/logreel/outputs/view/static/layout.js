@@ -14,7 +14,7 @@ export function splits(state) {
     root.style.setProperty(`--${name}`, `${sizes[name]}px`);
     state.set("sizes", sizes);
   };
-  for (const [name, size] of Object.entries(sizes)) if (name in LIMITS && Number.isFinite(size)) set(name, size);
+  for (const [name, size] of Object.entries(sizes)) if (Object.hasOwn(LIMITS, name) && Number.isFinite(size)) set(name, size);
   for (const bar of document.querySelectorAll(".split")) {
     const name = bar.dataset.split, across = bar.classList.contains("across"), sign = name === "tree" ? 1 : -1;
     const box = document.getElementById(name);

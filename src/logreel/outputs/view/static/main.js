@@ -13,7 +13,7 @@ import { play } from "./play.js";
 import { markChanges } from "./panels/parameters.js";
 import { Plots } from "./plots.js";
 import { ruler } from "./ruler.js";
-import { parse, State } from "./state.js";
+import { parse, sound, State } from "./state.js";
 import { takeaway } from "./takeaway.js";
 import { Time } from "./time.js";
 import { timeline } from "./timeline.js";
@@ -60,7 +60,7 @@ async function start() {
   session.logs = session.logs.filter((log) => !log.error);
   if (!session.logs.length) return fail(broken.map((log) => `${log.name}: ${log.error}`).join("; ") || "There is no log to show.");
   const bus = makeBus(), logs = session.logs, given = parse(location.hash);
-  const state = new State(Object.keys(given).length ? given : session.layout ?? {});
+  const state = new State(Object.keys(given).length ? given : sound(session.layout));
   const time = new Time(logs, bus), data = new Data(api, bus, logs);
   time.align = state.get("align", "start");
   time.offsets = state.get("offsets", {});
@@ -95,7 +95,7 @@ async function start() {
   for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
   await first(context, Tabs);
   markChanges(context);
-  if (session.follow) follow(context);
+  follow(context);
   root.dataset.ready = "yes";
   if (broken.length) say(broken.map((log) => `${log.name}: ${log.error}`).join("; "));
   return undefined;

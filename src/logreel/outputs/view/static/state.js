@@ -7,6 +7,32 @@ const NAMES = ["panels", "window", "cursor", "cursor2", "theme", "clock", "side"
 /** Names that say how a view is laid out, and nothing of one log. */
 const LAYOUT = ["panels", "theme", "clock", "side", "lower", "pinned", "sizes", "tabs"];
 
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+const isNumbers = (value) => isObject(value) && Object.values(value).every(Number.isFinite);
+const isText = (value) => typeof value === "string";
+
+/** What a value must be; a link or a file may come from anybody. */
+const SOUND = {
+  panels: (value) => Array.isArray(value) && value.length <= 200 && value.every((one) => isObject(one) && isText(one.kind)),
+  window: (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isFinite),
+  cursor: Number.isFinite,
+  cursor2: Number.isFinite,
+  theme: (value) => ["light", "dark"].includes(value),
+  clock: (value) => ["start", "utc", "log"].includes(value),
+  side: isText,
+  lower: isText,
+  pinned: (value) => Array.isArray(value) && value.every(isText),
+  align: (value) => ["start", "utc", "armed"].includes(value),
+  offsets: isNumbers,
+  sizes: isNumbers,
+  tabs: (value) => isObject(value) && Object.values(value).every(isObject),
+};
+
+/** Return the values of an object that a state can have; others are left out. */
+export function sound(given) {
+  return Object.fromEntries(NAMES.filter((name) => isObject(given) && Object.hasOwn(given, name) && SOUND[name](given[name])).map((name) => [name, given[name]]));
+}
+
 /** Return the state in a fragment; what cannot be read is left out. */
 export function parse(fragment) {
   const state = {};
@@ -14,7 +40,7 @@ export function parse(fragment) {
     if (!NAMES.includes(name)) continue;
     try { state[name] = JSON.parse(text); } catch { /* a link that was cut */ }
   }
-  return state;
+  return sound(state);
 }
 
 /** Return the fragment of a state, without `#`. */

@@ -24,11 +24,11 @@ export function takeaway(context) {
 
   /** Save CSV, Parquet or a log of each log that is visible. */
   async function tables(kind) {
-    const series = context.plots.series().filter((one) => !one.sql);
+    const series = context.plots.series({ inSight: true }).filter((one) => one.field);
     for (const log of context.logs) {
       const own = series.filter((one) => one.log === log.id);
       if (kind !== "log" && !own.length) continue;
-      const names = [...new Set(own.map((one) => `${one.topic}.${one.field ?? ""}`))];
+      const names = [...new Set(own.map((one) => `${one.topic}.${one.field}`))];
       const from = Math.round(time.toLog(log.id, view.window.from)), to = Math.round(time.toLog(log.id, view.window.to));
       // A log keeps all channels of the interval; its last message is part of it.
       const whole = from <= 0 && to >= log.duration;
@@ -42,7 +42,7 @@ export function takeaway(context) {
         say(error.message);
       }
     }
-    if (kind !== "log" && !series.length) say("There is no plot whose values could be saved.");
+    if (kind !== "log" && !series.length) say("There is no plot in sight whose values could be saved.");
   }
 
   /** Save a plot with its title and legend as it is on the screen. */
@@ -98,8 +98,8 @@ export function takeaway(context) {
       const chosen = context.plots.chosen?.panel;
       return [
         { text: "Chosen plot as PNG", run: () => png(chosen), off: !chosen },
-        { text: "Plotted fields as CSV", run: () => tables("csv") },
-        { text: "Plotted fields as Parquet", run: () => tables("parquet") },
+        { text: "Fields in sight as CSV", run: () => tables("csv") },
+        { text: "Fields in sight as Parquet", run: () => tables("parquet") },
         { text: `${part()[0].toUpperCase()}${part().slice(1)} as a log`, run: () => tables("log") },
         null,
         { text: "Copy the link to this view", run: link },

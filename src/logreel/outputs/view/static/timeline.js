@@ -1,6 +1,6 @@
 // The strip of time: each log as a row with its density, modes, gaps, damage and texts; the window is dragged over it.
 
-import { css, drag, el, fit, frame } from "./dom.js";
+import { css, drag, el, fit, frame, plain } from "./dom.js";
 import { drawLog, HEAD, ROW } from "./timeline_draw.js";
 import { STEPS, length } from "./time.js";
 
@@ -34,6 +34,7 @@ export function timeline(element, context) {
     const { cursor } = view, now = cursor ?? view.window.from;
     for (const [name, value] of [["valuemin", from / 1e9], ["valuemax", to / 1e9], ["valuenow", now / 1e9]]) canvas.setAttribute(`aria-${name}`, value);
     canvas.setAttribute("aria-valuetext", `cursor ${time.full(now)}, window ${time.full(view.window.from)} to ${time.full(view.window.to)}`);
+    Object.assign(canvas.dataset, { from: view.window.from, to: view.window.to, whole: view.isWhole() ? "yes" : "" });
     canvas.dataset.ready = logs.every(({ id }) => data.overviewNow(id)?.complete !== false && data.overviewNow(id)) ? "yes" : "";
   });
 
@@ -77,7 +78,6 @@ export function timeline(element, context) {
     const start = pixel(event), { from, to } = view.window, hold = event.shiftKey ? "new" : grip(start), a = axisAt(start);
     const row = Math.floor((event.clientY - canvas.getBoundingClientRect().top - HEAD) / ROW), log = event.altKey && logs[row];
     const shift = log && (time.offsets[log.id] ?? 0), scale = axisAt(1) - axisAt(0);
-    canvas.focus({ preventScroll: true });
     drag(event, (now) => {
       const b = axisAt(Math.min(Math.max(pixel(now), 0), width));
       if (log) time.setAlign(time.align, { ...time.offsets, [log.id]: Math.round(shift + (pixel(now) - start) * scale) });
@@ -106,7 +106,7 @@ export function timeline(element, context) {
       found.push(...overview.damage.filter(inside).slice(0, 2).map((one) => one.text));
       found.push(...overview.gaps.filter((one) => one.from <= t && t <= one.to).slice(0, 2).map((one) => `${one.topic || "all"} silent for ${length(one.to - one.from)}`));
       found.push(...overview.dropouts.filter(inside).slice(0, 1).map((one) => `dropout of ${length(one.to - one.from)}`));
-      found.push(...overview.marks.filter((one) => Math.abs(one.t - t) < near).slice(0, 2).map((one) => one.text));
+      found.push(...overview.marks.filter((one) => Math.abs(one.t - t) < near).slice(0, 2).map((one) => plain(one.text)));
     }
     tip.textContent = found.join(" · ");
     tip.hidden = false;

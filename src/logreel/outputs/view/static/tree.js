@@ -18,9 +18,9 @@ export async function tree(element, context) {
 
   async function load() {
     all = [];
-    for (const { id, name } of logs) {
+    for (const { id, name, duration } of logs) {
       try {
-        for (const channel of await data.channels(id)) all.push({ log: id, name, topic: channel.topic, channel });
+        for (const channel of await data.channels(id)) all.push({ log: id, name, duration, topic: channel.topic, channel });
       } catch (error) {
         context.say(error.message);
       }
@@ -87,7 +87,7 @@ export async function tree(element, context) {
       const on = pinned.has(pinName(item));
       element.append(button(on ? "★" : "☆", "Pin (*)", (event) => { event.stopPropagation(); pin(item); }, { class: "pin", "aria-pressed": on, tabindex: -1 }));
     } else {
-      element.append(el("span", { class: "aside" }, channel.rate ? rate(channel.rate) : channel.count.toLocaleString("en")));
+      element.append(el("span", { class: "aside" }, sensible(item) ? rate(channel.rate) : channel.count.toLocaleString("en")));
       const spark = spread(item);
       if (spark) element.append(spark);
     }
@@ -140,7 +140,7 @@ export async function tree(element, context) {
 
   rows.addEventListener("keydown", (event) => {
     const at = [...rows.children].indexOf(document.activeElement), item = shown[at];
-    if (!item) return;
+    if (!item || event.altKey || event.ctrlKey || event.metaKey) return;
     const go = (to) => {
       let next = Math.min(Math.max(to, 0), shown.length - 1);
       if (shown[next].head) next += to >= at ? 1 : -1;
@@ -181,6 +181,11 @@ export async function tree(element, context) {
   for (const kind of ["overview", "theme"]) bus.on(kind, () => draw());
   bus.on("grown", () => load());
   load();
+}
+
+/** Whether the rate of a channel fits the length of its log: stamps of other clocks give absurd ones. */
+function sensible({ channel, duration }) {
+  return channel.rate > 0 && channel.count > 1 && channel.count / channel.rate < (10 * (duration + 1e9)) / 1e9;
 }
 
 /** Write a rate as people say it. */

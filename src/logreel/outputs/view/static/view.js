@@ -42,7 +42,7 @@ export class View {
     if (!Number.isFinite(span)) return;
     if (to - from < LEAST) from = (from + to) / 2 - span / 2;
     from = Math.round(Math.min(Math.max(from, whole.from), whole.to - span));
-    this.window = { from, to: from + span };
+    this.window = { from, to: Math.round(from + span) };
     this.send();
     this.state.changed();
   }

@@ -84,7 +84,13 @@ class ArrayPanel {
     this.busy = true;
     const { api, time, logs } = this.context, log = this.wanted.log ?? logs[0].id;
     try {
-      const found = await api.get(`/api/logs/${log}/array`, { topic: this.wanted.topic, field: this.wanted.field, at: Math.round(time.toLog(log, this.at ?? this.from)) });
+      const { topic, field } = this.wanted, ask = (at) => api.get(`/api/logs/${log}/array`, { topic, field, at: Math.round(at) });
+      let found = await ask(time.toLog(log, this.at ?? this.from));
+      if (found.t == null && this.at == null) {
+        // Before a cursor is set, the first message is a better beginning than none.
+        const { t } = await api.get(`/api/logs/${log}/message`, { topic, at: Math.round(time.toLog(log, this.from)), step: 1 });
+        if (t != null) found = await ask(t);
+      }
       this.found = found.t == null ? null : found;
       if (!this.found) { this.#say("No message of this channel at or before the cursor."); fit(this.canvas, ...(this.size ?? [1, 1])); this.busy = false; return; }
       this.element.dataset.points = found.values.length;

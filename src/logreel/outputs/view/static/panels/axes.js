@@ -3,7 +3,7 @@
 import { css } from "../dom.js";
 import { short } from "../series.js";
 
-export const EDGE = { left: 58, right: 14, top: 8, bottom: 30 };
+export const EDGE = { left: 58, right: 14, top: 20, bottom: 30 };
 
 /** Return round values between two numbers, about `most` of them. */
 export function ticks(from, to, most) {
@@ -29,15 +29,15 @@ export function extent(values, room = 0.06) {
 /**
  * Draw grid, numbers and names of two axes; return the functions from values to pixels.
  * @param {CanvasRenderingContext2D} pen
- * @param {{width: number, height: number, x: number[], y: number[], xName?: string, yName?: string, grid?: boolean}} what
+ * @param {{width: number, height: number, x: number[], y: number[], xName?: string, yName?: string, grid?: boolean, below?: boolean}} what
  */
-export function axes(pen, { width, height, x: [x0, x1], y: [y0, y1], xName = "", yName = "", grid = true }) {
+export function axes(pen, { width, height, x: [x0, x1], y: [y0, y1], xName = "", yName = "", grid = true, below = true }) {
   const inner = { width: width - EDGE.left - EDGE.right, height: height - EDGE.top - EDGE.bottom };
   const toX = (value) => EDGE.left + ((value - x0) / (x1 - x0)) * inner.width;
   const toY = (value) => EDGE.top + inner.height - ((value - y0) / (y1 - y0)) * inner.height;
   pen.font = "11px system-ui, sans-serif";
   pen.textBaseline = "middle";
-  for (const value of ticks(x0, x1, inner.width / 90)) {
+  for (const value of below ? ticks(x0, x1, inner.width / 90) : []) {
     pen.fillStyle = css("--line");
     if (grid) pen.fillRect(toX(value), EDGE.top, 1, inner.height);
     pen.fillStyle = css("--faint");
@@ -56,6 +56,6 @@ export function axes(pen, { width, height, x: [x0, x1], y: [y0, y1], xName = "",
   pen.textAlign = "right";
   pen.fillText(xName, width - EDGE.right, height - 7);
   pen.textAlign = "left";
-  pen.fillText(yName, 5, EDGE.top + 2);
+  pen.fillText(yName, 5, 8);
   return { toX, toY, inner };
 }

@@ -53,7 +53,7 @@ class Compare {
       const set = (ns) => { time.setAlign(time.align, { ...time.offsets, [log.id]: Math.round(ns) }); state.changed(); };
       const input = el("input", { type: "number", step: "any", value: offset / 1e9, "aria-label": `Offset of ${log.name} in seconds`, on: { change: (event) => set(Number(event.target.value) * 1e9) } });
       input.style.width = "110px";
-      return el("tr", {}, el("td", {}, log.name), el("td", { class: "number" }, length(log.duration)), el("td", { class: "number" }, `${time.shift(log.id) < 0 ? "−" : "+"}${length(Math.abs(time.shift(log.id)))}`),
+      return el("tr", {}, el("td", {}, log.name), el("td", { class: "number" }, length(log.duration)), el("td", { class: "number" }, time.shift(log.id) ? `${time.shift(log.id) < 0 ? "−" : "+"}${length(Math.abs(time.shift(log.id)))}` : "0 s"),
         el("td", {}, i === 0 ? el("span", { class: "faint" }, "reference") : [button("«", "Earlier by 1 s", () => set(offset - COARSE)), button("‹", "Earlier by 10 ms", () => set(offset - FINE)), input, " s", button("›", "Later by 10 ms", () => set(offset + FINE)), button("»", "Later by 1 s", () => set(offset + COARSE))]));
     });
     this.element.replaceChildren(
@@ -69,8 +69,9 @@ export async function overlay(context) {
   const { plots, logs, data } = context;
   const topics = new Map();
   for (const { id } of logs) topics.set(id, new Set((await data.channels(id)).map(({ topic }) => topic)));
-  for (const { panel, kind } of plots.frames) {
+  for (const { kind, mount } of plots.frames) {
     if (kind !== "plot") continue;
+    const panel = await mount();
     for (const one of panel.series()) {
       for (const { id } of logs) if (!panel.has({ ...one, log: id }) && topics.get(id).has(one.topic)) panel.drop({ ...one, log: id });
     }

@@ -55,8 +55,10 @@ class Message {
 
   async #load(step = null) {
     if (!this.element.isConnected) return;
-    const { api, time, view } = this.context;
-    const chosen = this.chosen ?? this.#first();
+    const { api, data, time, view } = this.context;
+    let chosen = this.chosen ?? this.#first();
+    // A link of another log may name a channel that is not there.
+    if (chosen && !(await data.channels(chosen.log).catch(() => [])).some(({ topic }) => topic === chosen.topic)) chosen = null;
     if (!chosen) {
       this.body.replaceChildren(sentence("Choose a channel in the tree to see its message at the cursor."));
       this.element.dataset.ready = "yes";
@@ -126,7 +128,7 @@ class Message {
 
 function plainText(value) {
   if (value === null) return "–";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value) : short(value, 8);
+  if (typeof value === "number") return Number.isInteger(value) ? String(value) : short(value, Math.fround(value) === value ? 7 : 12);
   if (typeof value === "object" && "hex" in value) return `${value.bytes.toLocaleString("en")} bytes: ${value.hex}${value.hex.length < 2 * value.bytes ? " …" : ""}`;
   if (typeof value === "object") return `… ${value["…"].toLocaleString?.("en") ?? value["…"]} more`;
   return String(value);

@@ -72,15 +72,15 @@ class Parameters {
       // The value at the cursor: that of the last change before it.
       const last = at == null ? null : one.changes.findLast(({ t }) => t <= time.toLog(one.log, at));
       const changes = one.changes.filter(({ t }) => t > 0).map(({ t, value }) => el("button", { type: "button", class: "small", title: "Set the cursor to this change", on: { click: () => { view.setCursor(time.toAxis(one.log, t)); view.reveal(); } } }, `${time.full(time.toAxis(one.log, t))}: ${write(value)}`));
-      return el("tr", {}, el("td", { title: one.name }, one.name, logs.length > 1 ? el("span", { class: "faint small" }, ` ${this.context.log(one.log).name}`) : null),
-        el("td", { class: "number" }, write(last ? last.value : one.value)), el("td", { class: "number faint" }, one.default == null ? "" : write(one.default)), el("td", { class: "wrap" }, changes));
+      return el("tr", {}, el("td", { title: one.name }, one.name),
+        el("td", { class: "number" }, write(last ? last.value : one.value)), el("td", { class: "number faint" }, one.default == null ? "" : write(one.default)), el("td", { class: "wrap" }, changes), logs.length > 1 ? el("td", { class: "faint" }, this.context.log(one.log).name) : null);
     });
     if (!rows.length) {
       this.body.replaceChildren(sentence(this.list.length ? "No parameter passes the filter." : "This log has no parameters."));
       return;
     }
     const defaults = this.list.some((one) => one.default != null);
-    this.body.replaceChildren(el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ["Name", "Value", defaults ? "Default" : "", this.changing ? "Changes" : ""].map((text, i) => el("th", { class: i === 1 || i === 2 ? "number" : "" }, text)))), el("tbody", {}, rows)));
+    this.body.replaceChildren(el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ["Name", "Value", defaults ? "Default" : "", this.changing ? "Changes" : "", ...(logs.length > 1 ? ["Log"] : [])].map((text, i) => el("th", { class: i === 1 || i === 2 ? "number" : "" }, text)))), el("tbody", {}, rows)));
     if (hits.length > MOST) this.body.append(el("p", { class: "faint" }, `${hits.length - MOST} more: type a name.`));
   }
 }

@@ -2,7 +2,7 @@
 
 import { el } from "../dom.js";
 import { seriesColour } from "../colours.js";
-import { Curves, nameOf, short, valueAt } from "../series.js";
+import { Curves, nameOf, short, valueAt, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
 import { sentence } from "./registry.js";
 import { bands, marks, stripes } from "./plot_draw.js";
@@ -41,6 +41,7 @@ class Plot {
       bus.on("hover", (axis) => { this.hover = axis; this.#lines(); }),
       bus.on("cursor2", () => this.#lines()),
       bus.on("theme", () => this.#build()),
+      bus.on("ready", (about) => { if (this.curves.ready(about)) this.#ask(); }),
       bus.on("shift", () => this.#ask()),
       bus.on("clock", () => this.plot?.redraw(false)),
       bus.on("overview", () => this.plot?.redraw(false)),
@@ -109,6 +110,7 @@ class Plot {
   dispose() {
     for (const off of this.offs) off();
     this.curves.dispose();
+    clearTimeout(this.retry);
     this.plot?.destroy();
   }
 
@@ -137,6 +139,9 @@ class Plot {
     if (fresh && this.plot) this.plot.setScale("x", { min: this.from, max: this.to });
     this.#sentence();
     this.#lines();
+    // An event says when samples become exact; one that was missed is made up for.
+    clearTimeout(this.retry);
+    if (this.curves.list.some((curve) => curve.sample)) this.retry = setTimeout(() => { this.curves.stale(); this.#ask(); }, 4000);
     this.element.dataset.points = this.curves.list.reduce((sum, curve) => sum + curve.t.length, 0);
     this.element.dataset.count = this.curves.list.reduce((sum, curve) => sum + (curve.count ?? 0), 0);
     this.element.dataset.ready = "yes";
@@ -179,7 +184,7 @@ class Plot {
         { show: true, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, values: (u, ticks) => (state ? [] : numbers(ticks)) },
       ],
       series: [{}, ...this.curves.list.map((curve) => {
-        const i = this.list.indexOf(curve.series), field = this.fields.get(curve.series);
+        const field = this.fields.get(curve.series);
         const stepped = field?.enum || field?.type === "bool";
         return {
           label: nameOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
@@ -187,7 +192,6 @@ class Plot {
           paths: stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
           pxAlign: 0,
           points: { show: (u, n, i0, i1) => !state && curve.all && i1 - i0 < this.width / 12, size: 4, fill: this.colour(curve.series) },
-          index: i,
         };
       })],
       hooks: {
@@ -214,7 +218,9 @@ class Plot {
   }
 
   colour(series) {
-    return seriesColour(this.list.indexOf(series));
+    // The same field of another log has the same colour, and is dashed.
+    const keys = new Set(this.list.map((one) => JSON.stringify(wish(one))));
+    return seriesColour([...keys].indexOf(JSON.stringify(wish(series))));
   }
 
   /** The unit that all curves have, or the empty string. */
@@ -284,6 +290,8 @@ function roomy(low, high) {
 function numbers(ticks) {
   const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : 1, most = Math.max(...ticks.map(Math.abs));
   if (most >= 1e7 || most < 1e-4) return ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(Math.min(6, Math.max(1, Math.ceil(Math.log10(most / step)))))));
-  const digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  let digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  // Steps such as 0.025 need one more.
+  if (digits < 9 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
   return ticks.map((tick) => tick.toFixed(digits));
 }

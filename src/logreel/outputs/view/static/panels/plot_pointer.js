@@ -1,6 +1,6 @@
 // The pointer over a plot: zoom at the wheel, drag to zoom, shift-drag to pan, click to set the cursor.
 
-import { drag, el, frame } from "../dom.js";
+import { drag, el, frame, plain } from "../dom.js";
 import { shownMarks } from "./plot_draw.js";
 
 /**
@@ -27,7 +27,7 @@ export function pointer(plot, context, panel) {
     const found = event.clientY - place.top < 16 ? shownMarks(context, context.logs).filter((mark) => Math.abs(mark.t - axis) < near) : [];
     tip.hidden = !found.length;
     if (!found.length) return;
-    tip.textContent = found.slice(0, 3).map((mark) => mark.text).join(" · ") + (found.length > 3 ? ` · ${found.length - 3} more` : "");
+    tip.textContent = found.slice(0, 3).map((mark) => plain(mark.text)).join(" · ") + (found.length > 3 ? ` · ${found.length - 3} more` : "");
     tip.style.top = "12px";
     tip.style.left = `${Math.max(0, Math.min(event.clientX - place.left + 8, place.width - tip.offsetWidth))}px`;
   }

@@ -95,12 +95,15 @@ class Spectrogram {
     if (!this.wanted || this.from == null || !this.size) return;
     this.stop?.abort();
     this.stop = new AbortController();
-    const { api, time, logs } = this.context, log = this.wanted.log ?? logs[0].id, [width, height] = this.size;
+    const { api, data, time, logs } = this.context, log = this.wanted.log ?? logs[0].id, [width, height] = this.size;
     this.element.classList.add("busy");
     try {
+      // Many frequencies need long pieces of time: no more of them than leave a dozen pieces in the window.
+      const channel = (await data.channels(log)).find((one) => one.topic === this.wanted.topic);
+      const samples = ((channel?.count ?? 0) * Math.min(1, (this.to - this.from) / this.context.log(log).duration)) / 24;
       const answer = await api.bytes(`/api/logs/${log}/spectrogram`, {
         ...wish(this.wanted), from: Math.round(time.toLog(log, this.from)), to: Math.round(time.toLog(log, this.to)),
-        width: Math.max(16, Math.round((width - LEFT - RIGHT) / 2)), height: Math.max(16, Math.min(256, height - EDGE.top - EDGE.bottom)),
+        width: Math.max(16, Math.round((width - LEFT - RIGHT) / 2)), height: Math.round(Math.max(16, Math.min(256, height - EDGE.top - EDGE.bottom, samples))),
       }, this.stop);
       const [head] = lengthPrefixed(answer.slice(0, 4 + new DataView(answer).getUint32(0, true)));
       const about = JSON.parse(new TextDecoder().decode(head)), cells = new Uint8Array(answer, 4 + head.length);
@@ -135,18 +138,10 @@ class Spectrogram {
     pen.imageSmoothingEnabled = false;
     pen.drawImage(picture.canvas, x(picture.from), EDGE.top, x(picture.to) - x(picture.from), inner.height);
     pen.restore();
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, 0, LEFT, height);
-    pen.rect(0, height - EDGE.bottom, width, EDGE.bottom);
-    pen.clip();
-    axes(pen, { width, height, x: [0, 1], y: [0, picture.frequency_max], grid: false, xName: "", yName: "" });
-    pen.clearRect(LEFT, height - EDGE.bottom, width, EDGE.bottom);
+    axes(pen, { width, height, x: [0, 1], y: [0, picture.frequency_max], grid: false, below: false, yName: "Hz" });
     pen.fillStyle = css("--faint");
     pen.textAlign = "left";
-    pen.fillText("Hz", 5, EDGE.top + 4);
     pen.fillText(`${short(picture.least, 3)} to ${short(picture.most, 3)} dB${picture.unit ? ` (${picture.unit})` : ""}`, LEFT, height - EDGE.bottom + 11);
-    pen.restore();
     if (this.at != null && this.at >= this.from && this.at <= this.to) { pen.fillStyle = css("--panel"); pen.fillRect(x(this.at), EDGE.top, 1, inner.height); }
   }
 }

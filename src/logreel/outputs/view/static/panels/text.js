@@ -1,7 +1,7 @@
 // Texts and events of the window, filtered, with the line at the cursor marked.
 
 import { LEVELS, levelClass } from "../colours.js";
-import { button, el, frame } from "../dom.js";
+import { button, el, frame, plain } from "../dom.js";
 import { sentence } from "./registry.js";
 
 const LIMIT = 400;
@@ -88,7 +88,7 @@ class Text {
       this.lines = (after ? [...this.lines, ...found] : found).sort((a, b) => time.toAxis(a.log, a.t) - time.toAxis(b.log, b.t));
       this.next = Object.fromEntries(answers.filter(({ next }) => next != null).map(({ id, next }) => [id, next]));
       const names = this.sources.size;
-      for (const { sources } of answers) for (const name of sources ?? []) this.sources.add(name);
+      for (const { sources } of answers) for (const name of sources ?? []) if (name) this.sources.add(name);
       if (this.sources.size !== names) this.#names();
       this.#draw();
     } catch (error) {
@@ -99,10 +99,10 @@ class Text {
   #draw() {
     const { time, view, logs } = this.context;
     this.list.replaceChildren(...this.lines.map((line) => {
-      const axis = time.toAxis(line.log, line.t), level = line.kind === "comment" || line.kind === "event" ? line.kind : LEVELS[line.level] ?? "";
+      const axis = time.toAxis(line.log, line.t), level = LEVELS[line.level] ?? (line.kind === "text" ? "" : line.kind);
       const item = el("li", { tabindex: -1, title: line.text, on: { click: () => { view.setCursor(axis); item.focus(); } } },
         el("span", { class: "time" }, time.text(axis, 1e6)), el("span", { class: levelClass(line.level) || "faint" }, level),
-        el("span", { class: "text" }, line.text), el("span", { class: "faint small" }, logs.length > 1 ? `${this.context.log(line.log).name} ${line.source}` : line.source));
+        el("span", { class: "text" }, plain(line.text)), el("span", { class: "faint small" }, logs.length > 1 ? `${this.context.log(line.log).name} ${line.source}` : line.source));
       item.axis = axis;
       item.addEventListener("keydown", (event) => this.#key(event, item));
       return item;
@@ -116,11 +116,12 @@ class Text {
     this.element.dataset.count = this.lines.length;
     this.marked = null;
     this.#mark();
+    if (!this.lines.length && !this.sources.size && view.isWhole() && !Object.values(this.filter).some(Boolean)) this.context.bus.send("quiet", "text");
   }
 
   #key(event, item) {
     const next = { ArrowDown: item.nextSibling, ArrowUp: item.previousSibling }[event.key];
-    if (event.key !== "Enter" && !(event.key in { ArrowDown: 1, ArrowUp: 1 })) return;
+    if (event.altKey || event.key !== "Enter" && !(event.key in { ArrowDown: 1, ArrowUp: 1 })) return;
     event.preventDefault();
     event.stopPropagation();
     if (event.key === "Enter") item.click(); else if (next?.axis != null) { next.focus(); this.context.view.setCursor(next.axis); }

@@ -2,7 +2,7 @@
 
 import { RAMP } from "../colours.js";
 import { css, el, fit, frame } from "../dom.js";
-import { before, nameOf, short } from "../series.js";
+import { before, nameOf, short, wish } from "../series.js";
 import { axes, EDGE, extent } from "./axes.js";
 import { sentence } from "./registry.js";
 
@@ -94,10 +94,10 @@ class Xy {
     if (!this.x || !this.y || this.from == null) return;
     this.stop?.abort();
     this.stop = new AbortController();
-    const { api, time, logs } = this.context, log = this.x.log ?? logs[0].id, name = (one) => `${one.topic}.${one.field}`;
+    const { api, time, logs } = this.context, log = this.x.log ?? logs[0].id, s = [this.x, this.y].map((one) => JSON.stringify(wish(one)));
     this.element.classList.add("busy");
     try {
-      const { columns, metadata } = await api.arrow(`/api/logs/${log}/pairs`, { x: name(this.x), y: name(this.y), from: Math.round(time.toLog(log, this.from)), to: Math.round(time.toLog(log, this.to)), px: PIXELS }, this.stop);
+      const { columns, metadata } = await api.arrow(`/api/logs/${log}/pairs`, { s, from: Math.round(time.toLog(log, this.from)), to: Math.round(time.toLog(log, this.to)), px: PIXELS }, this.stop);
       this.points = { ...columns, t: columns.t.map((t) => time.toAxis(log, t)) };
       this.units = [metadata.unit_x ?? this.x.unit ?? "", metadata.unit_y ?? this.y.unit ?? ""];
       this.element.dataset.points = columns.x.length;
