@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ SECOND = 10**9
 
 
 @pytest.fixture
-def copied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Yield a list that gets for each attempt to copy several files whether they were copied."""
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return a list that gets for each attempt to copy several files whether they were copied."""
     found: list[bool] = []
     copy = UlogCopier.copy_files
 
@@ -29,12 +29,12 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
         return found[-1]
 
     monkeypatch.setattr(UlogCopier, "copy_files", noted)
-    yield found
+    return found
 
 
-def record(path: Path, start: int, names: str = "abc", unit: str = "m", seed: int = 0) -> Path:
-    """Write a part of a recording of two seconds, with text, a parameter and messages out of order."""
-    rng = random.Random(seed)
+def record(path: Path, start: int, names: str = "abc", unit: str = "m", jitter: int = 0) -> Path:
+    """Write a part of a recording of two seconds, with text and a parameter; messages up to *jitter* ns late."""
+    rng = random.Random(start)
     with logreel.create(path) as w:
         w.metadata("unit", unit)
         numbers = [
@@ -43,7 +43,7 @@ def record(path: Path, start: int, names: str = "abc", unit: str = "m", seed: in
         for n in range(2000):
             time = (start + n * 1000) * 1000
             w.write(
-                numbers[n % len(names)], max(start * 1000, time - rng.choice((0, 0, 2_000_000))), {"x": n / 3}
+                numbers[n % len(names)], max(start * 1000, time - rng.choice((0, 0, jitter))), {"x": n / 3}
             )
             if n % 500 == 250:
                 w.text(time, f"line {n}")
@@ -88,7 +88,7 @@ def both(folder: Path, parts: list[Path], **how: Any) -> tuple[dict[str, Any], d
 def test_a_slice_of_alike_parts_copies_records_and_is_that_of_the_merge(
     how: dict[str, Any], tmp_path: Path, copied: list[bool]
 ) -> None:
-    parts = [record(tmp_path / f"p{n}.ulg", 1_000_000 + n * 2_100_000, seed=n) for n in range(3)]
+    parts = [record(tmp_path / f"p{n}.ulg", 1_000_000 + n * 2_100_000) for n in range(3)]
     due, found = both(tmp_path, parts, **how)
     assert copied == [True]
     assert found == due
@@ -97,6 +97,15 @@ def test_a_slice_of_alike_parts_copies_records_and_is_that_of_the_merge(
     assert len(firsts) >= 1
     places = np.concatenate([log.index.offsets(log[t].number) for t in log.channels if t[0] != "~"])
     assert len(np.unique(places)) == len(places)
+
+
+def test_messages_out_of_order_stay_in_the_order_of_their_file(tmp_path: Path, copied: list[bool]) -> None:
+    parts = [record(tmp_path / f"p{n}.ulg", 1_000_000 + n * 2_100_000, jitter=2_000_000) for n in range(3)]
+    due, found = both(tmp_path, parts, start="+1s", exclude=["b"])
+    # Parameters have the times of the messages next to them.
+    for name in ("a", "c", "~text"):
+        assert found[name] == due[name]
+    assert copied == [True]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,9 @@ from logreel.write.log_copier import Excerpt
 #: File position of the three offsets of appended parts, in a file that has flags.
 _OFFSETS = FILE_HEADER + HEAD + 16
 
+#: Kinds of records that every part of a recording repeats.
+_DEFINITIONS = ("F", "I", "M", "Q")
+
 
 def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
     """Copy the records of *excerpt*; return False, with nothing copied, for a file that contains several logs.
@@ -61,7 +64,7 @@ def copy_files(excerpts: Sequence[Excerpt], out: Appender, clock: SourceClock | 
 def _are_alike(states: Sequence[NonDataRecords]) -> bool:
     """Return whether files are sound, and equal up to their messages, with the same message id for each channel."""
     first_ids: dict[bytes, bytes] = {}
-    first_head = b""
+    first_head, first_known = b"", list[bytes]()
     for n, state in enumerate(states):
         found = state.found
         many = len(found.segments) > 1 or found.is_segment
@@ -72,9 +75,11 @@ def _are_alike(states: Sequence[NonDataRecords]) -> bool:
         ids = {payload[1:3]: payload for at in places if (payload := payload_at(state.source, at))}
         if len({*ids.values()}) < len(ids) or len(places) > len(ids):
             return False
+        # Information that comes later is repeated in each part.
+        known = [payload_at(state.source, at) for at in state.keyed.positions(*_DEFINITIONS)]
         if n == 0:
-            first_head, first_ids = head, ids
-        elif head != first_head or not ids.items() <= first_ids.items():
+            first_head, first_ids, first_known = head, ids, known
+        elif head != first_head or known != first_known or not ids.items() <= first_ids.items():
             return False
     return True
 
@@ -109,9 +114,9 @@ class _RecordCopier:
     def run_on(self) -> None:
         """Copy the wanted messages, and the other records among them, behind those of another file."""
         own = self._state
-        subscribed = np.array([at for at, _ in own.subscriptions()], np.int64)
-        wanted = np.setdiff1d(self._wanted_notes(), subscribed)
-        self._notes, self._next = wanted[wanted > subscribed.min(initial=own.source.size)], 0
+        known = [at for at, _ in own.subscriptions()] + own.keyed.positions(*_DEFINITIONS)
+        wanted = np.setdiff1d(self._wanted_notes(), np.array(known, np.int64))
+        self._notes, self._next = np.setdiff1d(wanted, own.initial_parameters), 0
         self._copy_blocks()
         self._copy_notes(own.source.size)
 
@@ -211,7 +216,10 @@ class _RecordCopier:
         for channel, positions in synthetic_offsets(state).items():
             every.append(positions)
             if channel in excerpt.rows:
-                wanted.append(positions[excerpt.rows[channel]])
+                # A file of a recording counts only the messages that the files before it do not have.
+                synthetic = excerpt.log.index.synthetic(channel)
+                place = None if synthetic is None else synthetic.place
+                wanted.append((positions if place is None else place)[excerpt.rows[channel]])
         if len(self._inside) < len(excerpt.log.index.rules) - len(every) + 1:
             every.append(
                 np.array(
