@@ -1,4 +1,7 @@
-"""Slice, sort, merge and recover logs of 150 to 300 MB, compared with cp, rosbags, and rosbag filter."""
+"""Slice, sort, merge and recover logs of 150 to 300 MB, and append to them, compared with cp, rosbags, rosbag filter.
+
+``python bench/rewrite.py SCALE append`` only appends: SCALE 1 for 250 MB, 4 for 1 GB.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import bigbddf
 import biglog
 import carla
 import koblenz
+import logreel
 from harness import Job, compare
 
 IMPORTS = """
@@ -45,6 +49,25 @@ JOBS = [
 TOPICS = Job(
     "slice: two of three series", "logreel.slice(path, name, topics=['say', 'blob'])", IMPORTS, bound="4"
 )
+OLD = """
+import shutil
+old = out + "/old" + pathlib.Path(path).suffix; shutil.copyfile(path, old)
+logreel.create(out + "/b" + pathlib.Path(path).suffix, mode="a").discard()
+"""
+LAST = """
+log = logreel.open(old); ch = next(one for one in log.match(None) if len(one)); data = b""
+for message in ch: data = bytes(message.data)
+"""
+APPEND = [
+    Job("open it", "logreel.open(old)", IMPORTS + OLD),
+    Job("begin to append", "w = logreel.create(old, mode='a')", IMPORTS + OLD, bound="3"),
+    Job(
+        "begin to append, and complete it",
+        "w = logreel.create(old, mode='a'); "
+        "w.write(w.add_channel(ch.topic, ch.schema, ch.metadata), ch.times[-1], data); w.close()",
+        IMPORTS + OLD + LAST,
+    ),
+]
 PEER = Job(
     "rosbags: read and write",
     """
@@ -77,6 +100,9 @@ def main() -> None:
     """Print the tables; argument: a scale, 1 for logs of about 300 MB."""
     scale = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     os.environ["LOGREEL_CACHE"] = "off"
+    _append(scale)
+    if sys.argv[2:] == ["append"]:
+        return
     compare("ULog", str(biglog.make(int(300 * scale))), COPY, JOBS, rounds=3)
     compare("BDDF", str(bigbddf.make(int(300 * scale))), COPY, [*JOBS, TOPICS], rounds=3)
     path = str(bigbag.make("mixed", "none", 1.5 * scale))
@@ -99,6 +125,21 @@ def main() -> None:
             print(
                 f"  {job.name}: {ratios[peer.name] / ratios[job.name]:.0f} x faster than {peer.name} (asked: 20)"
             )
+
+
+def _append(scale: float) -> None:
+    """Print how long it takes to begin appending, compared with cp without waiting for the disk."""
+    copy = Job("cp", "subprocess.run(['cp', '--reflink=never', path, name], check=True)", IMPORTS)
+    for title, source in (
+        ("ULog", biglog.make(int(250 * scale))),
+        ("bag", bigbag.make("mixed", "none", 1.35 * scale)),
+    ):
+        compare(f"append to a {title}", str(source), copy, APPEND, rounds=3)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.mcap")
+            if title == "bag":
+                logreel.convert(source, path, raw=True, compression="none")
+                compare("append to an MCAP", path, copy, APPEND, rounds=3)
 
 
 def _has_rosbag() -> bool:

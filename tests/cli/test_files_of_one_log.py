@@ -32,6 +32,22 @@ def parts(tmp_path: Path) -> list[Path]:
     return sorted((tmp_path / "parts").iterdir())
 
 
+def test_plot_draws_a_folder_and_a_pattern_of_parts_as_their_merge(
+    run: Run, parts: list[Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("plotext")
+    logreel.merge(parts, tmp_path / "one.ulg")
+    with logreel.open(tmp_path / "one.ulg") as log:
+        ch = max(log.match(None), key=len)
+        field = f"{ch.topic}.{next(name for name in ch.fields if name != 'timestamp' and '[' not in name)}"
+    drawn = [
+        run("plot", name, field, "--width", "60")
+        for name in (tmp_path / "one.ulg", parts[0].parent, f"{parts[0].parent}/*.ulg")
+    ]
+    assert [done.code for done in drawn] == [0, 0, 0], drawn
+    assert drawn[0].out == drawn[1].out == drawn[2].out
+
+
 @pytest.mark.parametrize("words", ONE_LOG, ids=" ".join)
 def test_files_a_folder_and_a_pattern_give_what_their_merge_gives(
     run: Run, parts: list[Path], tmp_path: Path, words: tuple[str, ...]

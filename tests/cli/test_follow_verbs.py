@@ -169,7 +169,7 @@ def test_play_keeps_the_intervals_of_messages_that_are_there(tmp_path: Path) -> 
         (["cat", "-f", "x.ulg", "--format", "csv"], "leave out --format csv"),
         (["cat", "-f", "x.ulg", "-o", "out.txt"], "redirect the output"),
         (["info", "-f", "a.ulg", "b.ulg"], "one log, not 2"),
-        (["play", "-f", "x.ulg", "--loop"], "--loop needs the whole log"),
+        (["play", "-f", "x.ulg", "--loop"], "--loop needs the end of the log"),
     ],
 )
 def test_what_cannot_be_followed_is_wrong_usage(args: list[str], reason: str) -> None:

@@ -13,6 +13,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
+import logreel
 from cli.test_pipes_read import SUFFIXES, piped
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Spawn
@@ -176,3 +177,53 @@ def test_folders_are_replaced_only_with_force_and_only_those_of_logreel(spawn: S
     assert spawn(*call, input=data).returncode == 1
     assert spawn(*call, "--force", input=data).returncode == 0
     assert [one.name for one in tmp_path.iterdir()] == ["x.csv"]
+
+
+# -- logs
+
+
+@pytest.mark.parametrize("damage", ["none", "cut", "zeros"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_log_from_a_pipe_has_the_bytes_of_the_converted_file(
+    suffix: str, damage: str, spawn: Spawn, tmp_path: Path
+) -> None:
+    whole = bytearray(SAMPLES[suffix]())
+    middle = len(whole) * 2 // 3
+    if damage == "zeros":
+        whole[middle : middle + 300] = bytes(300)
+    data = bytes(whole[:middle] if damage == "cut" else whole)
+    (tmp_path / f"x{suffix}").write_bytes(data)
+    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", tmp_path / f"due{suffix}")
+    active = tmp_path / f"y{suffix}.active"
+    with piped("convert", "-", str(tmp_path / f"y{suffix}")) as process:
+        send(process, data[: len(data) * 4 // 5])
+        if suffix not in (".bag", ".mcap"):
+            # These are composed of messages when all is there.
+            wait_until(lambda: active.exists() and active.stat().st_size > len(data) // 4)
+        _, err = process.communicate(data[len(data) * 4 // 5 :], timeout=120)
+    assert process.returncode == due.returncode, (err, due.stderr)
+    # Zeros in a picture are not noticed.
+    assert process.returncode == (0 if damage == "none" or (suffix, damage) == (".vel", "zeros") else 3)
+    found = (tmp_path / f"y{suffix}").read_bytes()
+    assert found == (tmp_path / f"due{suffix}").read_bytes() or suffix == ".mcap"
+    assert len(list(logreel.open(found).messages())) == len(
+        list(logreel.open(tmp_path / f"due{suffix}").messages())
+    )
+    assert not active.exists()
+
+
+def test_a_copied_log_goes_to_stdout_while_the_pipe_is_open(spawn: Spawn, tmp_path: Path) -> None:
+    data = SAMPLES[".ulg"]()
+    args = ["-o", "-", "--format", "ulog"]
+    with piped("convert", "-", *args) as process:
+        send(process, data[: len(data) * 4 // 5])
+        assert process.stdout is not None
+        head = process.stdout.read(len(data) // 4)
+        out, err = process.communicate(data[len(data) * 4 // 5 :], timeout=120)
+    assert head + out == data
+    assert process.returncode == 0, err
+    cut = spawn("-m", "logreel", "convert", "-", *args, input=data[: len(data) // 2])
+    (tmp_path / "x.ulg").write_bytes(data[: len(data) // 2])
+    due = spawn("-m", "logreel", "convert", tmp_path / "x.ulg", *args)
+    assert (cut.returncode, due.returncode) == (3, 3)
+    assert cut.stdout == due.stdout

@@ -126,7 +126,9 @@ def test_options_that_contradict_each_other_are_wrong_usage(run: Run, path: Path
         (["--rename", "/a"], "write OLD:=NEW"),
         (["--rate-control-max-delay", "1"], "belongs to --rate-control-topic"),
         (["--queue", "5"], "the sink 'stdout' has no option 'queue'"),
-        (["-f", "--prefix", "/x"], "--prefix needs the whole log"),
+        (["-f", "--duration", "1s"], "--duration needs the end of the log: leave it or -f out"),
+        (["-f", "--pause-topics", "/a"], "--pause-topics needs keys to go on, which -f does not have"),
+        (["-f", "--clock", "5"], "--clock runs ahead to the next message"),
         (["/q:=/r"], "no channel to be renamed '/q'"),
         (["--delay", "-1s"], "a delay is not negative"),
     ):

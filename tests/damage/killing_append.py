@@ -253,7 +253,9 @@ def main() -> None:
     print(json.dumps({"format": name, "runs": runs, **phases}))  # noqa: T201
     if bad:
         sys.exit(f"{len(bad)} of {runs} runs: {bad[:5]}")
-    if runs >= 20 and min(phases[phase] for phase in PHASES[:3]) == 0:
+    # Completing is short: a few dozen kills may all miss it.
+    due = PHASES[:3] if runs >= 100 else PHASES[:2]
+    if runs >= 20 and min(phases[phase] for phase in due) == 0:
         sys.exit(f"no kill in some phase: {dict(phases)}")
 
 

@@ -110,6 +110,41 @@ def test_options_give_the_topics_that_genuine_rosbag_play_gives(ros: RosSystem, 
     assert found[1]["/robot/map"] == ([1000], True)
 
 
+def test_a_log_that_is_still_written_is_played_to_a_genuine_recorder(ros: RosSystem, tmp_path: Path) -> None:
+    recorder = ros.start(str(RECORDER), "-a", "-x", "/rosout.*", "-O", "got.bag")
+    active = tmp_path / "got.bag.active"
+    wait_for(active.exists)
+    with logreel.create(tmp_path / "x.bag") as w:
+
+        def write(topic: int, values: range) -> None:
+            for n in values:
+                w.write(topic, BASE + n * MS, struct.pack("<i", n))
+            w.flush()
+
+        first = w.add_channel("/a", NUMBER)
+        write(first, range(1))
+        line = ["play", "-f", str(tmp_path / "x.bag"), "--to", "ros", "-r", "0", "--prefix", "robot"]
+        line += ["--rename", "/b:=/two", "--latched", "/b", "--keep-alive", "--delay", "3s"]
+        env = {**ros.environment, **{k: environment()[k] for k in ("PYTHONPATH", "LOGREEL_CACHE")}}
+        player = ros.start(sys.executable, "-c", PLAY, *line, env=env)
+        wait_for(lambda: "/robot/a" in ros.published())
+        wait_for(lambda: "/robot/a" in ros.subscribers())
+        write(first, range(1, 60))
+        second = w.add_channel("/b", NUMBER)
+        write(second, range(60, 61))
+        wait_for(lambda: "/two" in ros.published())
+    # Latched: the recorder gets it although it connects later.
+    wait_for(lambda: "/two" in ros.subscribers())
+    wait_for(lambda: _complete(active, recorder))
+    assert player.poll() is None
+    player.send_signal(signal.SIGINT)
+    assert player.wait(PATIENCE) in (0, 130)
+    with logreel.open(tmp_path / "got.bag") as got:
+        assert [*map(number, got["/robot/a"])] == list(range(60))
+        assert [*map(number, got["/two"])] == [60]
+        assert bool(got["/two"].metadata["latching"])
+
+
 def test_subscribers_that_come_later_get_all_transforms_in_force(ros: RosSystem, tmp_path: Path) -> None:
     with logreel.create(tmp_path / "a.bag") as w:
         static = w.add_channel("/tf_static", logreel.Schema("tf2_msgs/TFMessage", "ros1msg"))

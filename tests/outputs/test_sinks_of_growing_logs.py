@@ -171,3 +171,99 @@ def test_a_sink_gets_channels_with_their_first_message(tmp_path: Path) -> None:
     assert out.known == ["/0", "/1"]
     assert not out.wrong.total()
     w.close()
+
+
+class Noting(logreel.Sink):
+    """Notes the messages, the latched channels, and what is in force at the end."""
+
+    follows = True
+
+    def open(self, player: object) -> None:
+        self.player, self.got = player, list[tuple[str, int]]()
+
+    def message(self, message: logreel.Message) -> None:
+        self.got.append((message.channel.topic, struct.unpack("<i", message.data)[0]))
+
+    def close(self) -> None:
+        channels = self.player.channels  # type: ignore[attr-defined]
+        self.in_force = {ch.topic: len(self.player.in_force(ch)) for ch in channels}  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Iterator[tuple[logreel.Log, Callable[[int], None], Callable[[], None]]]:
+    """Yield a growing log of /0, /1 …, a function that writes a message, and one that completes it."""
+    w = logreel.create(tmp_path / "x.bag")
+    known: dict[int, int] = {}
+
+    def write(n: int) -> None:
+        if n not in known:
+            known[n] = w.add_channel(f"/{n}", NUMBER)
+        w.write(known[n], BASE + MS * n, struct.pack("<i", n))
+        w.flush()
+
+    write(0)
+    with logreel.open_growing(tmp_path / "x.bag") as log:  # type: ignore[union-attr]
+        yield log, write, w.close
+    w.close()
+
+
+def test_topics_get_prefix_and_new_names_when_they_come(numbers: tuple) -> None:  # type: ignore[type-arg]
+    log, write, _ = numbers
+    out = Noting()
+    steps = Steps([lambda: write(1), lambda: write(2), lambda: write(0), int])
+    options = {"prefix": "robot", "rename": {"/2": "/two"}, "latched": ["/[12]"]}
+    assert play_growing(log, out, choose=every, rate=0, stop=steps, **options) == 4  # type: ignore[arg-type]
+    assert out.got == [("/robot/0", 0), ("/robot/1", 1), ("/two", 2), ("/robot/0", 0)]
+    assert out.in_force == {"/robot/0": 0, "/robot/1": 1, "/two": 1}
+
+
+def test_a_name_that_no_channel_has_is_said_when_the_log_is_complete(numbers: tuple) -> None:  # type: ignore[type-arg]
+    log, write, close = numbers
+    out = Noting()
+    with pytest.raises(logreel.TopicError, match="no channel to be renamed '/9'"):
+        play_growing(
+            log, out, choose=every, rate=0, rename={"/9": "/x"}, stop=Steps([lambda: write(1), close])
+        )
+    assert len(out.got) == 2
+
+
+def test_a_replay_that_stays_ends_with_stop(numbers: tuple) -> None:  # type: ignore[type-arg]
+    log, _, close = numbers
+    out, stop, ended = Noting(), threading.Event(), list[int]()
+    close()
+    options = {"choose": every, "rate": 0, "stay": True, "stop": stop, "poll": 0.01, "delay": "10ms"}
+    thread = threading.Thread(target=lambda: ended.append(play_growing(log, out, **options)))
+    thread.start()
+    thread.join(1.5)
+    assert thread.is_alive()
+    assert len(out.got) == 1
+    stop.set()
+    thread.join(60)
+    assert ended == [1]
+
+
+def test_a_sink_limits_how_far_the_replay_goes(numbers: tuple) -> None:  # type: ignore[type-arg]
+    log, write, _ = numbers
+    at: list[int] = []
+
+    class Limiting(Noting):
+        def open(self, player: object) -> None:
+            super().open(player)
+            player.limit = 0  # type: ignore[attr-defined]
+
+        def moved(self, time: int) -> None:
+            at.append(time)
+            self.player.limit = time + MS  # type: ignore[attr-defined]
+
+    out = Limiting()
+
+    def go_on() -> None:
+        at.append(len(out.got))
+        out.player.limit = BASE + 3 * MS  # type: ignore[attr-defined]
+
+    write(1)
+    write(2)
+    assert play_growing(log, out, choose=every, rate=0, stop=Steps([int, go_on, int])) == 3
+    assert at == [BASE, 2]
+    with pytest.raises(logreel.UsageError, match="a delay is not negative"):
+        play_growing(log, out, choose=every, delay=-1)

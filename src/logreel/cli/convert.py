@@ -175,10 +175,12 @@ _WHILE_IT_COMES = {
     "force",
     "nested",
 }
+#: The same for copies of logs, which have all channels.
+_FOR_LOGS = {"files", "out", "form", "msgdef", "force"}
 
 
 def _can_come_slowly(file: paths.Given, output: Output) -> bool:
-    """Return whether *file* is a pipe that is converted while it comes, without an option that needs all of it."""
+    """Return whether *file* is a pipe that may be converted while it comes, without an option that needs all of it."""
     from click.core import ParameterSource
 
     from logreel.outputs.convert import NESTED
@@ -186,14 +188,14 @@ def _can_come_slowly(file: paths.Given, output: Output) -> bool:
     from logreel.outputs.write import LINES
 
     context = click.get_current_context()
-    able = output.suffix == LINES or output.shape is Shape.TABLES
+    able = output.suffix == LINES or output.shape in (Shape.TABLES, Shape.LOG)
     return (
         context is not None
         and able
         and all(
             context.get_parameter_source(name) is ParameterSource.DEFAULT
             for name in context.params
-            if name not in _WHILE_IT_COMES
+            if name not in (_FOR_LOGS if output.shape is Shape.LOG else _WHILE_IT_COMES)
         )
         and (output.suffix == NESTED or not context.params["nested"])
         and following.comes_slowly(file, to_file=True)

@@ -36,6 +36,8 @@ def convert_as_it_comes(
     """
     from logreel.outputs.registry import Shape
 
+    if output.shape is Shape.LOG:
+        return _log(log, event, output, path, force)
     if output.shape is Shape.TABLES:
         return _tables(log, event, output, path, force, topics, exclude)
     if not isinstance(path, str):
@@ -53,6 +55,44 @@ def convert_as_it_comes(
         raise
     (out.leave if event.is_set() else out.finish)()
     return code
+
+
+def _log(log: Log, event: following.Ending, output: Output, path: str | OutputStream, force: bool) -> int:
+    """Write a log: a copy of the same format while it comes, any other one when it is complete."""
+    from logreel.ops.rewrite.growing import copies_bytes, copy_growing
+    from logreel.ops.rewrite.target import format_to_write
+    from logreel.outputs.convert import convert
+
+    # The name of a stream is that of a file with its suffix.
+    name = path if isinstance(path, str) else path.name
+    copy = None
+    if copies_bytes(log, format_to_write(name, log)):
+        copy = copy_growing(log, path, force, following.POLL, event)
+    else:
+        for _ in log.changes(poll=following.POLL, stop=event):
+            pass
+    if event.is_set():
+        return following.finish(log, event)
+    skipped: list[str] = []
+    is_equal = False
+    if copy is not None:
+        is_equal, done = copy.is_what(lambda stream: convert(log, stream), output.suffix)
+        if is_equal:
+            copy.finish()
+        elif isinstance(path, str):
+            copy.discard()
+        else:
+            skipped.append(
+                "the copy is not the conversion of the whole log: save the log as a file, and convert that"
+            )
+    if copy is None or (isinstance(path, str) and not is_equal):
+        with draw.progress(name if isinstance(path, str) else "-") as progress:
+            done = convert(log, path, force=force, progress=progress)
+    made = sum(one.file is not None for one in done.channels)
+    many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {made} channel{'s' * (made != 1)}"
+    draw.say(f"wrote {many} to {path if isinstance(path, str) else 'stdout'}")
+    draw.show_notes(done.notes)
+    return draw.finish(log, [*done.skipped, *skipped])
 
 
 def _tables(

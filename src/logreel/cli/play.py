@@ -175,19 +175,20 @@ def play(
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
     if follow:
-        given = {
-            "--loop": loop, "--pause": pause, "--duration": duration, "--skip-silence": skip_silence,
-            "--clock": clock, "--align": align, "--delay": delay, "--keep-alive": keep_alive, "--prefix": prefix,
-            "--rename": rename, "--pause-topics": pause_topics, "--latched": latched,
-            "--rate-control-topic": rate_control_topic,
-        }  # fmt: skip
-        if wrong := [option for option, value in given.items() if value]:
-            raise UsageError(f"{wrong[0]} needs the whole log: leave it or -f out")
+        _refuse_with_follow(
+            {"--loop": loop, "--duration": duration, "--skip-silence": skip_silence, "--align": align},
+            "needs the end of the log",
+        )
+        _refuse_with_follow(
+            {"--pause": pause, "--pause-topics": pause_topics}, "needs keys to go on, which -f does not have"
+        )
+        _refuse_with_follow({"--clock": clock}, "runs ahead to the next message, which may not have come")
         if len(files) != 1:
             raise UsageError(f"-f plays one log, not {len(files)}")
         return _follow(
             files[0], sink(chosen, **options), rate, (topics, exclude), (start, end), count,
             {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment},
+            {"delay": delay, "prefix": prefix, "rename": names, "latched": latched, "stay": keep_alive},
         )  # fmt: skip
     with contextlib.ExitStack() as stack:
         found = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
@@ -216,6 +217,15 @@ def play(
         )
         play_to_end(player, quiet)
         return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+
+
+def _refuse_with_follow(options: dict[str, Any], why: str) -> None:
+    """Raise UsageError, which says *why*, for the first of *options* that is given together with -f."""
+    from logreel.errors import UsageError
+
+    for option, value in options.items():
+        if value:
+            raise UsageError(f"{option} {why}: leave it or -f out")
 
 
 def _options_of_rosbag(
@@ -270,8 +280,9 @@ def _follow(
     bounds: tuple[str | None, str | None],
     count: int | None,
     options: dict[str, Any],
+    more: dict[str, Any],
 ) -> int:
-    """Play one log while it is written."""
+    """Play one log while it is written; *options* are for opening it, *more* for ``play_growing``."""
     from logreel.ops.replay.growing import play_growing
 
     to.say = draw.say
@@ -287,6 +298,7 @@ def _follow(
             count=count,
             poll=following.POLL,
             stop=event,
+            **more,
         )
         draw.say(f"played {many} message{'s' * (many != 1)}")
         return following.finish(log, event, to.skipped)

@@ -60,7 +60,7 @@ def plot(
     from logreel.outputs.plot import plot as make
     from logreel.registry.open import open_log
 
-    with open_log(paths.file_of(file), definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         if out is not None:
             paths.check_form(form, out)
         found = make(log, *fields, start=start, end=end, utc=utc)

@@ -103,6 +103,13 @@ class LogCopier:
         """Copy part of a log of the same format record by record; return False, with nothing done, if impossible."""
         return False
 
+    def copy_files(self, excerpts: Sequence[Excerpt]) -> bool:
+        """Copy parts of files of one recording record by record, one after another; return False as ``copy_records``.
+
+        All are of the same format and clock, have the same names of channels, and do not overlap in time.
+        """
+        return False
+
     def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
         """Return int64[n, k]: the side columns of messages of *log*, of the same format, by payload *offset*.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from logreel.errors import LogError
 from logreel.formats.ulog.copy_metadata import MetadataCopier
 from logreel.formats.ulog.information import OWN
-from logreel.formats.ulog.record_copier import copy_records
+from logreel.formats.ulog.record_copier import copy_files, copy_records
 from logreel.formats.ulog.writer import UlogWriter
 from logreel.log.log import Channel, Log
 from logreel.write.log_copier import Excerpt, LogCopier, metadata_names, try_each
@@ -47,6 +47,11 @@ class UlogCopier(LogCopier):
             self.writer.notes.append(
                 "the flag bits announce the defaults of parameters now (compatible bit 0)"
             )
+        return self.writer.begun
+
+    def copy_files(self, excerpts: Sequence[Excerpt]) -> bool:
+        """Copy records of sound files that have the same definitions, information, parameters and message ids."""
+        self.writer.begun = copy_files(excerpts, self.writer.out, self.writer.source_clock)
         return self.writer.begun
 
 

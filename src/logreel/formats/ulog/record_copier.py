@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.copy_metadata import utc_record, with_defaults_flag, with_start
 from logreel.formats.ulog.non_data_records import NonDataRecords
-from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, payload_at
 from logreel.formats.ulog.synthetic import synthetic_offsets
 from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
@@ -25,6 +25,9 @@ from logreel.write.log_copier import Excerpt
 
 #: File position of the three offsets of appended parts, in a file that has flags.
 _OFFSETS = FILE_HEADER + HEAD + 16
+
+#: Kinds of records that every part of a recording repeats.
+_DEFINITIONS = ("F", "I", "M", "Q")
 
 
 def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
@@ -37,6 +40,47 @@ def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> 
         return False
     copier = _RecordCopier(state, excerpt, out, None if excerpt.is_whole else clock)
     copier.run()
+    return True
+
+
+def copy_files(excerpts: Sequence[Excerpt], out: Appender, clock: SourceClock | None) -> bool:
+    """Copy the records of parts of several files; return False, with nothing copied, if they cannot be one log.
+
+    The first file gives everything that stands before the messages.
+    """
+    states: list[NonDataRecords] = [one.log.format_state for one in excerpts]
+    if not _are_alike(states):
+        return False
+    copiers = [
+        _RecordCopier(state, one, out, clock if n == 0 else None)
+        for n, (state, one) in enumerate(zip(states, excerpts, strict=True))
+    ]
+    copiers[0].run()
+    for copier in copiers[1:]:
+        copier.run_on()
+    return True
+
+
+def _are_alike(states: Sequence[NonDataRecords]) -> bool:
+    """Return whether files are sound, and equal up to their messages, with the same message id for each channel."""
+    first_ids: dict[bytes, bytes] = {}
+    first_head, first_known = b"", list[bytes]()
+    for n, state in enumerate(states):
+        found = state.found
+        many = len(found.segments) > 1 or found.is_segment
+        if many or found.appended or state.lacks_defaults_flag or any(p.lost for p in found.problems):
+            return False
+        places = [at for at, _ in state.subscriptions()]
+        head = state.source.read(FILE_HEADER, (places[0] if places else state.source.size) - FILE_HEADER)
+        ids = {payload[1:3]: payload for at in places if (payload := payload_at(state.source, at))}
+        if len({*ids.values()}) < len(ids) or len(places) > len(ids):
+            return False
+        # Information that comes later is repeated in each part.
+        known = [payload_at(state.source, at) for at in state.keyed.positions(*_DEFINITIONS)]
+        if n == 0:
+            first_head, first_ids, first_known = head, ids, known
+        elif head != first_head or known != first_known or not ids.items() <= first_ids.items():
+            return False
     return True
 
 
@@ -63,13 +107,25 @@ class _RecordCopier:
         own = self._state
         self._write_head()
         self._notes, self._next = self._wanted_notes(), 0
+        self._copy_blocks()
+        self._copy_notes(own.source.size)
+        self._finish()
+
+    def run_on(self) -> None:
+        """Copy the wanted messages, and the other records among them, behind those of another file."""
+        own = self._state
+        known = [at for at, _ in own.subscriptions()] + own.keyed.positions(*_DEFINITIONS)
+        wanted = np.setdiff1d(self._wanted_notes(), np.array(known, np.int64))
+        self._notes, self._next = np.setdiff1d(wanted, own.initial_parameters), 0
+        self._copy_blocks()
+        self._copy_notes(own.source.size)
+
+    def _copy_blocks(self) -> None:
         for first, last, whole in self._block_ranges():
             if whole:
                 self._copy_whole(first, last)
             else:
                 self._copy_some(first, last)
-        self._copy_notes(own.source.size)
-        self._finish()
 
     def _write_head(self) -> None:
         """Copy file header and flags; for a part of a log with its start, and with a record of the UTC offset."""
@@ -160,7 +216,10 @@ class _RecordCopier:
         for channel, positions in synthetic_offsets(state).items():
             every.append(positions)
             if channel in excerpt.rows:
-                wanted.append(positions[excerpt.rows[channel]])
+                # A file of a recording counts only the messages that the files before it do not have.
+                synthetic = excerpt.log.index.synthetic(channel)
+                place = None if synthetic is None else synthetic.place
+                wanted.append((positions if place is None else place)[excerpt.rows[channel]])
         if len(self._inside) < len(excerpt.log.index.rules) - len(every) + 1:
             every.append(
                 np.array(

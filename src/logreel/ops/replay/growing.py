@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event
 
 from logreel.errors import UsageError
 from logreel.log.growing_log import POLL
 from logreel.log.log import Channel, Log, Message
-from logreel.log.times import Time
+from logreel.log.times import SECOND, Length, Time, duration_ns
+from logreel.log.topic_match import fitting
+from logreel.ops.replay.names import NewTopics
 from logreel.ops.replay.sink import Sink
 from logreel.ops.rewrite.latched import is_latched_by_name, is_marked_latched
 
@@ -35,12 +37,17 @@ class _Waiting(Event):
 class _Controls:
     """What sinks see of the replay of a growing log, in place of a Player: it can be paused, and has no end."""
 
-    grows, backwards, ended, limit = True, False, False, None
+    grows, backwards, ended = True, False, False
+    #: Time (ns) up to which a sink lets the replay go; None: no limit.
+    limit: int | None = None
 
-    def __init__(self, log: Log, rate: float) -> None:
+    def __init__(self, log: Log, rate: float, topics: NewTopics, latched: Sequence[str]) -> None:
         self.logs, self.rate, self.paused = [log], rate, False
         self.channels: list[Channel] = []
         self._log, self._latched = log, dict[Channel, Message]()
+        self._topics, self._named = topics, latched
+        #: Channels that are latched because the user names them.
+        self._by_user: set[Channel] = set()
         self.position = log.start or 0
 
     @property
@@ -59,7 +66,7 @@ class _Controls:
         return 0
 
     def is_latched(self, ch: Channel) -> bool:
-        return is_marked_latched(ch) or is_latched_by_name(ch)
+        return is_marked_latched(ch) or is_latched_by_name(ch) or ch in self._by_user
 
     def in_force(self, ch: Channel) -> list[Message]:
         """Return the last message of a latched channel."""
@@ -73,9 +80,17 @@ class _Controls:
 
     def added(self, channels: Iterable[Channel]) -> list[Channel]:
         """Return those of *channels* that have messages now and had none before, and remember them."""
-        new = [ch for ch in channels if ch not in self.channels and len(ch)]
-        self.channels += new
-        return new
+        renamed = [(ch, self._topics.of(ch)) for ch in channels]
+        new = [(ch, other) for ch, other in renamed if other not in self.channels and len(ch)]
+        for pattern in self._named if new else ():
+            named = fitting(self._log.channels, pattern)
+            self._by_user |= {other for ch, other in new if ch.topic in named}
+        self.channels += [other for _, other in new]
+        return [other for _, other in new]
+
+    def renamed(self, message: Message) -> Message:
+        """Return *message* with its channel of the replay."""
+        return message._replace(channel=self._topics.of(message.channel))
 
     def played(self, message: Message) -> None:
         """Note that *message* is the last one so far."""
@@ -93,6 +108,11 @@ def play_growing(
     start: Time | None = None,
     end: Time | None = None,
     count: int | None = None,
+    delay: Length | None = None,
+    prefix: str = "",
+    rename: Mapping[str, str] | None = None,
+    latched: Sequence[str] = (),
+    stay: bool = False,
     poll: float = POLL,
     stop: Event | None = None,
 ) -> int:
@@ -104,8 +124,13 @@ def play_growing(
     choose  returns the Channels to be played, of those that the log has so far
     rate    0: without intervals
     count   greatest number of messages; None: all
+    delay   wait so long before the first message; None: as the sink requires
+    prefix, rename  other topics, see ``Player``; channels to be renamed may come later
+    latched  names or patterns of channels that count as latched
+    stay    wait for *stop* after the last message: messages in force are still sent to new receivers
 
-    Raises UsageError for a negative rate, and for a sink that does not support this.
+    Raises UsageError for a negative rate, and for a sink that does not support this; TopicError, when the log is
+    complete, for a channel to be renamed that has not come.
     """
     if rate < 0:
         raise UsageError("a log that is still written is not played backwards")
@@ -113,11 +138,15 @@ def play_growing(
         raise UsageError("this sink needs the whole log: wait until it is written")
     stop = stop or Event()
     waiting = _Waiting(stop, sink)
-    controls = _Controls(log, rate)
+    pause = sink.delay if delay is None else duration_ns(delay) / SECOND
+    if pause < 0:
+        raise UsageError(f"a delay is not negative, as {delay!r} is")
+    topics = NewTopics(prefix, rename or {})
+    controls = _Controls(log, rate, topics, latched)
     controls.added(choose(log))
     sink.open(controls)  # type: ignore[arg-type]
     # Receivers connect meanwhile.
-    stop.wait(sink.delay)
+    stop.wait(pause)
     played, restarts = 0, log.replacements
     begin = first = 0
     waiting.waited = True
@@ -130,7 +159,10 @@ def play_growing(
 
     try:
         for message in itertools.islice(log.follow(chosen, start, end, poll=poll, stop=waiting), count):
-            while controls.paused and not stop.is_set():
+            if controls.limit is not None and not played:
+                # The log may have had no start when the sink was opened.
+                sink.moved(message.time)
+            while (controls.paused or _is_behind(controls, message)) and not stop.is_set():
                 waiting.waited = True
                 stop.wait(poll)
             if stop.is_set():
@@ -144,9 +176,20 @@ def play_growing(
                 sink.flush()
                 if stop.wait((due - now) / 1e9):
                     break
+            message = controls.renamed(message)
             controls.played(message)
             sink.message(message)
             played += 1
+        if log.is_complete:
+            topics.check(log.match(None))
+        sink.flush()
+        while stay and not stop.wait(poll):
+            pass
     finally:
         sink.close()
     return played
+
+
+def _is_behind(controls: _Controls, message: Message) -> bool:
+    """Return whether what controls the rate of the replay has not come as far as *message*."""
+    return controls.limit is not None and message.time > controls.limit

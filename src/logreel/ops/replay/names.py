@@ -19,25 +19,40 @@ def renamed(channels: Sequence[Channel], prefix: str, names: Mapping[str, str]) 
     Channels of one topic with other definitions (``/imu[1]``) keep that number. Raises TopicError for an old topic that
     no channel has, UsageError for an empty new one.
     """
-    for old, new in names.items():
-        if not new or not old:
-            raise UsageError(f"a topic is renamed from one name to another, not from {old!r} to {new!r}")
-    used: set[str] = set()
-    found = [_with_topic(ch, _topic(ch.topic, prefix, names, used)) for ch in channels]
-    for old in names:
-        if old not in used:
-            raise TopicError("channel to be renamed", old, [ch.topic for ch in channels])
+    new = NewTopics(prefix, names)
+    found = [new.of(ch) for ch in channels]
+    new.check(channels)
     return found
 
 
-def _with_topic(ch: Channel, topic: str) -> Channel:
-    if topic == ch.topic:
-        return ch
-    # Not copy.copy, which looks the channel up in its log, as pickle does.
-    other: Channel = object.__new__(type(ch))
-    vars(other).update(vars(ch))
-    other.topic = topic
-    return other
+class NewTopics:
+    """The topics that channels are played with, of channels that may come one after the other; see ``renamed``."""
+
+    def __init__(self, prefix: str, names: Mapping[str, str]) -> None:
+        for old, new in names.items():
+            if not new or not old:
+                raise UsageError(f"a topic is renamed from one name to another, not from {old!r} to {new!r}")
+        self._prefix, self._names, self._used = prefix, names, set[str]()
+        self._copies: dict[Channel, Channel] = {}
+
+    def of(self, ch: Channel) -> Channel:
+        """Return *ch* with its topic of the replay: the same object in every call, with the present content of *ch*."""
+        topic = _topic(ch.topic, self._prefix, self._names, self._used)
+        if topic == ch.topic:
+            return ch
+        if ch not in self._copies:
+            # Not copy.copy, which looks the channel up in its log, as pickle does.
+            self._copies[ch] = object.__new__(type(ch))
+        other = self._copies[ch]
+        vars(other).update(vars(ch))
+        other.topic = topic
+        return other
+
+    def check(self, channels: Sequence[Channel]) -> None:
+        """Raise TopicError for an old topic that none of *channels*, all channels that were renamed, has."""
+        for old in self._names:
+            if old not in self._used:
+                raise TopicError("channel to be renamed", old, [ch.topic for ch in channels])
 
 
 def _topic(topic: str, prefix: str, names: Mapping[str, str], used: set[str]) -> str:

@@ -76,6 +76,8 @@ def rewrite(
     Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError if
     the output exists or cannot be written.
     """
+    # Files of one recording, one after another: their order is that of time if they do not overlap.
+    in_turn = how is None and not by_time and len(parts) == 1 and _is_in_turn(parts[0])
     by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
@@ -105,10 +107,18 @@ def rewrite(
             parts, target, fmt, out, format_writer, copier, [] if skipped is None else skipped
         )
         found.notes += [note for part in parts for note in part.notes]
+        found.in_turn = in_turn
         return found.run(by_time)
     except BaseException:
         out.discard()
         raise
+
+
+def _is_in_turn(part: Part) -> bool:
+    """Return whether *part* is of a log of several files that do not overlap, with the names and times of the files."""
+    log = part.log
+    plain = not part.names and not part.shift and part.floor is None and not part.in_force
+    return isinstance(log, JoinedLog) and plain and not log.index.by_time and not any(log.shifts)
 
 
 def _to_stream(
@@ -214,6 +224,8 @@ class Rewriting:
     made: dict[str, int] = field(default_factory=dict)
     #: New values of the last side column, by part and channel number.
     moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    #: Whether *parts* are files of one recording that do not overlap in time.
+    in_turn: bool = False
     #: Number of selected messages that were not written, by name.
     unwritten: Counter[str] = field(default_factory=Counter)
 
@@ -223,10 +235,10 @@ class Rewriting:
         part = self.parts[0]
         self.format_writer.source_clock = self._clock()
         excerpt = Excerpt(part.log, part.rows, part.start, part.end, part.in_force)
-        if not self._copies_records(part, by_time) or not self.copier.copy_records(excerpt):
-            self._compose(writer, by_time or self._has_synthetic)
-        else:
+        if self._copies_records(part, by_time) and self.copier.copy_records(excerpt):
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
+        elif not self._copies_files():
+            self._compose(writer, by_time or self._has_synthetic)
         writer.close(self._verify if self.out.readable else None)
         self._tell(1, 1)
         self.notes += self.format_writer.notes
@@ -237,6 +249,20 @@ class Rewriting:
     def _copies_records(self, part: Part, by_time: bool) -> bool:
         """Return whether all records of *part* stay as they are."""
         return not (by_time or part.names or part.shift or part.floor is not None or self._is_foreign)
+
+    def _copies_files(self) -> bool:
+        """Copy the records of several files one after another, if that is possible; return whether it is done."""
+        if not self.in_turn or self._is_foreign:
+            return False
+        # Files without messages of the selection give nothing.
+        some = [(p, part) for p, part in enumerate(self.parts) if part.total]
+        excerpts = [Excerpt(part.log, part.rows, part.start, part.end) for _, part in some]
+        if not excerpts or not self.copier.copy_files(excerpts):
+            return False
+        for p, part in some:
+            for ch in part.channels:
+                self.names.setdefault(ch.topic, []).append((p, ch))
+        return True
 
     def _clock(self) -> SourceClock:
         """Return the clock of the first log, shifted as its messages are."""
