@@ -60,6 +60,7 @@ __all__ = [
     "Scan",
     "Text",
     "Transform",
+    "lens_names",
     "lenses",
     "text_lines",
 ]
@@ -83,6 +84,23 @@ _FINDERS = (
     find_actor_pose,
     find_actor_box,
 )
+#: Names of lenses in conditions, ``lens=position``.
+_NAMES: dict[type[Lens], str] = {
+    Position: "position",
+    Text: "text",
+    Image: "image",
+    Pose: "pose",
+    Transform: "transform",
+    PackedCloud: "cloud",
+    PlainCloud: "cloud",
+    PacketCloud: "cloud",
+    LaserScan: "scan",
+    RangeScan: "scan",
+    Imu: "imu",
+    Joints: "joints",
+    ActorPose: "actors",
+    ActorBox: "actors",
+}
 
 
 def lenses(ch: Channel) -> list[Lens]:
@@ -92,6 +110,11 @@ def lenses(ch: Channel) -> list[Lens]:
         return []
     found = [lens for find in _FINDERS if (lens := find(nodes)) is not None]
     return [*found, image] if (image := find_encoded_image(ch)) is not None else found
+
+
+def lens_names(ch: Channel) -> list[str]:
+    """Return the names of the lenses that fit *ch*: ``position``, ``pose``, ``image``, ``cloud``, ``scan`` …"""
+    return list(dict.fromkeys(_NAMES[type(lens)] for lens in lenses(ch)))
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:
