@@ -21,6 +21,7 @@ import pyarrow, logreel.layout.arrow, logreel.layout.arrow_from_buffers, logreel
 from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
+logreel.open(logreel.known_formats()["bddf"].sample()).tables()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 SCAN = Job("index by scan", "kept = Reader(Source.open(path)).read()", IMPORTS, bound="<= 2")

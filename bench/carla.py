@@ -21,7 +21,7 @@ PART = 10
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.carla.scan_builder, pyarrow
 import logreel.layout.arrow, logreel.layout.arrow_from_buffers
-from logreel.registry.registry import formats; formats()
+logreel.open(logreel.known_formats()["carla"].sample()).tables()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 OPEN = Job("open", "kept = logreel.open(path)", IMPORTS, bound="<= 1.7")

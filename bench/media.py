@@ -17,11 +17,13 @@ from logreel.schemas.ros1msg import define
 TYPE = "sensor_msgs/CompressedImage"
 PICTURES, SIZE = 2000, 100_000
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
-SETUP = "import logreel, logreel.outputs.{module}, {library}, tempfile\nfolder = tempfile.mkdtemp()"
+SETUP = "import logreel, tempfile\nfolder = tempfile.mkdtemp()\n"
+TO_VIDEO = SETUP + "import logreel.outputs.media.mp4, av\n"
+TO_RRD = SETUP + "import logreel.outputs.rerun.rrd, rerun\n"
 VIDEO = Job(
     "convert x.mp4, JPEG as it is",
     "logreel.convert(path, folder + '/x.mp4')",
-    SETUP.format(module="mp4", library="av"),
+    TO_VIDEO,
 )
 #: What a plain script does: the messages of the same reader, one after another.
 PLAIN = Job(
@@ -35,17 +37,17 @@ with logreel.open(path) as log, av.open(folder + "/x.mp4", "w") as out:
         packet.pts = packet.dts = message.time // 1000
         out.mux(packet)
 """,
-    SETUP.format(module="mp4", library="av") + "\nfrom fractions import Fraction",
+    TO_VIDEO + "from fractions import Fraction",
 )
 PICTURES_RRD = Job(
     "convert x.rrd, JPEG as it is",
     "logreel.convert(path, folder + '/x.rrd')",
-    SETUP.format(module="rrd", library="rerun"),
+    TO_RRD,
 )
 FLIGHT = Job(
     "convert x.rrd, a curve per field",
     "logreel.convert(path, folder + '/x.rrd')",
-    SETUP.format(module="rrd", library="rerun"),
+    TO_RRD,
     bound="memory does not grow with the log",
 )
 

@@ -12,6 +12,13 @@ from pathlib import Path
 VENDOR = Path(__file__).parents[1] / "src" / "logreel" / "outputs" / "vendor"
 #: Package, version, licence, and the files that are kept, by their path in the package.
 LIBRARIES = {
+    "three": ("0.184.0", "MIT", ("build/three.module.min.js", "build/three.core.min.js", "LICENSE")),
+    # Outlines of countries; tests compare the checksums.
+    "world-atlas": (
+        "2.0.2",
+        "ISC; the data, Natural Earth 1:110m, are in the public domain",
+        ("countries-110m.json", "LICENSE"),
+    ),
     "uplot": ("1.6.32", "MIT", ("dist/uPlot.iife.min.js", "dist/uPlot.min.css", "LICENSE")),
 }
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.stats import stats
+    from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
@@ -52,7 +53,9 @@ if TYPE_CHECKING:
     from logreel.outputs.live.registry import sink
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
+    from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
+    from logreel.outputs.view import Viewer, view
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
     from logreel.registry.open_growing import open_growing
@@ -74,6 +77,8 @@ _LAZY = {
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
     "Plot": ("logreel.outputs.plot", "Plot"),
+    "Report": ("logreel.outputs.report", "Report"),
+    "report": ("logreel.outputs.report", "report"),
     "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
@@ -82,6 +87,8 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "summary": ("logreel.ops.inspect.summary", "summary"),
+    "Summary": ("logreel.ops.inspect.summary", "Summary"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
     "migrate": ("logreel.ops.migrate", "migrate"),
@@ -99,6 +106,8 @@ _LAZY = {
     "scan_polars": ("logreel.ops.query.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
     "Service": ("logreel.outputs.serve", "Service"),
+    "Viewer": ("logreel.outputs.view", "Viewer"),
+    "view": ("logreel.outputs.view", "view"),
 }
 
 __all__ = [
@@ -120,13 +129,16 @@ __all__ = [
     "Player",
     "Plot",
     "Problem",
+    "Report",
     "Schema",
     "Service",
     "Sink",
+    "Summary",
     "TopicError",
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
+    "Viewer",
     "Writer",
     "__version__",
     "align",
@@ -146,6 +158,7 @@ __all__ = [
     "plot",
     "record",
     "recover",
+    "report",
     "scan_polars",
     "sink",
     "slice",
@@ -153,6 +166,8 @@ __all__ = [
     "split",
     "sql",
     "stats",
+    "summary",
+    "view",
 ]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.formats.ulog.sample.builder import tiny
+from logreel.outputs.http.guard import is_origin
 from logreel.outputs.serve import Service
-from logreel.outputs.serve.guard import is_origin
 from support.harness.serving import TOKEN, Client, running
 
 PAGE = "https://tool.example.org"

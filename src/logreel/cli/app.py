@@ -11,7 +11,10 @@ from logreel._version import __version__
 
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
-    "Look": ("info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql", "plot"),
+    "Look": (
+        "info", "summary", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql",
+        "plot", "report", "view",
+    ),
     "Play": ("play",),
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
@@ -24,7 +27,7 @@ VERBS = {
 #: Verbs of other programs, with the verb here that does the same.
 ALIASES = {
     "export": "convert", "save": "convert", "to": "convert",
-    "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info", "summary": "info",
+    "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info",
     "dump": "cat", "echo": "cat", "print": "cat", "head": "cat", "tail": "cat", "messages": "cat", "read": "cat",
     "filter": "slice", "cut": "slice", "trim": "slice", "crop": "slice", "extract": "slice", "compress": "slice",
     "join": "merge", "concat": "merge", "concatenate": "merge", "combine": "merge",
@@ -32,8 +35,9 @@ ALIASES = {
     "verify": "check", "validate": "check", "lint": "check", "compare": "diff",
     "query": "sql", "select": "sql", "parameters": "params", "logs": "text",
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
-    "replay": "play", "view": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
+    "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
+    "viewer": "view", "browse": "view", "gui": "view",
     "chart": "plot", "draw": "plot", "graph": "plot",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip

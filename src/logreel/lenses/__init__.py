@@ -13,6 +13,7 @@ from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_b
 from logreel.lenses.base import F64, Scaled, members
 from logreel.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
+from logreel.lenses.local import LocalPose, find_local_pose, find_named_position
 from logreel.lenses.motion import (
     Imu,
     Joint,
@@ -47,6 +48,7 @@ __all__ = [
     "Known",
     "LaserScan",
     "Lens",
+    "LocalPose",
     "PackedCloud",
     "PacketCloud",
     "Picture",
@@ -65,7 +67,7 @@ __all__ = [
     "text_lines",
 ]
 
-Motion = Pose | Transform | Imu | Joints | ActorPose | ActorBox
+Motion = Pose | LocalPose | Transform | Imu | Joints | ActorPose | ActorBox
 Clouds = PackedCloud | PlainCloud | PacketCloud | LaserScan | RangeScan
 Lens = Position | Text | Image | Clouds | Motion
 
@@ -83,6 +85,7 @@ _FINDERS = (
     find_joints,
     find_actor_pose,
     find_actor_box,
+    find_local_pose,
 )
 #: Names of lenses in conditions, ``lens=position``.
 _NAMES: dict[type[Lens], str] = {
@@ -90,6 +93,7 @@ _NAMES: dict[type[Lens], str] = {
     Text: "text",
     Image: "image",
     Pose: "pose",
+    LocalPose: "pose",
     Transform: "transform",
     PackedCloud: "cloud",
     PlainCloud: "cloud",
@@ -102,6 +106,9 @@ _NAMES: dict[type[Lens], str] = {
     ActorBox: "actors",
 }
 
+#: Finders that need more than the fields.
+_BY_CHANNEL = (find_encoded_image, find_named_position)
+
 
 def lenses(ch: Channel) -> list[Lens]:
     """Return the lenses that fit *ch*; empty if none does or the definition cannot be used."""
@@ -109,7 +116,7 @@ def lenses(ch: Channel) -> list[Lens]:
     if not nodes:
         return []
     found = [lens for find in _FINDERS if (lens := find(nodes)) is not None]
-    return [*found, image] if (image := find_encoded_image(ch)) is not None else found
+    return [*found, *(lens for find in _BY_CHANNEL if (lens := find(ch)) is not None)]
 
 
 def lens_names(ch: Channel) -> list[str]:

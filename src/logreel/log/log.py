@@ -724,6 +724,10 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
         return _public().play(self, **options)  # type: ignore[no-any-return]
 
+    def view(self, **options: Any) -> Any:
+        """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
+        return _public().view(self, **options)
+
     def messages_of(
         self, channels: Mapping[int, Channel], selections: Iterator[Selection]
     ) -> Iterator[Message]:

@@ -193,7 +193,7 @@ def convert(
             keep_sources(name, names_of(log))
         else:
             stream.keep_sources(names_of(log))
-        folder = not one_table_for_all and _is_folder(output, name)
+        folder = not one_table_for_all and is_folder(output, name)
         channels = channels_for(log, topics, output, exclude)
         limited = log
         if count is not None:
@@ -405,7 +405,7 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     )
 
 
-def _is_folder(output: Output, name: str) -> bool:
+def is_folder(output: Output, name: str) -> bool:
     """Return whether *name* is a folder; raises UsageError if *output* cannot be, or must be, a folder."""
     slash = name.endswith(("/", os.sep))
     if output.shape is Shape.WHOLE and slash:

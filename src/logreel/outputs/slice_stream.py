@@ -54,6 +54,12 @@ def kinds() -> dict[str, str]:
     return found
 
 
+def file_stem(log: Log) -> str:
+    """Return the name of the file of *log* without folders and suffix, with only letters that every system accepts."""
+    stem = os.path.basename(log.name)
+    return _UNSAFE.sub("_", os.path.splitext(stem)[0]).strip("._") or "log"
+
+
 class SliceStream:
     """The checked answer to a SliceRequest; it can be written several times, always with the same bytes.
 
@@ -70,9 +76,7 @@ class SliceStream:
         self._interval = interval(log, request.start, request.end)
         self.skipped: list[str] = []
         self._output, suffix = _output(request.kind, log)
-        stem = os.path.basename(log.name)
-        stem = _UNSAFE.sub("_", os.path.splitext(stem)[0]).strip("._") or "log"
-        self.name, self.media = stem + suffix, "application/octet-stream"
+        self.name, self.media = file_stem(log) + suffix, "application/octet-stream"
         if self._output is None:
             self._format = format_of(log) if request.kind is None else format_to_write(self.name, log)
             self._part = select_part(log, request.topics, request.exclude, *self._interval)
@@ -96,7 +100,7 @@ class SliceStream:
             rewrite([self._part], target, how=how, out=out, skipped=self.skipped)
             return
         job = Job(self._log, self._channels, *self._interval, skipped=self.skipped)
-        write_job(_AppenderFile(out), job, self._output)  # type: ignore[arg-type]
+        write_job(AppenderFile(out), job, self._output)  # type: ignore[arg-type]
         out.finish()
 
 
@@ -111,7 +115,7 @@ def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
     return OUTPUTS.get(suffix), suffix
 
 
-class _AppenderFile(io.RawIOBase):
+class AppenderFile(io.RawIOBase):
     """Adapts an Appender to the binary file interface."""
 
     def __init__(self, out: Appender) -> None:

@@ -62,6 +62,10 @@ class Format:
               another format leave them out, which is no loss
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
+    charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
+              topics and fields are left out by the caller. Empty: charts by lenses
+    meaning   ``module:name`` of a function that yields the Sections that the summary of a Log consists of; empty: none
+    bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
     """
 
     name: str
@@ -85,6 +89,9 @@ class Format:
     frames: str = ""
     catalogue: str = ""
     file_facts: Collection[str] = ()
+    charts: str = ""
+    bands: str = ""
+    meaning: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

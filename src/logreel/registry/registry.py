@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -18,6 +18,8 @@ from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
 
 if TYPE_CHECKING:
+    from logreel.lenses.charts import Band, Chart
+    from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
     from logreel.registry.commands import Command
 
@@ -89,6 +91,27 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
     if fmt is None or not fmt.frames:
         return None
     found: Callable[[Sequence[Message]], list[str]] = _named(fmt.frames)(log)
+    return found
+
+
+def charts_of(log: Log) -> Iterable[Chart]:
+    """Return the charts that the format of *log* proposes; empty if it proposes none."""
+    fmt = formats().get(log.format)
+    found: Iterable[Chart] = _named(fmt.charts)(log) if fmt is not None and fmt.charts else ()
+    return found
+
+
+def bands_of(log: Log) -> Iterable[Band]:
+    """Return the bands that the format of *log* finds; empty if it finds none."""
+    fmt = formats().get(log.format)
+    found: Iterable[Band] = _named(fmt.bands)(log) if fmt is not None and fmt.bands else ()
+    return found
+
+
+def meaning_of(log: Log) -> Iterable[Section]:
+    """Return the sections of a summary that the format of *log* states; empty if it states none."""
+    fmt = formats().get(log.format)
+    found: Iterable[Section] = _named(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
     return found
 
 

@@ -63,8 +63,11 @@ FORMAT = Format(
     share=lazy("logreel.formats.ulog.shared:share"),
     free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
+    meaning="logreel.formats.ulog.meaning:meaning",
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
+    charts="logreel.formats.ulog.charts:charts",
+    bands="logreel.formats.ulog.modes:bands",
     commands="logreel.formats.ulog.commands:COMMANDS",
     names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
 )

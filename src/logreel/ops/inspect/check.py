@@ -72,9 +72,18 @@ def check(
     if types or rules or to:
         batteries = (*batteries, type_check(rules, to))
     with as_open_log(what, definitions) as log:
-        found = dict.fromkeys(finding for battery in batteries for finding in _findings(battery, log))
-        placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
-        return Checked(log.name, log.format, tuple(placed))
+        return _checked(log, batteries)
+
+
+def quick_check(log: Log) -> Checked:
+    """Check *log* for what the times and positions of messages show; reads no messages."""
+    return _checked(log, QUICK)
+
+
+def _checked(log: Log, batteries: Iterable[Battery]) -> Checked:
+    found = dict.fromkeys(finding for battery in batteries for finding in _findings(battery, log))
+    placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
+    return Checked(log.name, log.format, tuple(placed))
 
 
 def _findings(battery: Battery, log: Log) -> Iterator[Finding]:
@@ -142,5 +151,7 @@ BATTERIES: tuple[Battery, ...] = (
     Log.verify,
     _definitions,
 )
+#: Those that read times and positions of messages, but not what is in them.
+QUICK: tuple[Battery, ...] = (_problems, backwards, jumps, gaps, _dropouts, _definitions)
 #: Those that look for defects of single files.
 OF_FILES: tuple[Battery, ...] = (payloads, Log.verify, _definitions)

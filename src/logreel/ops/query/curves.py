@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Channel, Log
 
+F64 = NDArray[np.float64]
 #: Arrays with more items than this are not drawn as a whole.
 MAX_ITEMS = 32
 #: Most curves that one name may mean.
@@ -76,7 +77,7 @@ def curves(
     lo, hi = interval(log, start, end)
     found: list[Curve] = []
     for topic, fields in fields_by_topic(log, wanted).items():
-        found += _of_channel(log[topic], fields, lo, hi)
+        found += channel_curves(log[topic], fields, lo, hi)
         if len(found) > MAX_CURVES:
             raise UsageError(
                 f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {found[0].name}",
@@ -85,7 +86,8 @@ def curves(
     return found
 
 
-def _of_channel(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
+def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
+    """Yield the curves of fields of one channel, with lo <= time < hi (ns); see ``curves``."""
     import pyarrow as pa
 
     table = ch.to_arrow(fields, *(None if t is None else int(t) for t in (lo, hi)))
@@ -94,21 +96,22 @@ def _of_channel(ch: Channel, fields: list[str] | None, lo: int | None, hi: int |
     drawn = False
     for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
         found = False
-        flat = flattened(_one_column(field, column))
+        flat = flattened(one_column(field, column))
         for one, values in zip(flat.schema, flat.columns, strict=True):
             unit = (one.metadata or {}).get(b"unit", b"").decode()
-            for name, numbers in _numbers(one.name, values.combine_chunks()):
+            for name, numbers in sample_numbers(one.name, values.combine_chunks()):
                 if fields is None and name in STAMPS:
                     continue
                 found = drawn = True
                 yield _curve(ch.topic, name, unit, times, numbers, order)
         if fields is not None and not found:
-            raise UsageError(_why_not(ch, field.name, column.type), path=ch.log.name)
+            raise UsageError(why_no_curve(ch, field.name, column.type), path=ch.log.name)
     if not drawn:
         raise UsageError(f"{ch.topic!r} has no numeric field", path=ch.log.name)
 
 
-def _one_column(field: pa.Field[Any], column: Any) -> pa.Table:
+def one_column(field: pa.Field[Any], column: Any) -> pa.Table:
+    """Return a table of one column."""
     import pyarrow as pa
 
     return pa.table([column], schema=pa.schema([field]))
@@ -122,7 +125,7 @@ def _curve(
     return Curve(topic, name, unit, times, numbers, len(times))
 
 
-def _numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Yield the path and the values of each curve of a column; nothing for text and other columns without numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -131,7 +134,7 @@ def _numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.float64]]]
     if pa.types.is_fixed_size_list(kind):
         if kind.list_size <= MAX_ITEMS:
             for i in range(kind.list_size):
-                yield from _numbers(f"{name}[{i}]", pc.list_element(array, i))
+                yield from sample_numbers(f"{name}[{i}]", pc.list_element(array, i))
         return
     if pa.types.is_duration(kind) or pa.types.is_timestamp(kind):
         yield name, _as_float(array.cast("int64")) / 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
@@ -146,7 +149,8 @@ def _as_float(array: Any) -> NDArray[np.float64]:
     return values
 
 
-def _why_not(ch: Channel, name: str, kind: Any) -> str:
+def why_no_curve(ch: Channel, name: str, kind: Any) -> str:
+    """Return a sentence why a field of this Arrow type is no single curve."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(kind):
@@ -160,7 +164,13 @@ def _why_not(ch: Channel, name: str, kind: Any) -> str:
     return f"{ch.topic}.{name} is no number, but {kind}"
 
 
-def extrema(times: I64, values: NDArray[np.float64], pixels: int) -> I64:
+def pixel_edges(start: int, end: int, pixels: int) -> I64:
+    """Return int64[pixels + 1] ns: bounds of equal intervals of start <= time < end."""
+    edges: I64 = start + ((end - start) / pixels * np.arange(pixels + 1)).astype(np.int64)
+    return edges
+
+
+def extrema(times: I64, values: F64, pixels: int) -> I64:
     """Return the rows of the first, least, greatest and last value in each of *pixels* equal intervals of time.
 
     times   int64[n] in order
@@ -168,8 +178,12 @@ def extrema(times: I64, values: NDArray[np.float64], pixels: int) -> I64:
 
     Returns int64[m] in order, m <= 4 * pixels.
     """
-    lo, hi = int(times[0]), int(times[-1])
-    edges = lo + ((hi - lo + 1) / pixels * np.arange(pixels + 1)).astype(np.int64)
+    edges = pixel_edges(int(times[0]), int(times[-1]) + 1, pixels)
+    return extrema_between(times, values, edges)
+
+
+def extrema_between(times: I64, values: F64, edges: I64) -> I64:
+    """Return the same for the intervals between *edges*, int64[pixels + 1] ns; *times* are in the outer ones."""
     first = np.unique(np.searchsorted(times, edges[:-1]))
     first = first[first < len(times)]
     last = np.append(first[1:], len(times)) - 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Schema of the tables about the logs, so that topics cannot have the same names.
 CATALOGUE = "logreel"
+#: Seconds between two looks at the limits of a query.
+LOOK = 0.1
 #: Rows of a batch of the result.
 RESULT_ROWS = 65536
 #: No query reads other files, the network or variables of Python.
@@ -90,6 +93,7 @@ def answer(
     utc: bool = False,
     definitions: Definitions = (),
     topics: str | Sequence[str] | None = None,
+    bounds: Bounds | None = None,
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Return the schema of the result of ``sql``, and its rows in batches, computed while they are read."""
     if not logs:
@@ -98,7 +102,8 @@ def answer(
     with contextlib.ExitStack() as stack:
         # Connecting takes about as long as opening a log.
         pool = stack.enter_context(ThreadPoolExecutor(1))
-        connection = pool.submit(duckdb.connect, ":memory:", config=CLOSED)
+        config = CLOSED if bounds is None else {**CLOSED, "memory_limit": bounds.memory, "temp_directory": ""}
+        connection = pool.submit(duckdb.connect, ":memory:", config=config)
         stack.callback(lambda: connection.result().close())
         held = open_many(logs, stack, definitions)
         names = distinct([log.name for log in held])
@@ -113,6 +118,8 @@ def answer(
         asked = [Asked(*one, utc) for one in zip(held, names, spans, every, strict=True)]
         tables = Tables(asked, paths)
         con = connection.result()
+        if bounds is not None:
+            stack.enter_context(_bounded(con, bounds))
         with _database_errors(duckdb, tables):
             _offer(con, duckdb, query, tables)
             found = con.sql(query)
@@ -121,6 +128,53 @@ def answer(
             reader = _reader(found)
             schema = _result_schema(reader.schema)
         yield schema, _results(duckdb, tables, reader, schema)
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Limits of a query of someone who is not trusted with time and memory.
+
+    memory   most memory that DuckDB uses, such as ``256MB``
+    check    called some times a second; raises to end the query
+    """
+
+    seconds: float
+    memory: str
+    check: Callable[[], None]
+
+
+@contextmanager
+def _bounded(con: Any, bounds: Bounds) -> Iterator[None]:
+    """End the query of *con* in the block when its time is over or its check raises."""
+    done = Event()
+    why: list[Exception] = []
+
+    def watch() -> None:
+        until = monotonic() + bounds.seconds
+        while not done.wait(LOOK):
+            try:
+                bounds.check()
+            except Exception as error:
+                why.append(error)
+            if monotonic() >= until:
+                why.append(UsageError(f"the query takes longer than {bounds.seconds:g} s"))
+            if why:
+                # Again and again: a query that has just begun would not notice.
+                con.interrupt()
+
+    watcher = Thread(target=watch, name="logreel-sql-bounds", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except Exception as error:
+        if why:
+            raise why[0] from None
+        raise error
+    finally:
+        done.set()
+        watcher.join()
+    if why:
+        raise why[0]
 
 
 def _duckdb() -> Any:

@@ -105,8 +105,8 @@ def recover(
         one, others = _segment(log, segment)
         done = rewrite([whole_log(one)], target, skipped=others)
         # Reading the messages may have added problems.
-        ledger = _ledger(log, [problem for problem in log.problems if problem.lost])
-        return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, ledger)
+        lost = losses(log, [problem for problem in log.problems if problem.lost])
+        return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, lost)
 
 
 def _segment(log: Log, number: int | None) -> tuple[Log, list[str]]:
@@ -127,7 +127,8 @@ def _finished_name(name: str) -> str:
     return name.removesuffix(ACTIVE)
 
 
-def _ledger(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
+def losses(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
+    """Return *problems* of a log of one file with the times around them."""
     if not problems:
         return ()
     table = log.index.table

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from threading import Thread
+from threading import Lock, Thread
+from typing import Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from logreel.errors import LogError
-from logreel.outputs.serve.flow import Disconnected, Flow
-from logreel.outputs.serve.log_cache import CachedLog, LogsTogether
-from logreel.outputs.slice_stream import SliceStream
+from logreel.outputs.serve.flow import Disconnected, Flow, Stream
+from logreel.outputs.serve.log_cache import LogsTogether
 
 #: Maximum number of slices sent at the same time; further requests get 503.
 MOST = 64
@@ -22,6 +22,15 @@ LOGS = 400
 #: Seconds without progress after which a client is given up.
 PATIENCE = 60.0
 Tell = Callable[[str], None]
+
+
+class Locked(Protocol):
+    """Logs that are read by one thread at a time; *check* raises if they must not be read any more."""
+
+    @property
+    def lock(self) -> Lock: ...
+
+    def check(self) -> None: ...
 
 
 class Flows:
@@ -52,15 +61,15 @@ class Flows:
 
 
 class Answer:
-    """ASGI application that sends a SliceStream.
+    """ASGI application that sends a slice, or another stream.
 
     lost, skipped  for the headers: places where the logs lost data, logs that are left out
     """
 
     def __init__(
         self,
-        cached: CachedLog | LogsTogether,
-        stream: SliceStream,
+        cached: Locked,
+        stream: Stream,
         flows: Flows,
         tell: Tell,
         lost: int,

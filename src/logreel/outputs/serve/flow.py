@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Semaphore
+from typing import Protocol
 
+from logreel.io.append_file import Appender
 from logreel.io.two_pass import DryRun, Edit, StreamOut
-from logreel.outputs.slice_stream import SliceStream
 
 #: Maximum number of pieces that wait to be sent.
 AHEAD = 4
@@ -19,6 +20,19 @@ TURN = 0.02
 
 class Disconnected(Exception):
     """Raised when the client has disconnected."""
+
+
+class Stream(Protocol):
+    """What can be sent; see SliceStream."""
+
+    name: str
+    media: str
+    skipped: list[str]
+
+    @property
+    def forward(self) -> bool: ...
+
+    def write(self, out: Appender) -> None: ...
 
 
 class Flow:
@@ -40,7 +54,7 @@ class Flow:
 
     # ------------------------------------------------------------------------------------- in the thread
 
-    def run(self, stream: SliceStream, sized: bool) -> None:
+    def run(self, stream: Stream, sized: bool) -> None:
         """Write the slice; *sized*: determine its size first. Errors are raised by ``next``."""
         last: Exception | None = None
         try:
@@ -55,7 +69,7 @@ class Flow:
             last = error.with_traceback(None)
         self._give(last)
 
-    def _write(self, stream: SliceStream, sized: bool) -> None:
+    def _write(self, stream: Stream, sized: bool) -> None:
         edits: list[Edit] = []
         if sized or not stream.forward:
             dry_run = DryRun(stream.name, self._check_in, stream.write)

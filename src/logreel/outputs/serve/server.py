@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
-import secrets
-import signal
-import socket
 from collections.abc import Callable, Iterable, Sequence
-from types import FrameType
 from urllib.parse import quote
 
-import uvicorn
-
-from logreel.errors import LogError, UsageError
+from logreel.errors import UsageError
 from logreel.io.source import Definitions
+from logreel.outputs.http.guard import Guard, Rules, is_origin
+from logreel.outputs.http.server import HttpServer, valid_token
 from logreel.outputs.serve.answer import Flows
 from logreel.outputs.serve.app import App
 from logreel.outputs.serve.catalogue import Catalogue
-from logreel.outputs.serve.guard import Guard, Rules, is_origin
-
-#: Maximum number of connections; more are refused with 503.
-CONNECTIONS = 512
-#: Seconds that connections have to finish when the service stops.
-SHUTDOWN = 1
-#: Valid tokens: fit into a header, and are hard to guess.
-TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,200}")
-_ANY = ("0.0.0.0", "::", "")
 
 
 def _discard(text: str) -> None:
@@ -65,33 +51,16 @@ class Service:
         for origin in origins:
             if not is_origin(origin):
                 raise UsageError(f"{origin!r} is no origin: write https://tool.example.org")
-        if token is not None and not TOKEN.fullmatch(token):
-            raise UsageError("a token has 16 to 200 letters, digits and characters of -._~+/=")
-        tell = tell or _discard
         #: The token required of requests.
-        self.token = token or secrets.token_urlsafe(24)
+        self.token = valid_token(token)
+        tell = tell or _discard
         self._flows = Flows()
         self._app = App(Catalogue(paths), self._flows, tell, definitions)
-        self._socket = _listen(host, port)
-        name = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
+        self._server = HttpServer(host, port)
         #: URL of the service, without the token.
-        self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
+        self.url = self._server.url
         rules = Rules.of(self.token, host, allow_hosts, origins)
-        guard = Guard(self._app.asgi, rules, tell if log else None)
-        config = uvicorn.Config(
-            guard,
-            http="h11",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=SHUTDOWN,
-        )
-        self._server = _Server(config, self._flows)
+        self._guard = Guard(self._app.asgi, rules, tell if log else None)
 
     @property
     def address(self) -> str:
@@ -101,41 +70,10 @@ class Service:
     def run(self) -> None:
         """Serve until ``stop`` or a signal; Ctrl-C then raises KeyboardInterrupt."""
         try:
-            self._server.run(sockets=[self._socket])
+            self._server.run(self._guard, self._flows.stop)
         finally:
             self._app.close()
-            self._socket.close()
-        # Nothing was raised if the shell ignores interrupts, as in the background of a script.
-        if self._server.interrupted:
-            raise KeyboardInterrupt
 
     def stop(self) -> None:
         """Abort all responses and end ``run``; can be called from any thread."""
-        self._server.should_exit = True
-
-
-class _Server(uvicorn.Server):
-    """Aborts all responses at shutdown."""
-
-    def __init__(self, config: uvicorn.Config, flows: Flows) -> None:
-        super().__init__(config)
-        self._flows = flows
-        self.interrupted = False
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.interrupted = sig == signal.SIGINT
-        super().handle_exit(sig, frame)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._flows.stop()
-        await super().shutdown(sockets)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raises LogError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise LogError(f"cannot listen at {host or 'any address'}, port {port}: {why}") from None
+        self._server.stop()

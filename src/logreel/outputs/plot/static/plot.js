@@ -1,18 +1,43 @@
 "use strict";
-// Draws the curves that the page carries as JSON: {utc, origin, span, panels: [{title, curves: [{name, unit, times, values}]}]}.
-// Times are float64 seconds since the origin, values float64, both as base64 of little-endian bytes.
+// Draws the curves that the page carries as JSON: {utc, span, bands, panels: [{title, group, unit, kind, y, curves}]}.
+// A curve has times and values as base64 of little-endian bytes: times are float64 seconds, or {from, step, data} with
+// uint32 steps; values are float64, or float32 if the times are steps and the curve is not "wide". A panel of kind
+// "spectrum" has frequencies first + n * step in place of times.
 
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"];
 const DARK = ["#56B4E9", "#E69F00", "#2CC295", "#CC79A7", "#F0E442", "#D55E00", "#FFFFFF"];
 const HEIGHT = 210;
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const dark = matchMedia("(prefers-color-scheme: dark)");
-const plots = [];
+const system = matchMedia("(prefers-color-scheme: dark)");
+const sync = { key: "time", busy: false };
+// What is drawn: {plot, panel, box}. What waits until it is seen: {panel, box}.
+let plots = [], waiting = [];
+let shownSpan = data.span.slice();
+let printWidth = 0;
 
-function numbers(text) {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  return new Float64Array(bytes.buffer);
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : system.matches;
+}
+
+function bytesOf(text) {
+  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
+}
+
+function decode(panel, curve) {
+  if (panel.kind === "spectrum") {
+    curve.values = new Float32Array(bytesOf(curve.values));
+    curve.times = Float64Array.from(curve.values, (_, i) => curve.first + i * curve.step);
+  } else if (typeof curve.times === "string") {
+    curve.times = new Float64Array(bytesOf(curve.times));
+    curve.values = new Float64Array(bytesOf(curve.values));
+  } else {
+    const { from, step } = curve.times;
+    curve.times = Float64Array.from(new Uint32Array(bytesOf(curve.times.data)), (n) => from + n * step);
+    const kind = curve.wide ? Float64Array : Float32Array;
+    curve.values = new kind(bytesOf(curve.values));
+  }
 }
 
 // The first row whose time is not below the given one.
@@ -69,87 +94,177 @@ function clock(plot, marks) {
   return marks.map((at) => new Date(at * 1000).toISOString().slice(11, digits ? 20 + digits : 19));
 }
 
-function options(panel, width, sync) {
-  const colors = dark.matches ? DARK : LIGHT;
+// Numbers of a value axis; powers of ten where digits would not fit.
+function labels(plot, marks) {
+  return marks.map((v) => (v === 0 || (Math.abs(v) < 1e6 && Math.abs(v) >= 1e-4) ? Number(v.toPrecision(7)).toString() : v.toExponential(1)));
+}
+
+// Bands of modes behind the curves.
+function drawBands(plot) {
+  const bands = (data.bands || []).filter((band) => band.color);
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  for (const band of bands) {
+    const left = plot.valToPos(band.from, "x", true), right = plot.valToPos(band.to, "x", true);
+    ctx.fillStyle = band.color;
+    ctx.globalAlpha = band.alpha;
+    ctx.fillRect(left, bbox.top, right - left, bbox.height);
+  }
+  ctx.restore();
+}
+
+function options(panel, width) {
+  const colors = isDark() ? DARK : LIGHT;
   const axis = { stroke: style("--ink"), grid: { stroke: style("--grid"), width: 1 }, ticks: { stroke: style("--grid"), width: 1 } };
+  const spectrum = panel.kind === "spectrum";
+  const time = data.utc && !spectrum;
+  const drag = { x: true, y: false };
   return {
     width,
     height: HEIGHT,
-    cursor: { sync: { key: sync.key, setSeries: false }, drag: { x: true, y: false } },
-    scales: { x: { time: data.utc, min: data.span[0], max: data.span[1] } },
+    cursor: spectrum ? { drag } : { sync: { key: sync.key, setSeries: false }, drag },
+    scales: {
+      x: spectrum ? { time: false } : { time, min: shownSpan[0], max: shownSpan[1] },
+      y: panel.y ? { range: panel.y } : {},
+    },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
-    axes: [{ ...axis, size: 34, ...(data.utc ? { values: clock, space: 90 } : {}) }, { ...axis, size: 64 }],
+    axes: [
+      { ...axis, size: 34, ...(time ? { values: clock, space: 90 } : {}) },
+      { ...axis, size: 64, values: labels },
+    ],
     legend: { live: true },
     series: [
-      { label: data.utc ? "UTC" : "time", value: (_, at) => (at == null ? "–" : moment(at)) },
+      { label: spectrum ? "Hz" : data.utc ? "UTC" : "time", value: (_, at) => (at == null ? "–" : spectrum ? at.toFixed(2) : moment(at)) },
       ...panel.curves.map((curve, i) => ({
-        label: curve.name + (curve.unit ? ` [${curve.unit}]` : ""),
+        label: curve.name + (curve.unit && !panel.unit ? ` [${curve.unit}]` : ""),
         stroke: colors[i % colors.length],
+        dash: i >= colors.length ? [6, 3] : undefined,
         width: 1,
-        points: { show: curve.times.length < 200 },
+        points: { show: !spectrum && curve.times.length < 200 },
         value: (_, v) => value(v),
       })),
     ],
-    hooks: { setScale: [(plot, key) => key === "x" && !sync.busy && zoom(plot, sync)] },
+    hooks: {
+      drawClear: spectrum ? [] : [drawBands],
+      setScale: spectrum ? [] : [(plot, key) => key === "x" && !sync.busy && zoom(plot)],
+      setCursor: spectrum ? [] : [(plot) => tell("cursor", plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null)],
+    },
   };
 }
 
+function tell(kind, detail) {
+  document.dispatchEvent(new CustomEvent(`logreel-${kind}`, { detail }));
+}
+
 // Shows the same interval in all plots, with the points that it needs.
-function zoom(from, sync) {
-  sync.busy = true;
+function zoom(from) {
   const { min, max } = from.scales.x;
+  showSpan(min, max);
+}
+
+function showSpan(min, max) {
+  sync.busy = true;
+  shownSpan = [min, max];
   for (const { plot, panel } of plots) {
+    if (panel.kind === "spectrum") continue;
     plot.batch(() => {
-      plot.setData(joined(panel, min, max, plot.width), false);
+      plot.setData(joined(panel, plot.width), false);
       plot.setScale("x", { min, max });
-      plot.setScale("y", { min: null, max: null });
+      if (!panel.y) plot.setScale("y", { min: null, max: null });
     });
   }
   sync.busy = false;
+  tell("window", shownSpan);
 }
 
-function joined(panel, min, max, width) {
-  const tables = panel.curves.map((curve) => visible(curve, min, max, Math.max(100, width)));
+function showWhole() {
+  showSpan(data.span[0], data.span[1]);
+}
+
+function joined(panel, width) {
+  const [min, max] = panel.kind === "spectrum" ? [-Infinity, Infinity] : shownSpan;
+  const pixels = panel.kind === "spectrum" ? 1e6 : Math.max(100, width);
+  const tables = panel.curves.map((curve) => visible(curve, min, max, pixels));
   return tables.length === 1 ? tables[0] : uPlot.join(tables);
+}
+
+function boxOf(panel) {
+  const box = document.createElement("figure");
+  const heading = document.createElement(panel.group === undefined ? "h2" : "h4");
+  heading.textContent = panel.title + (panel.unit ? ` [${panel.unit}]` : "");
+  box.append(heading);
+  if (panel.about) {
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", `${panel.title}: ${panel.about}`);
+  }
+  return box;
+}
+
+function drawOne(one) {
+  const width = printWidth || one.box.clientWidth;
+  one.plot = new uPlot(options(one.panel, width), joined(one.panel, width), one.box);
+  if (one.panel.kind !== "spectrum") one.plot.over.addEventListener("dblclick", showWhole);
+  plots.push(one);
+}
+
+// Charts are drawn when they come near the visible part of the page.
+const seen = "IntersectionObserver" in window && new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const one = entry.isIntersecting && waiting.find((w) => w.box === entry.target);
+    if (one) drawWaiting([one]);
+  }
+}, { rootMargin: "800px" });
+
+function drawWaiting(some) {
+  for (const one of some) {
+    if (seen) seen.unobserve(one.box);
+    drawOne(one);
+  }
+  waiting = waiting.filter((one) => !some.includes(one));
+  document.documentElement.dataset.drawn = String(plots.length);
 }
 
 function draw() {
   const place = document.getElementById("panels");
+  if (!place) return;
+  for (const { plot } of plots) plot.destroy();
   place.replaceChildren();
-  plots.length = 0;
-  const sync = { key: "time", busy: false };
+  plots = [];
+  waiting = [];
+  let group, into = place;
   for (const panel of data.panels) {
-    const heading = document.createElement("h2");
-    heading.textContent = panel.title;
-    const box = document.createElement("section");
-    box.append(heading);
-    place.append(box);
+    if (panel.group !== undefined && panel.group !== group) {
+      group = panel.group;
+      const heading = document.createElement("h3");
+      heading.textContent = group;
+      into = document.createElement("div");
+      into.className = "charts";
+      place.append(...(group ? [heading] : []), into);
+    }
+    const box = boxOf(panel);
+    into.append(box);
     if (panel.curves.every((curve) => curve.times.length === 0)) {
       const empty = document.createElement("div");
       empty.className = "empty";
       empty.textContent = "no messages";
       box.append(empty);
-      continue;
+    } else {
+      waiting.push({ panel, box });
     }
-    const width = place.clientWidth;
-    const plot = new uPlot(options(panel, width, sync), joined(panel, data.span[0], data.span[1], width), box);
-    plots.push({ plot, panel });
   }
-  const whole = () => plots.length && plots[0].plot.setScale("x", { min: data.span[0], max: data.span[1] });
-  for (const { plot } of plots) plot.over.addEventListener("dblclick", whole);
-  document.getElementById("whole").onclick = whole;
+  if (seen && !printWidth) for (const { box } of waiting) seen.observe(box);
+  else drawWaiting(waiting);
+  tell("window", shownSpan);
 }
 
-for (const panel of data.panels) {
-  for (const curve of panel.curves) {
-    curve.times = numbers(curve.times);
-    curve.values = numbers(curve.values);
-  }
-}
+for (const panel of data.panels) for (const curve of panel.curves) decode(panel, curve);
+document.getElementById("whole").onclick = showWhole;
 draw();
-dark.addEventListener("change", draw);
+system.addEventListener("change", draw);
 addEventListener("resize", () => {
-  const width = document.getElementById("panels").clientWidth;
-  for (const { plot } of plots) plot.setSize({ width, height: HEIGHT });
+  if (!printWidth) for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth, height: HEIGHT });
 });
-addEventListener("keydown", (event) => event.key === "0" && document.getElementById("whole").click());
+addEventListener("keydown", (event) => event.key === "0" && !event.target.matches("input, textarea") && showWhole());

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.middleware.cors import CORSMiddleware
@@ -29,8 +30,9 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     # A token in the address must not reach other sites.
     "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
+#: Content-Security-Policy of answers that are no pages.
+NO_PAGE = "default-src 'none'; frame-ancestors 'none'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,25 @@ class Rules:
     token    required of every request
     hosts    accepted names in the Host header, lower case
     origins  accepted origins of pages that are not part of the service
+    private  all paths that begin so need the token
+    in_query  whether the token may also be the parameter ``token`` of the address
+    policy   Content-Security-Policy of all answers
     """
 
     token: str
     hosts: frozenset[str]
     origins: frozenset[str]
+    private: str = "/"
+    in_query: bool = True
+    policy: str = NO_PAGE
 
     @classmethod
-    def of(cls, token: str, host: str, hosts: Iterable[str], origins: Iterable[str]) -> Rules:
-        """Return the rules of a service that listens at *host* and has the further names *hosts*."""
+    def of(
+        cls, token: str, host: str, hosts: Iterable[str], origins: Iterable[str] = (), **others: Any
+    ) -> Rules:
+        """Return the rules of a service that listens at *host* and has the further names *hosts*; *others*: fields."""
         names = {_normal_name(one.lower()) for one in (*LOCAL, host, *hosts)}
-        return cls(token, frozenset(names), frozenset(one.rstrip("/") for one in origins))
+        return cls(token, frozenset(names), frozenset(one.rstrip("/") for one in origins), **others)
 
 
 def _normal_name(host: str) -> str:
@@ -70,7 +80,7 @@ class Guard:
     def __init__(self, app: ASGIApp, rules: Rules, log: Callable[[str], None] | None) -> None:
         self._rules, self._log = rules, log
         self._app = CORSMiddleware(
-            TokenGuard(app, rules.token),
+            TokenGuard(app, rules),
             allow_origins=tuple(rules.origins),
             allow_methods=METHODS,
             allow_headers=("Authorization",),
@@ -82,6 +92,7 @@ class Guard:
         if scope["type"] != "http":
             return
         started, status, size = time.monotonic(), 0, 0
+        headers = {**_HEADERS, "content-security-policy": self._rules.policy}
 
         async def send_counted(message: Message) -> None:
             nonlocal status, size
@@ -89,7 +100,7 @@ class Guard:
                 status = message["status"]
                 message["headers"] = [
                     *message.get("headers", ()),
-                    *((name.encode(), value.encode("latin-1")) for name, value in _HEADERS.items()),
+                    *((name.encode(), value.encode("latin-1")) for name, value in headers.items()),
                 ]
             size += len(message.get("body", b""))
             await send(message)
@@ -122,8 +133,8 @@ class Guard:
 class TokenGuard:
     """ASGI application that passes requests to read with the right token on to *app*, and refuses all others."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._token = app, token
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+        self._app, self._rules = app, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -133,17 +144,20 @@ class TokenGuard:
         """Return the answer to a request with another method or without the token, else None."""
         if scope["method"] not in METHODS:
             return _error(405, "logs are only read here: use GET or HEAD", {"Allow": "GET, HEAD"})
-        if not self._has_token(scope):
-            text = "the token is missing or wrong: send 'Authorization: Bearer TOKEN' or ?token=TOKEN"
+        if scope["path"].startswith(self._rules.private) and not self._has_token(scope):
+            text = "the token is missing or wrong: send 'Authorization: Bearer TOKEN'"
+            text += " or ?token=TOKEN" if self._rules.in_query else ""
             return _error(401, text, {"WWW-Authenticate": 'Bearer realm="logreel"'})
         return None
 
     def _has_token(self, scope: Scope) -> bool:
         kind, _, given = _Headers(scope["headers"]).only("authorization").partition(" ")
         if kind.lower() != "bearer":
+            if not self._rules.in_query:
+                return False
             query = parse_qs(scope["query_string"].decode("latin-1"))
             given = "".join(query.get("token", [])[:1])
-        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+        return hmac.compare_digest(given.strip().encode(), self._rules.token.encode())
 
 
 class _Headers:

@@ -1,0 +1,59 @@
+"""``logreel report``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=arguments.FILE)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT",
+    required=True,
+    type=arguments.FILE,
+    help="The page to write; - for stdout.",
+)
+@common.start
+@common.end
+@common.utc
+@common.segment
+@common.ros_axes
+@common.msgdef
+@click.option("--force", is_flag=True, help="Replace an existing OUT.")
+def report(
+    file: str,
+    out: str,
+    start: str | None,
+    end: str | None,
+    utc: bool,
+    segment: int | None,
+    ros_axes: bool,
+    msgdef: Definitions,
+    force: bool,
+) -> int:
+    """Write one page about a log: findings, track, charts, text, parameters and topics; it works offline.
+
+    What the charts show depends on the format and on what the topics mean.
+    """
+    from logreel.outputs.report import report as make
+    from logreel.registry.open import open_log
+
+    with open_log(paths.file_of(file), definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+        with draw.progress("report") as tick:
+            found = make(log, start=start, end=end, utc=utc, progress=tick)
+        found.save(paths.destination(out, ".html", False), force=force)
+        if out != paths.STDOUT:
+            size = draw.size_text(len(found.html.encode()))
+            draw.say(f"wrote {out} ({size}, {len(found.charts)} charts): open it in a browser")
+        return draw.finish(log)

@@ -1,0 +1,87 @@
+"""What a reader should know first: losses, gaps, failsafes and errors, each as a sentence with its time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from logreel.log.times import duration_text
+from logreel.ops.inspect.check import quick_check
+from logreel.ops.inspect.text import level_name
+
+if TYPE_CHECKING:
+    from logreel.lenses.charts import Band
+    from logreel.log.log import Log
+    from logreel.log.scan import TextLine
+
+BAD, WARN, NOTE, GOOD = "bad", "warn", "note", "good"
+#: Syslog levels of errors, and of warnings.
+ERROR, WARNING = 3, 4
+#: Most lines of text, and most findings of one kind, that are told one by one.
+FEW = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One finding: ``bad``, ``warn``, ``note`` or ``good``; time in ns of the log's clock, or None."""
+
+    severity: str
+    text: str
+    time: int | None = None
+
+
+def findings(log: Log, bands: Sequence[Band], lines: Sequence[TextLine]) -> list[Told]:
+    """Return the findings, worst first; if nothing is wrong, one that says what was looked at."""
+    found = [*_damage(log), *_failsafes(bands), *_text(lines), *_checks(log)]
+    order = (BAD, WARN, NOTE)
+    if not any(one.severity in (BAD, WARN) for one in found):
+        looked = (
+            "no damage, no jumps of the clock, no gaps in regular channels, no failsafe, no error in the text"
+        )
+        found.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
+    return sorted(found, key=lambda one: (*order, GOOD).index(one.severity))
+
+
+def _damage(log: Log) -> Iterator[Told]:
+    lost = [problem for problem in log.problems if problem.lost]
+    if lost:
+        size = sum(problem.size for problem in lost)
+        where = "one place" if len(lost) == 1 else f"{len(lost)} places"
+        yield Told(BAD, f"{size} bytes in {where} of the file could not be read; see Problems.")
+
+
+def _failsafes(bands: Sequence[Band]) -> Iterator[Told]:
+    some = [band for band in bands if band.kind == "failsafe"]
+    for band in some[:FEW]:
+        yield Told(BAD, f"{band.label} for {duration_text(band.end - band.start)}.", band.start)
+    if len(some) > FEW:
+        yield Told(BAD, f"{len(some) - FEW} more times in failsafe.", some[FEW].start)
+
+
+def _text(lines: Sequence[TextLine]) -> Iterator[Told]:
+    errors = [line for line in lines if line.level is not None and line.level <= ERROR]
+    for line in errors[:FEW]:
+        yield Told(BAD, f"{level_name(line.level).capitalize()}: {line.text}", line.time)
+    if len(errors) > FEW:
+        yield Told(BAD, f"{len(errors) - FEW} more errors in the text.", errors[FEW].time)
+    warnings = [line for line in lines if line.level == WARNING]
+    counts = Counter(line.text for line in warnings)
+    first = {line.text: line.time for line in reversed(warnings)}
+    for text, count in counts.most_common(FEW):
+        yield Told(WARN, f"Warning: {text}" + (f" ({count} times)" if count > 1 else ""), first[text])
+    rest = sum(count for _, count in counts.most_common()[FEW:])
+    if rest:
+        yield Told(WARN, f"{rest} more warnings in the text.")
+
+
+def _checks(log: Log) -> Iterator[Told]:
+    """Yield what times and positions of messages show, except lost bytes, which are told already."""
+    lost = {(problem.code, problem.offset) for problem in log.problems if problem.lost}
+    for finding in quick_check(log).findings:
+        if (finding.code, finding.offset) in lost:
+            continue
+        severity = NOTE if finding.severity == "note" else WARN
+        topic = f"{finding.topic}: " if finding.topic else ""
+        yield Told(severity, f"{topic}{finding.text}", finding.time_ns)

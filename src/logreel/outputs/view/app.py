@@ -1,0 +1,152 @@
+"""The HTTP requests of the viewer: files of the page without a token, everything about logs with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Event
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from logreel.errors import LogError, MissingDependencyError, NotFoundError, UsageError
+from logreel.outputs.view import (
+    channels,
+    charts,
+    export,
+    message,
+    overview,
+    problems,
+    robot_parameters,
+    series,
+    session,
+    spatial,
+    spectrogram,
+    text,
+)
+from logreel.outputs.view.limits import THREADS, WAITING
+from logreel.outputs.view.parameters import Cancelled, Parameters
+from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.session import Session
+from logreel.outputs.view.static_files import static_file
+
+#: Modules with requests; each has a function ``routes``.
+ROOMS = (
+    session,
+    channels,
+    overview,
+    charts,
+    series,
+    spectrogram,
+    message,
+    text,
+    robot_parameters,
+    problems,
+    export,
+    spatial,
+)
+#: Status of an answer for which no client waits.
+GONE = 499
+
+
+def routes() -> list[ViewRoute]:
+    """Return all requests below ``/api/`` except the stream of events."""
+    return [route for room in ROOMS for route in room.routes()]
+
+
+class App:
+    """Handlers of all requests; ``asgi`` is the ASGI application.
+
+    tell  called with a sentence about an error of the viewer itself
+    """
+
+    def __init__(self, session: Session, tell: Callable[[str], None]) -> None:
+        self._session, self._tell = session, tell
+        self._pool = ThreadPoolExecutor(THREADS, "logreel-view")
+        self._waiting = 0
+        api = [Route(route.address, partial(self._api, route)) for route in routes()]
+        every = [*api, Route("/api/events", session.events), Route("/{path:path}", _static)]
+        failed: Any = self._failed
+        handlers: Any = dict.fromkeys((LogError, OSError, HTTPException, Exception), failed)
+        self.asgi: ASGIApp = Starlette(routes=every, exception_handlers=handlers)
+        self.asgi.router.redirect_slashes = False
+
+    def close(self) -> None:
+        """Stop the threads that answer."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _api(self, route: ViewRoute, request: Request) -> ASGIApp:
+        """Answer in a thread; if the client goes meanwhile, its work is stopped."""
+        if self._waiting >= WAITING:
+            raise HTTPException(503, "too many requests are waiting: try again later", {"Retry-After": "1"})
+        stop = Event()
+        items = [*request.query_params.multi_items(), *_parts(request)]
+        given = Parameters(items, (*route.known, *(name for name, _ in _parts(request))), stop)
+        watcher = asyncio.create_task(_watch(request, stop))
+        self._waiting += 1
+        try:
+            job = partial(self._answer, route, request.path_params.get("log"), given)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, job)
+        finally:
+            self._waiting -= 1
+            stop.set()
+            watcher.cancel()
+
+    def _answer(self, route: ViewRoute, id: str | None, given: Parameters) -> ASGIApp:
+        try:
+            given.check()
+            if not route.of_log:
+                answer: ASGIApp = route.handler(self._session, given)
+            else:
+                answer = route.handler(self._session, self._session.log(id or ""), given)
+        except Cancelled:
+            return Response(status_code=GONE)
+        return answer
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        headers = None
+        match error:
+            case HTTPException():
+                status, text, headers = error.status_code, error.detail, error.headers
+                if status == 404:
+                    text = "there is nothing here"
+            case UsageError():
+                status, text = 400, error.text
+            case NotFoundError() | FileNotFoundError():
+                status, text = 404, getattr(error, "text", "the file is gone")
+            case MissingDependencyError():
+                status, text = 501, error.text
+            case LogError():
+                status, text = 422, error.text
+            case _:
+                status, text = 500, "this cannot be answered: see what the viewer says where it was started"
+                self._tell(f"{request.url.path}: {error!r}")
+        return JSONResponse({"error": text}, status, headers)
+
+
+def _parts(request: Request) -> list[tuple[str, str]]:
+    """Return the parts of the path that are parameters."""
+    return [(name, str(value)) for name, value in request.path_params.items() if name != "log"]
+
+
+async def _watch(request: Request, stop: Event) -> None:
+    """Set *stop* when the client has gone."""
+    with contextlib.suppress(asyncio.CancelledError):
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        stop.set()
+
+
+async def _static(request: Request) -> Response:
+    found = static_file(request.url.path)
+    if found is None:
+        raise HTTPException(404)
+    return found

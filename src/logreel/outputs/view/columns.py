@@ -1,0 +1,184 @@
+"""Columns of the viewer: fields, functions of fields and SQL expressions, the latest ones kept in memory."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any
+
+from logreel.errors import UsageError
+from logreel.lenses.charts import Series
+from logreel.log.log import Log
+from logreel.ops.query.expression import expression_column
+from logreel.ops.query.field_column import FieldColumn
+from logreel.ops.query.functions import series_curve
+from logreel.ops.query.pyramid import Pyramid
+from logreel.ops.query.pyramid_file import key_of, place_of
+from logreel.ops.query.sorted_column import MemoryColumn, SampledColumn, SortedColumn
+from logreel.outputs.view.builds import Builds
+from logreel.outputs.view.limits import (
+    COLUMN_BYTES,
+    FUNCTION_ROWS,
+    PATIENCE,
+    ROWS_IN_MEMORY,
+    SERIES,
+    SQL_CHARACTERS,
+    SQL_MEMORY,
+    SQL_ROWS,
+    SQL_SECONDS,
+)
+from logreel.outputs.view.parameters import Cancelled, Parameters
+
+#: Yields the log, locked for this thread.
+OpenLog = Callable[[Parameters], AbstractContextManager[Log]]
+#: Parameters of a request that name one series.
+NAMES = ("topic", "field", "function", "where", "sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One series that a request asks for: a field, a function of it, or an SQL expression over the fields of a topic.
+
+    where  as for ``lenses.charts.Series``
+    """
+
+    topic: str
+    field: str = ""
+    function: str = ""
+    where: str = ""
+    sql: str = ""
+
+    @property
+    def key(self) -> str:
+        """Text that is different for different series."""
+        return json.dumps([self.topic, self.field, self.function, self.where, self.sql])
+
+    @property
+    def is_field(self) -> bool:
+        """Whether it is a field as it is stored."""
+        return not (self.function or self.where or self.sql)
+
+
+def wanted_series(given: Parameters) -> Iterator[Wanted]:
+    """Yield the series that a request asks for; raises UsageError."""
+    if "s" not in given:
+        given.text("topic")
+        yield _checked({name: value for name in NAMES if (value := given.get(name)) is not None})
+        return
+    if len(given.all("s")) > SERIES:
+        raise UsageError(f"one request asks for at most {SERIES} series")
+    for text in given.all("s"):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or "topic" not in found:
+            raise UsageError(f"s {text!r:.80} is no JSON object with topic and field")
+        yield _checked({name: str(found[name]) for name in NAMES if found.get(name) is not None})
+
+
+def _checked(names: dict[str, str]) -> Wanted:
+    found = Wanted(**names)
+    if found.sql and (found.field or found.function or found.where):
+        raise UsageError("an SQL expression stands in place of field and function")
+    if len(found.sql) > SQL_CHARACTERS:
+        raise UsageError(f"an SQL expression has at most {SQL_CHARACTERS} characters")
+    return found
+
+
+class Columns:
+    """The columns of one log: the small ones that were used last in memory, large ones by pyramids.
+
+    open_log  yields the log
+    identity  returns the text by which pyramids in the cache folder are found; None: they are not kept
+    tell      called with the kind of an event and what it says
+    """
+
+    def __init__(
+        self, open_log: OpenLog, identity: Callable[[], str | None], tell: Callable[[str, Any], None]
+    ) -> None:
+        self._open, self._identity = open_log, identity
+        self._builds = Builds(tell)
+        self._lock = Lock()
+        self._kept: OrderedDict[str, MemoryColumn] = OrderedDict()
+
+    def clear(self) -> None:
+        """Forget all columns, because the log has grown."""
+        with self._lock:
+            self._kept.clear()
+        self._builds.clear()
+
+    def close(self) -> None:
+        """End what is being built."""
+        self._builds.close()
+
+    def get(self, wanted: Wanted, given: Parameters) -> SortedColumn:
+        """Return a column; raises errors of unknown names, UsageError for what is no number, Cancelled."""
+        with self._lock:
+            kept = self._kept.get(wanted.key)
+            if kept is not None:
+                self._kept.move_to_end(wanted.key)
+                return kept
+        column = self._read(wanted, given)
+        if isinstance(column, MemoryColumn):
+            self._keep(wanted.key, column)
+        return column
+
+    def _keep(self, key: str, column: MemoryColumn) -> None:
+        with self._lock:
+            self._kept[key] = column
+            total = 0
+            for old in reversed(list(self._kept)):
+                total += 16 * len(self._kept[old])
+                # The newest column stays even if it alone is too large.
+                if total > COLUMN_BYTES and old != key:
+                    del self._kept[old]
+
+    def _read(self, wanted: Wanted, given: Parameters) -> SortedColumn:
+        with self._open(given) as opened:
+            ch = opened[wanted.topic]
+            if wanted.sql:
+                return expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, given.check)
+            if not wanted.is_field:
+                return _function_column(opened, wanted)
+            field = FieldColumn(ch, wanted.field)
+            if field.rows_estimate() <= ROWS_IN_MEMORY:
+                times, values = field.whole(given.check)
+                return MemoryColumn(times, values, field.unit)
+        build = self._builds.get(
+            wanted.key,
+            {"topic": wanted.topic, "field": wanted.field},
+            lambda progress: self._pyramid(field, progress),
+        )
+        # Rows of a field that is not direct cannot be read one by one.
+        if build.wait(PATIENCE if field.is_direct else None, given):
+            if build.column is None:
+                raise build.error or Cancelled()
+            return build.column
+        return SampledColumn(field)
+
+    def _pyramid(self, field: FieldColumn, progress: Callable[[float], None]) -> SortedColumn:
+        identity, place = self._identity(), None
+        key = key_of(identity or "", field.channel.topic, field.field)
+        if identity is not None and (place := place_of(key)) is not None:
+            found = Pyramid.load(field, key, place)
+            if found is not None:
+                return found.column(field)
+        guard = partial(self._open, Parameters((), ()))
+        return Pyramid.build(field, key, progress, guard, place).column(field)
+
+
+def _function_column(log: Log, wanted: Wanted) -> SortedColumn:
+    ch = log[wanted.topic]
+    if len(ch) > FUNCTION_ROWS:
+        raise UsageError(
+            f"{ch.topic!r} has {len(ch)} messages: functions are for channels of up to {FUNCTION_ROWS}"
+        )
+    series = Series(wanted.topic, wanted.field, wanted.function, where=wanted.where)
+    curve = series_curve(log, series)
+    return MemoryColumn(curve.times, curve.values, curve.unit)

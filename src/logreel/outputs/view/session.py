@@ -1,0 +1,153 @@
+"""What one viewer shows: its logs, options and caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp
+
+from logreel._version import __version__
+from logreel.errors import NotFoundError
+from logreel.log.log import Log
+from logreel.log.times import utc_shift
+from logreel.outputs.serve.answer import Flows
+from logreel.outputs.view.events import Events
+from logreel.outputs.view.limits import OPENING
+from logreel.outputs.view.parameters import Parameters
+from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.tiles import open_tiles
+from logreel.outputs.view.view_log import ViewLog
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+
+
+def _discard(text: str) -> None:
+    """Discard *text*."""
+
+
+class Session:
+    """The logs of a viewer and its options; created before the first request.
+
+    sources  paths, or open Logs
+    follow   whether the logs are watched for growth
+    layout   a layout to begin with, as JSON data; None: the charts of the first log
+    tiles    path or address of map tiles; None: none
+    tell     called with sentences about files that could not be sent whole
+
+    flows    the files that are being sent
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Openable | Log],
+        *,
+        follow: bool = False,
+        layout: Mapping[str, Any] | None = None,
+        tiles: str | None = None,
+        definitions: Definitions = (),
+        tell: Callable[[str], None] = _discard,
+    ) -> None:
+        self.flows, self.tell = Flows(), tell
+        self.follow, self.layout = follow, layout
+        self.map_tiles = None if tiles is None else open_tiles(tiles)
+        self.events = Events()
+        self.logs = [
+            ViewLog(str(i), source, self.events.send, definitions, follow) for i, source in enumerate(sources)
+        ]
+
+    def log(self, id: str) -> ViewLog:
+        """Return a log by its id; raises NotFoundError."""
+        for one in self.logs:
+            if one.id == id:
+                return one
+        raise NotFoundError("log", id, [one.id for one in self.logs])
+
+    def close(self) -> None:
+        """End the streams of events and of files, and close the logs."""
+        self.flows.stop()
+        self.events.close()
+        for one in self.logs:
+            one.close()
+
+
+def routes() -> list[ViewRoute]:
+    """Return the request about the session."""
+    return [ViewRoute("session", _session, of_log=False)]
+
+
+def _session(session: Session, given: Parameters) -> ASGIApp:
+    until = monotonic() + OPENING
+    for one in session.logs:
+        one.ready.wait(max(0.0, until - monotonic()))
+    return JSONResponse(
+        {
+            "version": __version__,
+            "follow": session.follow,
+            "tiles": None if session.map_tiles is None else session.map_tiles.describe(),
+            "layout": session.layout,
+            "logs": [_log_json(one, given) for one in session.logs],
+        }
+    )
+
+
+def _log_json(one: ViewLog, given: Parameters) -> dict[str, Any]:
+    about = {
+        "id": one.id,
+        "name": one.name,
+        "size": one.size,
+        "opened": one.ready.is_set(),
+        "error": one.error,
+    }
+    if not about["opened"] or one.error is not None:
+        none = dict.fromkeys(("format", "start", "duration", "utc_shift", "messages", "problems", "lost"))
+        return {**about, "title": one.name, **none, "facts": []}
+    return {**about, **one.once("session", _facts, given)}
+
+
+def _facts(log: Log) -> dict[str, Any]:
+    """Return what the head of the page says about a log."""
+    shift = utc_shift(log)
+    problems = log.problems
+    facts = [["Format", f"{log.format} {log.version}".strip()], *_known_facts(log)]
+    return {
+        "title": log.name,
+        "format": log.format,
+        "start": str(log.start or 0),
+        "duration": log.duration or 0,
+        "utc_shift": None if shift is None else str(shift),
+        "messages": log.message_count,
+        "problems": len(problems),
+        "lost": sum(problem.lost for problem in problems),
+        "facts": facts,
+    }
+
+
+#: Names under which logs say what was recorded by what, and what the page calls it.
+_FACTS = {
+    "sys_name": "System",
+    "ver_hw": "Hardware",
+    "ver_sw_release_str": "Release",
+    "ver_sw": "Software",
+    "robot": "Robot",
+    "robot_name": "Robot",
+    "vehicle": "Vehicle",
+    "map": "Map",
+    "host": "Host",
+    "profile": "Profile",
+    "library": "Library",
+}
+
+
+def _known_facts(log: Log) -> list[list[str]]:
+    """Return pairs of label and value of what the metadata say of the recording, in the order of the table."""
+    found: dict[str, str] = {}
+    for key, label in _FACTS.items():
+        value = log.metadata.get(key)
+        if isinstance(value, (str, int, float)) and str(value) and label not in found:
+            found[label] = str(value)[:200]
+    return [[label, value] for label, value in found.items()]

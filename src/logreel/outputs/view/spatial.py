@@ -1,0 +1,206 @@
+"""Requests of the viewer about tracks, the 3D scene, pictures, and the map."""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from logreel.errors import NotFoundError, UsageError
+from logreel.log.log import Log
+from logreel.outputs.view import pictures, scene, track
+from logreel.outputs.view.arrow_answer import arrow_response
+from logreel.outputs.view.parameters import Parameters
+from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.session import Session
+from logreel.outputs.view.tiles import MOST_ZOOM
+from logreel.outputs.view.view_log import ViewLog
+
+#: Outline of the countries of the world, see vendored.json for its origin.
+WORLD = Path(__file__).parents[1] / "vendor" / "world-atlas" / "countries-110m.json"
+_BINARY = "application/octet-stream"
+#: Names of the columns of a track by its kind.
+_COLUMNS = {"geo": ("lat", "lon", "alt"), "local": ("x", "y", "z")}
+#: Nanoseconds of video in one answer at most.
+_VIDEO = 60 * 10**9
+
+
+def routes() -> list[ViewRoute]:
+    """Return the requests about space and pictures."""
+    return [
+        ViewRoute("tracks", _tracks),
+        ViewRoute("track", _track, ("track", "color")),
+        ViewRoute("scene/sources", _scene_sources),
+        ViewRoute("scene", _scene, ("at", "fixed_frame", "topic…", "have")),
+        ViewRoute("pictures", _pictures),
+        ViewRoute("picture", _picture, ("topic", "at", "width")),
+        ViewRoute("video", _video, ("topic", "from", "to")),
+        ViewRoute("world", _world, of_log=False),
+        ViewRoute("tiles/{z}/{x}/{y}", _tile, of_log=False),
+    ]
+
+
+def _tracks(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    found = one.once("tracks", track.track_sources, given)
+    names = ("id", "topic", "kind", "label", "count", "frame", "shown")
+    return JSONResponse([{name: getattr(source, name) for name in names} for source in found])
+
+
+def _track(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    sources = one.once("tracks", track.track_sources, given)
+    name, colour = given.text("track"), given.get("color")
+    source = next((source for source in sources if source.id == name), None)
+    if source is None:
+        raise NotFoundError("track", name, [source.id for source in sources], path=one.name)
+    if colour is None:
+        found = one.once(f"track {name}", partial(track.read_track, source=source), given)
+    else:
+        with one.open(given) as log:
+            found = track.read_track(log, source, _field(log, colour))
+    columns = {"t": found.time - one.start, **dict(zip(_COLUMNS[source.kind], found.place.T, strict=True))}
+    if found.colour is not None:
+        columns["c"] = found.colour
+    total = str(found.total)
+    shown = str(np.count_nonzero(np.isfinite(found.time)))
+    return arrow_response(
+        columns, {"kind": source.kind, "total": total, "shown": shown, "frame": source.frame}
+    )
+
+
+def _field(log: Log, name: str) -> tuple[str, str]:
+    """Return topic and field of ``topic.field``; topics may contain dots. Raises NotFoundError."""
+    places = [i for i, sign in enumerate(name) if sign == "."]
+    for i in reversed(places):
+        if name[:i] in log.channels and name[i + 1 :] in log.channels[name[:i]]:
+            return name[:i], name[i + 1 :]
+    raise NotFoundError("field", name, [], path=log.name)
+
+
+def _scene_sources(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    found = one.once("scene", scene.scene_sources, given)
+    names = ("topic", "kind", "count", "shown")
+    sources = [{name: getattr(source, name) for name in names} for source in found]
+    return JSONResponse({"sources": sources, "limit": scene.POINTS})
+
+
+def _scene(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    at = one.clock(given.time("at", 0)) or 0
+    have = _times(given.get("have"), one.start)
+    with one.open(given) as log:
+        topics = given.all("topic") or None
+        found = scene.scene_at(log, at, given.get("fixed_frame"), topics, have)
+    items, parts, size = [], [], 0
+    for item in found.items:
+        arrays = {}
+        for name, values in item.arrays.items():
+            data = np.ascontiguousarray(values).tobytes()
+            arrays[name] = {"type": values.dtype.name, "shape": list(values.shape), "at": size}
+            # Arrays of float32 in the browser begin at multiples of four bytes.
+            parts.append(data + bytes(-len(data) % 4))
+            size += len(parts[-1])
+        items.append(
+            {
+                "topic": item.topic,
+                "kind": item.kind,
+                "t": item.time - one.start,
+                "frame": item.frame,
+                "place": None if item.place is None else item.place.numbers(),
+                "note": item.note,
+                "total": item.total,
+                "labels": item.labels,
+                "arrays": arrays,
+            }
+        )
+    tree = found.tree
+    frames = [
+        {
+            "name": name,
+            "parent": tree.links[name][0] if name in tree.links else None,
+            "place": _numbers(tree, name, found.fixed),
+        }
+        for name in tree.names
+    ]
+    head = json.dumps({"fixed_frame": found.fixed, "frames": frames, "items": items}).encode()
+    head += b" " * (-len(head) % 4)
+    return Response(struct.pack("<I", len(head)) + head + b"".join(parts), media_type=_BINARY)
+
+
+def _numbers(tree: Any, name: str, fixed: str) -> list[float] | None:
+    place = tree.place(name, fixed)
+    return None if place is None else place.numbers()
+
+
+def _times(text: str | None, start: int) -> dict[str, int]:
+    """Return the times (ns of the log's clock) by topic that a page says it has; raises UsageError."""
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError as error:
+        raise UsageError("have is no JSON") from error
+    if not isinstance(found, dict) or not all(isinstance(t, int) for t in found.values()):
+        raise UsageError("have is no object of times by topic")
+    return {topic: t + start for topic, t in found.items()}
+
+
+def _pictures(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    found = one.once("pictures", pictures.picture_sources, given)
+    names = ("topic", "kind", "codec", "count")
+    return JSONResponse([{name: getattr(source, name) for name in names} for source in found])
+
+
+def _picture(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    at, width = one.clock(given.time("at", 0)) or 0, given.number("width", 1, 1 << 14, 1 << 14)
+    with one.open(given) as log:
+        ch = one.channel(log, given.text("topic"))
+        found = pictures.picture_at(ch, at, width)
+        first = ch.start
+    if found is None:
+        when = (
+            ""
+            if first is None
+            else f": the first one comes {(first - one.start) / 1e9:.3f} s after the start"
+        )
+        raise NotFoundError("picture", f"before this moment{when}", [])
+    headers = {
+        "Logreel-Time": str(found.time - one.start),
+        "Logreel-Row": str(found.row),
+        "Logreel-Size": f"{found.width}x{found.height}",
+        "Logreel-Note": found.note.encode("ascii", "replace").decode(),
+    }
+    if found.following is not None:
+        headers["Logreel-Next"] = str(found.following - one.start)
+    return Response(found.data, media_type=found.media, headers=headers)
+
+
+def _video(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
+    lo, hi = given.interval()
+    start = one.clock(lo or 0) or 0
+    end = min(one.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
+    with one.open(given) as log:
+        codec, found = pictures.video_packets(one.channel(log, given.text("topic")), start, end)
+    # Each packet: time (float64 ns), 1 for a key frame, size, then its bytes.
+    body = b"".join(
+        struct.pack("<dII", packet.time - one.start, packet.key, len(packet.data)) + packet.data
+        for packet in found
+    )
+    return Response(body, media_type=_BINARY, headers={"Logreel-Codec": codec})
+
+
+def _world(session: Session, given: Parameters) -> ASGIApp:
+    return Response(
+        WORLD.read_bytes(), media_type="application/json", headers={"Cache-Control": "max-age=86400"}
+    )
+
+
+def _tile(session: Session, given: Parameters) -> ASGIApp:
+    place = [given.number(name, 0, (1 << MOST_ZOOM) - 1) for name in "zxy"]
+    tiles = session.map_tiles
+    found = tiles.tile(*place) if tiles is not None else None
+    if found is None:
+        return Response(status_code=204)
+    return Response(found[0], media_type=found[1], headers={"Cache-Control": "max-age=3600"})

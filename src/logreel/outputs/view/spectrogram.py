@@ -1,0 +1,114 @@
+"""The power of each frequency of a field over time."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from logreel.errors import UsageError
+from logreel.io.arrays import I64
+from logreel.ops.query.curves import F64
+from logreel.ops.query.sorted_column import Window
+from logreel.outputs.view.columns import NAMES, wanted_series
+from logreel.outputs.view.limits import SPECTROGRAM
+from logreel.outputs.view.parameters import Parameters
+from logreel.outputs.view.route import ViewRoute
+
+if TYPE_CHECKING:
+    from logreel.outputs.view.session import Session
+    from logreel.outputs.view.view_log import ViewLog
+
+#: Columns of the picture that are computed at once, between two looks at whether the client still waits.
+AT_ONCE = 64
+#: Values of a picture: this many decibels below the greatest power are the darkest ones.
+RANGE_DB = 80.0
+#: Samples of a spectrum at least, without which it says nothing.
+LEAST = 16
+
+
+def routes() -> list[ViewRoute]:
+    """Return the request for a spectrogram."""
+    return [ViewRoute("spectrogram", _spectrogram, (*NAMES, "from", "to", "width", "height"))]
+
+
+def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    lo, hi = given.interval()
+    width, height = (given.number(name, LEAST // 2, SPECTROGRAM, 256) for name in ("width", "height"))
+    (wanted,) = wanted_series(given)
+    column = log.columns.get(wanted, given)
+    window = Window(column, log.clock(lo), log.clock(hi))
+    height = min(height, len(window) // 2)
+    if height < LEAST // 2:
+        raise UsageError(f"a spectrogram needs at least {LEAST} samples, here are {len(window)}")
+    rows = _segments(window, width, 2 * height)
+    power = np.empty((len(rows), height))
+    times = np.empty((len(rows), 2), np.int64)
+    steps: list[F64] = []
+    for at in range(0, len(rows), AT_ONCE):
+        some = rows[at : at + AT_ONCE]
+        known, where = np.unique(some, return_inverse=True)
+        with log.reading(column, given):
+            t, v = column.read(known)
+        t, v = t[where].reshape(some.shape), v[where].reshape(some.shape)
+        times[at : at + len(some)] = t[:, [0, -1]]
+        steps.append(np.diff(t, axis=1).ravel().astype(np.float64))
+        power[at : at + len(some)] = spectra(v)
+    step = float(np.median(np.concatenate(steps)))
+    if not step > 0:
+        raise UsageError("the samples have no distance in time")
+    picture, least, most = in_decibels(power)
+    middle = times.mean(axis=1) - log.start
+    half = (middle[-1] - middle[0]) / (2 * max(1, len(rows) - 1))
+    head = {
+        "from": int(middle[0] - half),
+        "to": int(middle[-1] + half),
+        "frequency_max": 0.5e9 / step,
+        "width": len(rows),
+        "height": height,
+        "unit": column.unit,
+        "least": least,
+        "most": most,
+    }
+    text = json.dumps(head).encode()
+    return Response(
+        struct.pack("<I", len(text)) + text + picture.tobytes(), media_type="application/octet-stream"
+    )
+
+
+def _segments(window: Window, width: int, samples: int) -> I64:
+    """Return int64[w, samples]: rows of overlapping or distant segments that are evenly spread, w <= width."""
+    count = len(window) - samples + 1
+    first = np.unique(np.linspace(0, count - 1, min(width, count)).astype(np.int64))
+    rows: I64 = window.first + first[:, None] + np.arange(samples)
+    return rows
+
+
+def spectra(values: F64) -> F64:
+    """Return float64[w, n / 2]: power of the frequencies from the first above 0 to half the rate, of w segments.
+
+    values  float64[w, n]; what is missing counts as the mean of the segment
+    """
+    known = np.isfinite(values)
+    count = known.sum(axis=1, keepdims=True)
+    mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / np.maximum(count, 1)
+    change = np.where(known, values - mean, 0)
+    hann = np.hanning(values.shape[1] + 1)[:-1]
+    spectrum = np.fft.rfft(change * hann, axis=1)[:, 1:]
+    power: F64 = np.abs(spectrum) ** 2 / (hann**2).sum()
+    return power
+
+
+def in_decibels(power: F64) -> tuple[NDArray[np.uint8], float, float]:
+    """Return uint8[h, w], lowest frequency first, with the decibels that 0 and 255 mean."""
+    most = float(10 * np.log10(power.max())) if power.max() > 0 else 0.0
+    least = most - RANGE_DB
+    with np.errstate(divide="ignore"):
+        decibels = 10 * np.log10(power)
+    scaled = np.clip((decibels - least) * (255 / RANGE_DB), 0, 255)
+    return np.ascontiguousarray(scaled.T.astype(np.uint8)), least, most

@@ -1,0 +1,74 @@
+// The first screen: the panels of the link or layout, else those that the log deserves.
+
+const SIDE = { map: "Map", scene: "3D", picture: "Pictures" };
+
+/**
+ * Lay out the panels.
+ * @param {Object} context
+ * @param {Function} Tabs
+ */
+export async function first(context, Tabs) {
+  const { data, logs, state, plots } = context;
+  const charts = await data.charts(logs[0].id).catch((error) => {
+    context.say(`The plots for this log could not be chosen: ${error.message}`);
+    return { panels: [], side: [], first: 4 };
+  });
+  context.first = charts.first || 4;
+  const side = (charts.side ?? []).filter((kind) => kind in SIDE);
+  const upper = document.getElementById("upper");
+  if (side.length) {
+    context.upper = new Tabs(upper, side.map((kind) => ({ kind, title: SIDE[kind] })), context, { name: "side", chosen: state.get("side"), label: "Map, 3D and pictures" });
+  } else {
+    // Without anything to show in space the lower part has the whole side.
+    upper.remove();
+    document.querySelector('[data-split="lower"]').remove();
+    document.getElementById("side").style.gridTemplateRows = "minmax(0, 1fr)";
+  }
+  context.bottom = new Tabs(document.getElementById("bottom"), [{ kind: "text", title: "Text & events" }], context, { name: "bottom", label: "Text" });
+  context.lower = new Tabs(document.getElementById("lower"), [
+    { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },
+  ], context, { name: "lower", chosen: state.get("lower"), label: "Message, parameters and problems" });
+
+  context.standard = async () => {
+    plots.clear();
+    for (const { kind, settings } of await fitting(context, charts)) await plots.add(kind, settings, { choose: false, last: true });
+    if (!plots.frames.length) for (const one of await simple(context)) await plots.add("plot", one, { choose: false, last: true });
+    plots.choose(plots.frames[0] ?? null);
+  };
+  const given = state.get("panels");
+  if (Array.isArray(given)) for (const { kind, ...settings } of given) await plots.add(String(kind), settings, { choose: false, last: true });
+  else await context.standard();
+  plots.choose(plots.frames[0] ?? null);
+  plots.ready = true;
+  state.changed();
+}
+
+/** Turn charts into settings of panels; other logs with the same fields join in. */
+async function fitting(context, { panels }) {
+  const { logs, data } = context, others = [];
+  for (const { id } of logs.slice(1)) others.push({ id, topics: new Set((await data.channels(id).catch(() => [])).map(({ topic }) => topic)) });
+  return panels.map((panel) => {
+    const own = panel.series.map(({ topic, field, function: applied, label, unit, where }) => clean({ topic, field, function: applied, label, unit, where }));
+    const series = [...own, ...others.flatMap(({ id, topics }) => own.filter(({ topic }) => topics.has(topic)).map((one) => ({ ...one, log: id })))];
+    if (panel.kind === "xy") return { kind: "xy", settings: { title: panel.title, x: own[0], y: own[1] } };
+    if (panel.kind === "spectrogram") return { kind: "spectrogram", settings: { title: panel.title, ...own[0] } };
+    if (panel.kind === "array") return { kind: "array", settings: { title: panel.title, ...own[0] } };
+    return { kind: "plot", settings: clean({ title: panel.title, series, y: panel.y, bands: panel.bands === false ? false : null }) };
+  });
+}
+
+/** Plots of a log that has no charts: the first number of its first channels. */
+async function simple({ data, logs }) {
+  const channels = await data.channels(logs[0].id).catch(() => []);
+  const found = [];
+  for (const { topic, fields, count } of channels) {
+    const numbers = fields.filter((field) => field.number && field.items == null && !/timestamp|stamp\.|seq$/.test(field.path)).slice(0, 3);
+    if (count > 1 && numbers.length) found.push({ series: numbers.map(({ path }) => ({ topic, field: path })) });
+    if (found.length === 3) break;
+  }
+  return found;
+}
+
+function clean(values) {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value != null && value !== ""));
+}

@@ -1,0 +1,60 @@
+// The head of the page: what this recording is, and the tools.
+
+import { button, el } from "./dom.js";
+import { menu } from "./menu.js";
+import { CLOCKS, length, utcStart } from "./time.js";
+
+export function head(context) {
+  const { session, logs, bus, time, state } = context, place = document.getElementById("facts");
+  const [log] = logs;
+  document.title = `${logs.map((one) => one.name).join(", ")} – logreel`;
+
+  function facts() {
+    const items = [["firm", logs.length > 1 ? `${logs.length} logs: ${logs.map((one) => one.name).join(", ")}` : log.name]];
+    if (log.utc_shift != null) items.push(["", `${new Date(Number(utcStart(log) / 1000000n)).toISOString().slice(0, 19).replace("T", " ")} UTC`]);
+    items.push(["firm", length(log.duration)], ["", `${log.messages.toLocaleString("en")} messages`]);
+    for (const [label, value] of log.facts ?? []) items.push(["", value, label]);
+    place.replaceChildren(...items.map(([kind, text, label]) => el("span", { class: kind, title: label ? `${label}: ${text}` : text }, text)));
+    const problems = logs.reduce((sum, one) => sum + (one.problems ?? 0), 0), lost = logs.some((one) => one.lost);
+    if (problems) {
+      place.append(button(`${problems} ${problems === 1 ? "problem" : "problems"}`, "Show the problems of this log", () => context.lower?.choose("problems"), { class: `firm ${lost ? "bad" : "warn"}` }));
+    }
+  }
+  facts();
+
+  const mac = navigator.platform.startsWith("Mac");
+  const clock = button(CLOCKS[time.clock], "Clock of all times", (event) => menu(event.currentTarget, time.clocks().map((name) => ({
+    text: CLOCKS[name], on: time.clock === name, run: () => time.setClock(name),
+  }))), { "aria-haspopup": "menu" });
+  bus.on("clock", (name) => { clock.textContent = CLOCKS[name]; state.changed(); });
+  const find = button("Find", "Find a field or a command", () => context.find.open());
+  find.append(el("kbd", {}, mac ? "⌘K" : "Ctrl K"));
+  document.getElementById("tools").replaceChildren(
+    find, clock,
+    button("Add panel", "Add a panel", (event) => menu(event.currentTarget, panels(context)), { "aria-haspopup": "menu" }),
+    button("◐", "Light or dark (t)", () => toggleTheme(context)),
+    button("Take away", "Save pictures, tables, a part of the log, the link or the layout", (event) => menu(event.currentTarget, context.takeaway.entries()), { "aria-haspopup": "menu" }),
+    button("?", "Keys (?)", () => context.help()),
+  );
+}
+
+export function toggleTheme(context) {
+  const theme = context.theme() === "dark" ? "light" : "dark";
+  context.state.set("theme", theme);
+  context.setTheme(theme);
+}
+
+/** Entries that add panels to the column of plots. */
+export function panels(context) {
+  const { plots, logs } = context, chosen = context.bus.last("select");
+  const field = chosen?.field ? { log: chosen.log, topic: chosen.topic, field: chosen.field } : null;
+  return [
+    { text: "Plot", run: () => plots.add("plot", { series: [] }) },
+    { text: "XY plot", run: () => plots.add("xy", field ? { x: field } : {}) },
+    { text: "Spectrogram of the chosen field", run: () => plots.add("spectrogram", field), off: !field },
+    { text: "Array at the cursor", run: () => plots.add("array", field ?? {}) },
+    { text: "Compare logs", run: () => plots.add("compare", {}), off: logs.length < 2 },
+    null,
+    { text: "Plots that fit this log", run: () => context.standard() },
+  ];
+}

@@ -1,0 +1,79 @@
+// The keyboard.
+
+import { button, el } from "./dom.js";
+import { toggleTheme } from "./head.js";
+
+const HELP = [
+  ["Ctrl K or ⌘K", "find a field or a command"], ["/", "search in the tree"],
+  ["Space", "play or pause"], ["← →", "step to the next message (Shift: one second)"],
+  ["+ −", "zoom in, zoom out"], ["0", "whole log"],
+  ["[ ]", "move the window"], ["Home End", "first, last moment"],
+  ["c", "second cursor here, or away"], ["v", "swap the cursors"],
+  ["Alt ↑ ↓", "choose the plot above or below"], ["x", "close the chosen panel"],
+  ["n p", "next or previous marker"], ["m", "menu of the chosen panel"],
+  ["t", "light or dark"], ["k", "next clock: since start, UTC, log"],
+  ["Enter in the tree", "plot the field (Shift: in a new plot)"], ["*", "pin the field in the tree"],
+  ["Drag in a plot", "zoom (Shift: move)"], ["Wheel in a plot", "zoom at the pointer"],
+  ["Click in a plot", "cursor (Shift: second cursor)"], ["Double click", "whole log"],
+];
+
+export function keys(context) {
+  const { view, time, bus, data, plots } = context;
+  const sheet = el("dialog", { "aria-label": "Keys" }, el("div", { class: "inside" },
+    el("h2", {}, "Keys"),
+    el("div", { class: "keys" }, HELP.map(([key, text]) => [el("span", {}, el("kbd", {}, key)), el("span", {}, text)])),
+    el("div", { class: "row" }, button("Close", "Close", () => sheet.close()))));
+  document.body.append(sheet);
+  context.help = () => sheet.showModal();
+
+  const cursor = () => bus.last("hover") ?? view.cursor ?? (view.window.from + view.window.to) / 2;
+  const marker = (step) => {
+    const now = view.cursor ?? view.window.from - 1;
+    const times = context.logs.flatMap(({ id }) => (data.overviewNow(id)?.marks ?? []).map(({ t }) => time.toAxis(id, t))).sort((a, b) => a - b);
+    const next = step > 0 ? times.find((t) => t > now) : times.findLast((t) => t < now);
+    if (next != null) { view.setCursor(next); view.reveal(next); }
+  };
+  const run = {
+    " ": () => context.play.toggle(),
+    ArrowLeft: (event) => (event.shiftKey ? move(-1e9) : context.play.step(-1)),
+    ArrowRight: (event) => (event.shiftKey ? move(1e9) : context.play.step(1)),
+    "+": () => view.zoom(1.6), "=": () => view.zoom(1.6), "-": () => view.zoom(1 / 1.6), "0": () => view.all(),
+    "[": () => view.pan(-view.span / 4), "]": () => view.pan(view.span / 4),
+    Home: () => { view.setCursor(time.whole().from); view.reveal(time.whole().from); },
+    End: () => { view.setCursor(time.whole().to); view.reveal(time.whole().to); },
+    c: () => view.setCursor2(view.cursor2 == null ? cursor() : null),
+    v: () => { const { cursor: one, cursor2: two } = view; if (two != null) { view.setCursor(two); view.setCursor2(one); } },
+    x: () => plots.remove(),
+    n: () => marker(1), p: () => marker(-1),
+    m: () => plots.chosen?.element.querySelector(".bar button").click(),
+    t: () => toggleTheme(context),
+    k: () => { const all = time.clocks(); time.setClock(all[(all.indexOf(time.clock) + 1) % all.length]); },
+    "?": () => context.help(),
+    "/": () => document.querySelector("#tree input").focus(),
+  };
+  function move(ns) {
+    view.setCursor((view.cursor ?? view.window.from) + ns);
+    view.reveal();
+  }
+
+  addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      context.find.open();
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
+    const { target } = event;
+    if (target.closest("dialog") || (target.matches("input, textarea, select") && target.type !== "checkbox")) return;
+    if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+      event.preventDefault();
+      plots.move(event.key === "ArrowUp" ? -1 : 1);
+      return;
+    }
+    if (event.altKey || !Object.hasOwn(run, event.key)) return;
+    // Space on a button presses that button.
+    if (event.key === " " && target.matches("button, summary, a, [role='tab']")) return;
+    event.preventDefault();
+    run[event.key](event);
+  });
+}

@@ -1,0 +1,104 @@
+// The start of the page: asks for the session, makes what all parts share, then the parts.
+
+import { Api, takeToken } from "./api.js";
+import { makeBus } from "./bus.js";
+import { Data } from "./data.js";
+import { el } from "./dom.js";
+import { first } from "./first.js";
+import { follow } from "./follow.js";
+import { head } from "./head.js";
+import { keys } from "./keys.js";
+import { splits, Tabs } from "./layout.js";
+import { play } from "./play.js";
+import { markChanges } from "./panels/parameters.js";
+import { Plots } from "./plots.js";
+import { ruler } from "./ruler.js";
+import { parse, State } from "./state.js";
+import { takeaway } from "./takeaway.js";
+import { Time } from "./time.js";
+import { timeline } from "./timeline.js";
+import { tree } from "./tree.js";
+import { View } from "./view.js";
+import { find } from "./find.js";
+
+const root = document.documentElement;
+
+/** Say one sentence at the lower edge for some seconds. */
+function say(text) {
+  const said = document.getElementById("said");
+  said.textContent = text;
+  said.classList.add("on");
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => said.classList.remove("on"), 4000);
+}
+
+/** Return the session when all logs are open; large ones may take a while. */
+async function opened(api) {
+  for (;;) {
+    const session = await api.session(), slow = session.logs.filter((log) => log.opened === false);
+    if (!slow.length) return session;
+    document.getElementById("facts").replaceChildren(el("span", {}, `Opening ${slow.map((log) => log.name).join(", ")} …`));
+    await new Promise((done) => setTimeout(done, 300));
+  }
+}
+
+/** Say why nothing can be shown. */
+function fail(text) {
+  document.getElementById("work").replaceChildren(el("p", { class: "sentence bad", role: "alert" }, text));
+  root.dataset.ready = "error";
+}
+
+async function start() {
+  const token = takeToken(), api = new Api(token);
+  let session;
+  try {
+    session = await opened(api);
+  } catch (error) {
+    return fail(error.status === 401 ? "This address does not hold the right token: open the one that `logreel view` printed." : error.message);
+  }
+  const broken = session.logs.filter((log) => log.error);
+  session.logs = session.logs.filter((log) => !log.error);
+  if (!session.logs.length) return fail(broken.map((log) => `${log.name}: ${log.error}`).join("; ") || "There is no log to show.");
+  const bus = makeBus(), logs = session.logs, given = parse(location.hash);
+  const state = new State(Object.keys(given).length ? given : session.layout ?? {});
+  const time = new Time(logs, bus), data = new Data(api, bus, logs);
+  time.align = state.get("align", "start");
+  time.offsets = state.get("offsets", {});
+  time.setClock(state.get("clock", "start"));
+  state.from(() => ({ clock: time.clock, align: time.align === "start" ? null : time.align, offsets: time.offsets }));
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const context = {
+    api, bus, logs, time, data, state, session, say, theme: () => root.dataset.theme,
+    log: (id) => logs.find((one) => one.id === id) ?? logs[0],
+    setTheme(theme) {
+      root.dataset.theme = theme ?? (dark.matches ? "dark" : "light");
+      bus.send("theme", root.dataset.theme);
+    },
+    view: new View(bus, time, state),
+  };
+  context.setTheme(state.get("theme"));
+  dark.addEventListener("change", () => { if (!state.get("theme")) context.setTheme(null); });
+  state.changed();
+
+  splits(state);
+  context.takeaway = takeaway(context);
+  context.plots = new Plots(document.getElementById("plots"), context);
+  context.find = find(context);
+  head(context);
+  tree(document.getElementById("tree"), context);
+  ruler(document.getElementById("ruler"), context);
+  timeline(document.getElementById("timeline"), context);
+  context.play = play(document.getElementById("play"), context);
+  keys(context);
+  bus.send("window", context.view.window);
+  bus.send("cursor", context.view.cursor);
+  for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
+  await first(context, Tabs);
+  markChanges(context);
+  if (session.follow) follow(context);
+  root.dataset.ready = "yes";
+  if (broken.length) say(broken.map((log) => `${log.name}: ${log.error}`).join("; "));
+  return undefined;
+}
+
+start();

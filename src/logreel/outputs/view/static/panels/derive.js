@@ -1,0 +1,50 @@
+// A derived curve: a function of a field, or an SQL expression over the columns of a topic.
+
+import { button, el } from "../dom.js";
+
+/**
+ * Ask for a derived curve.
+ * @param {Object} context
+ * @param {Object|undefined} near a curve that is there; it is the proposal
+ * @param {Function} done called with the new series
+ */
+export async function derive(context, near, done) {
+  const { api, data, logs, log } = context;
+  let functions = [];
+  try { functions = await api.get("/api/functions"); } catch (error) { context.say(error.message); }
+  const id = near?.log ?? logs[0].id, channels = await data.channels(id).catch(() => []);
+  const topic = el("select", { "aria-label": "Topic", on: { change: () => fields() } }, channels.map((one) => el("option", { value: one.topic, selected: one.topic === near?.topic }, one.topic)));
+  const field = el("select", { "aria-label": "Field" });
+  const applied = el("select", { "aria-label": "Function", on: { change: () => { help.textContent = functions.find((one) => one.name === applied.value)?.text ?? ""; } } },
+    el("option", { value: "" }, "SQL expression"), functions.map((one) => el("option", { value: one.name }, one.name)));
+  const sql = el("textarea", { placeholder: "sqrt(x * x + y * y)", "aria-label": "SQL expression over the columns of the topic", spellcheck: "false" });
+  const help = el("p", { class: "faint small" }, "An SQL expression over the columns of the topic, in the words of DuckDB.");
+
+  function fields() {
+    const found = channels.find((one) => one.topic === topic.value)?.fields.filter((one) => one.number !== false) ?? [];
+    // Functions of vectors take the field without its index.
+    const arrays = [...new Set(found.map(({ path }) => path.replace(/\[\d+\]$/, "")).filter((path) => !found.some((one) => one.path === path)))];
+    field.replaceChildren(...[...found.map(({ path }) => path), ...arrays].map((path) => el("option", { value: path, selected: path === near?.field }, path)));
+  }
+  fields();
+  const rows = { field: el("label", {}, el("span", {}, "Field"), field), sql: el("label", {}, el("span", {}, "Expression"), sql) };
+  const kind = () => { rows.field.hidden = !applied.value; rows.sql.hidden = Boolean(applied.value); };
+  applied.addEventListener("change", kind);
+  kind();
+  const form = el("form", { class: "inside", method: "dialog" },
+    el("h2", {}, `Derived curve of ${log(id).name}`),
+    el("label", {}, el("span", {}, "Topic"), topic), el("label", {}, el("span", {}, "Function"), applied), rows.field, rows.sql, help,
+    el("div", { class: "row" }, button("Cancel", "Cancel", () => dialog.close()), button("Add the curve", "Add the curve", () => add(), { class: "main" })));
+  const dialog = el("dialog", { "aria-label": "Derived curve", on: { close: () => dialog.remove() } }, form);
+  form.addEventListener("submit", (event) => { event.preventDefault(); add(); });
+
+  function add() {
+    const base = { topic: topic.value, ...(id === logs[0].id ? {} : { log: id }) };
+    if (applied.value) done({ ...base, field: field.value, function: applied.value });
+    else if (sql.value.trim()) done({ ...base, sql: sql.value.trim() });
+    else return sql.focus();
+    return dialog.close();
+  }
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,90 @@
+// Parameters with their changes; a change is also a marker above the plots.
+
+import { el, frame } from "../dom.js";
+import { match } from "../fuzzy.js";
+import { short } from "../series.js";
+import { sentence } from "./registry.js";
+
+const MOST = 600;
+
+export function create(context, settings) {
+  return new Parameters(context, settings);
+}
+
+/** Give the changes of parameters to the markers above the plots. */
+export async function markChanges(context) {
+  const changes = {};
+  for (const { id } of context.logs) {
+    const list = await context.data.parameters(id).catch(() => []);
+    // Values at the start are no changes.
+    changes[id] = list.flatMap((one) => one.changes.filter(({ t }) => t > 0).map(({ t, value }) => ({ t, level: null, kind: "parameter", text: `${one.name} = ${value}`, source: "" })));
+  }
+  context.bus.send("marks", { ...context.bus.last("marks"), changes });
+}
+
+class Parameters {
+  constructor(context, { q = "", only = "" }) {
+    this.title = "Parameters";
+    this.context = context;
+    this.filter = { q, only };
+    this.later = frame(() => this.#draw());
+  }
+
+  async mount(element) {
+    this.element = element;
+    this.search = el("input", { type: "search", placeholder: "Find a parameter …", "aria-label": "Find a parameter", value: this.filter.q, on: { input: (event) => { this.filter.q = event.target.value; this.#draw(); } } });
+    this.only = el("select", { "aria-label": "Which parameters", on: { change: (event) => { this.filter.only = event.target.value; this.#draw(); } } },
+      [["", "all"], ["other", "not default"], ["changed", "changed"]].map(([value, text]) => el("option", { value, selected: value === this.filter.only }, text)));
+    this.body = el("div", { class: "scroll", tabindex: 0, "aria-label": "Parameters" });
+    element.replaceChildren(el("div", { class: "tool" }, this.search, this.only), this.body);
+    this.offs = [this.context.bus.on("grown", () => this.#load()), this.context.bus.on("clock", () => this.#draw())];
+    await this.#load();
+  }
+
+  settings() {
+    return Object.fromEntries(Object.entries(this.filter).filter(([, value]) => value));
+  }
+
+  cursor() {
+    if (this.changing) this.later();
+  }
+
+  dispose() {
+    for (const off of this.offs) off();
+  }
+
+  async #load() {
+    const lists = await Promise.all(this.context.logs.map(async ({ id }) => (await this.context.data.parameters(id)).map((one) => ({ ...one, log: id }))));
+    this.list = lists.flat();
+    this.changing = this.list.some((one) => one.changes.length > 0);
+    this.#draw();
+    this.element.dataset.ready = "yes";
+  }
+
+  #draw() {
+    if (!this.list) return;
+    const { time, view, logs } = this.context, at = view.cursor, words = this.filter.q.toLowerCase();
+    const changed = (one) => one.changes.some(({ t }) => t > 0), other = (one) => one.default != null && one.value !== one.default;
+    const hits = this.list.map((one) => ({ one, hit: words ? match(words, one.name) : { score: 0 } }))
+      .filter(({ one, hit }) => hit && (this.filter.only !== "changed" || changed(one)) && (this.filter.only !== "other" || other(one)));
+    if (words) hits.sort((a, b) => b.hit.score - a.hit.score);
+    const rows = hits.slice(0, MOST).map(({ one }) => {
+      // The value at the cursor: that of the last change before it.
+      const last = at == null ? null : one.changes.findLast(({ t }) => t <= time.toLog(one.log, at));
+      const changes = one.changes.filter(({ t }) => t > 0).map(({ t, value }) => el("button", { type: "button", class: "small", title: "Set the cursor to this change", on: { click: () => { view.setCursor(time.toAxis(one.log, t)); view.reveal(); } } }, `${time.full(time.toAxis(one.log, t))}: ${write(value)}`));
+      return el("tr", {}, el("td", { title: one.name }, one.name, logs.length > 1 ? el("span", { class: "faint small" }, ` ${this.context.log(one.log).name}`) : null),
+        el("td", { class: "number" }, write(last ? last.value : one.value)), el("td", { class: "number faint" }, one.default == null ? "" : write(one.default)), el("td", { class: "wrap" }, changes));
+    });
+    if (!rows.length) {
+      this.body.replaceChildren(sentence(this.list.length ? "No parameter passes the filter." : "This log has no parameters."));
+      return;
+    }
+    const defaults = this.list.some((one) => one.default != null);
+    this.body.replaceChildren(el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ["Name", "Value", defaults ? "Default" : "", this.changing ? "Changes" : ""].map((text, i) => el("th", { class: i === 1 || i === 2 ? "number" : "" }, text)))), el("tbody", {}, rows)));
+    if (hits.length > MOST) this.body.append(el("p", { class: "faint" }, `${hits.length - MOST} more: type a name.`));
+  }
+}
+
+function write(value) {
+  return typeof value === "number" && !Number.isInteger(value) ? short(value, 7) : typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,96 @@
+// What stands behind and above the curves: modes as bands, texts and parameter changes as markers, states as stripes.
+
+import { bandColour, fade, levelColour } from "../colours.js";
+import { css } from "../dom.js";
+
+function clip(u, work) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
+  work(ctx, bbox, devicePixelRatio);
+  ctx.restore();
+}
+
+/** Draw modes, gaps and damage behind the curves. */
+export function bands(u, context, logs) {
+  clip(u, (ctx, box, ratio) => {
+    for (const { id } of logs.slice(0, 1)) {
+      const overview = context.data.overviewNow(id), shift = context.time.shift(id);
+      for (const { from, to, label, kind } of overview?.bands ?? []) {
+        if (kind !== "mode") continue;
+        const left = u.valToPos(from + shift, "x", true), right = u.valToPos(to + shift, "x", true);
+        if (right < box.left || left > box.left + box.width) continue;
+        ctx.fillStyle = bandColour(label, 0.1);
+        ctx.fillRect(left, box.top, right - left, box.height);
+        const room = Math.min(right, box.left + box.width) - Math.max(left, box.left);
+        if (ctx.measureText(label).width + 8 * ratio < room) {
+          ctx.fillStyle = css("--faint");
+          ctx.textBaseline = "bottom";
+          ctx.fillText(label, Math.max(left, box.left) + 4 * ratio, box.top + box.height - 2 * ratio);
+        }
+      }
+      ctx.fillStyle = fade(css("--bad"), 0.16);
+      for (const { from, to } of overview?.dropouts ?? []) {
+        const left = u.valToPos(from + shift, "x", true), right = u.valToPos(to + shift, "x", true);
+        ctx.fillRect(left, box.top, Math.max(ratio, right - left), box.height);
+      }
+    }
+  });
+}
+
+/** Return the markers of some logs that the filter of the text panel lets through: [{t (axis), level, text, kind}]. */
+export function shownMarks(context, logs) {
+  const filter = context.bus.last("marks") ?? {}, found = [];
+  for (const { id } of logs) {
+    const shift = context.time.shift(id);
+    for (const mark of context.data.overviewNow(id)?.marks ?? []) {
+      if (filter.accepts && !filter.accepts(mark)) continue;
+      found.push({ ...mark, t: mark.t + shift, log: id });
+    }
+    for (const change of filter.changes?.[id] ?? []) found.push({ ...change, t: change.t + shift, log: id });
+  }
+  return found;
+}
+
+/** Draw markers at the upper edge: triangles for texts, diamonds for changed parameters. */
+export function marks(u, context, logs) {
+  clip(u, (ctx, box, ratio) => {
+    for (const mark of shownMarks(context, logs)) {
+      const x = u.valToPos(mark.t, "x", true), y = box.top, size = 3.5 * ratio;
+      if (x < box.left - size || x > box.left + box.width + size) continue;
+      ctx.fillStyle = mark.kind === "parameter" ? css("--accent") : levelColour(mark.level);
+      ctx.beginPath();
+      if (mark.kind === "parameter") {
+        for (const [dx, dy] of [[0, 0], [size, size], [0, 2 * size], [-size, size]]) ctx.lineTo(x + dx, y + dy);
+      } else for (const [dx, dy] of [[-size, 0], [size, 0], [0, 1.7 * size]]) ctx.lineTo(x + dx, y + dy);
+      ctx.fill();
+    }
+  });
+}
+
+/** Draw a state over time as stripes with their names. */
+export function stripes(u, curve, field) {
+  clip(u, (ctx, box, ratio) => {
+    const { t, v } = curve, top = box.top + 12 * ratio, height = Math.min(34 * ratio, box.height - 16 * ratio);
+    for (let i = 0; i < t.length;) {
+      let next = i + 1;
+      while (next < t.length && v[next] === v[i]) next += 1;
+      const left = Math.max(box.left, u.valToPos(t[i], "x", true));
+      const right = Math.min(box.left + box.width, u.valToPos(t[Math.min(next, t.length - 1)], "x", true));
+      const label = field.enum[String(v[i])] ?? String(v[i]);
+      if (right > left) {
+        ctx.fillStyle = bandColour(label, 0.35);
+        ctx.fillRect(left, top, Math.max(ratio, right - left - ratio), height);
+        if (ctx.measureText(label).width + 8 * ratio < right - left) {
+          ctx.fillStyle = css("--text");
+          ctx.textBaseline = "middle";
+          ctx.fillText(label, left + 4 * ratio, top + height / 2);
+        }
+      }
+      i = next;
+    }
+  });
+}

@@ -1,0 +1,67 @@
+// Kinds of panels; each is loaded when the first of its kind is shown.
+
+export const PANELS = {
+  plot: () => import("./plot.js"),
+  xy: () => import("./xy.js"),
+  spectrogram: () => import("./spectrogram.js"),
+  array: () => import("./array.js"),
+  text: () => import("./text.js"),
+  message: () => import("./message.js"),
+  parameters: () => import("./parameters.js"),
+  problems: () => import("./problems.js"),
+  compare: () => import("./compare.js"),
+  map: () => import("./map.js"),
+  scene: () => import("./scene.js"),
+  picture: () => import("./picture.js"),
+};
+
+/**
+ * Make a panel in an element, and keep it informed of its size, the window and the cursor.
+ * @param {string} kind
+ * @param {Object} settings what `settings()` of the panel returned
+ * @param {Object} context {api, bus, logs, time, theme, log, say, data}
+ * @param {HTMLElement} element
+ * @returns {Promise<Object>} the panel; its `dispose` also ends the connections
+ */
+export async function mount(kind, settings, context, element) {
+  const { bus } = context;
+  let panel;
+  try {
+    panel = (await PANELS[kind]()).create(context, settings);
+    await panel.mount(element);
+  } catch (error) {
+    element.replaceChildren(sentence(`This panel could not be opened: ${error.message}`, true));
+    element.dataset.ready = "error";
+    console.warn(`panel ${kind}:`, error);
+    return { kind, title: kind, dispose() {}, settings: () => settings };
+  }
+  const tell = (name, ...values) => element.isConnected && panel[name]?.(...values);
+  const size = new ResizeObserver(() => {
+    if (element.clientWidth && element.clientHeight) tell("resize", element.clientWidth, element.clientHeight);
+  });
+  size.observe(element);
+  const offs = [
+    bus.on("window", ({ from, to }) => tell("window", from, to)),
+    bus.on("cursor", (axis) => tell("cursor", axis)),
+  ];
+  const now = bus.last("window");
+  if (now) tell("window", now.from, now.to);
+  tell("cursor", bus.last("cursor"));
+  const dispose = panel.dispose?.bind(panel);
+  panel.kind = kind;
+  panel.dispose = () => {
+    size.disconnect();
+    for (const off of offs) off();
+    dispose?.();
+  };
+  return panel;
+}
+
+/** Return an element that says a sentence in the middle of a panel. */
+export function sentence(text, bad = false) {
+  const element = document.createElement("div");
+  element.className = bad ? "sentence bad" : "sentence";
+  element.textContent = text;
+  if (bad) element.setAttribute("role", "alert");
+  return element;
+}

@@ -1,0 +1,157 @@
+// The column of plots: frames with a bar and a body, one panel in each.
+
+import { button, drag, el } from "./dom.js";
+import { menu } from "./menu.js";
+import { mount, sentence } from "./panels/registry.js";
+
+export const FIELD = "application/x-logreel-field";
+
+export class Plots {
+  /**
+   * @param {HTMLElement} element
+   * @param {Object} context
+   */
+  constructor(element, context) {
+    this.element = element;
+    this.context = context;
+    this.frames = [];
+    this.chosen = null;
+    this.empty = sentence("Drag a field here from the tree, or press Ctrl-K and type its name.");
+    element.style.position = "relative";
+    element.append(this.empty);
+    this.#drops(element, (series) => this.add("plot", { series: [series] }));
+    // Before the first panels are there, the address keeps those that it names.
+    this.ready = false;
+    context.state.from(() => (this.ready ? { panels: this.settings() } : {}));
+    new ResizeObserver(() => this.#heights()).observe(element);
+  }
+
+  settings() {
+    return this.frames.map(({ kind, panel, settings, height }) => ({ kind, ...(panel?.settings?.() ?? settings), ...(height ? { height } : {}) }));
+  }
+
+  /** Add a panel after the chosen one, or at the end. */
+  async add(kind, settings = {}, { choose = true, last = false } = {}) {
+    const frame = { kind, settings, height: settings.height ?? 0 };
+    frame.title = el("h2", {}, settings.title ?? "");
+    frame.legend = el("ul", { class: "legend", "aria-label": "Curves and their values at the cursor" });
+    frame.body = el("div", { class: "body" });
+    const grip = el("div", { class: "grip", on: { pointerdown: (event) => this.#resize(event, frame) } });
+    frame.element = el("section", { class: "frame", tabindex: 0, on: { focusin: () => this.choose(frame), pointerdown: () => this.choose(frame) } },
+      el("div", { class: "bar" }, frame.title, frame.legend,
+        button("⋯", "Menu of this panel", (event) => menu(event.currentTarget, this.#entries(frame))),
+        button("✕", "Close this panel (x)", () => this.remove(frame))),
+      frame.body, grip);
+    this.#drops(frame.element, (series, event) => {
+      if (event.shiftKey || !frame.panel?.drop) this.add("plot", { series: [series] });
+      else frame.panel.drop(series);
+    });
+    const at = last || !this.chosen ? this.frames.length : this.frames.indexOf(this.chosen) + 1;
+    this.element.insertBefore(frame.element, this.frames[at]?.element ?? null);
+    this.frames.splice(at, 0, frame);
+    if (choose) this.choose(frame);
+    this.#heights();
+    const context = { ...this.context, legend: frame.legend, title: (text, unit = "") => this.#title(frame, text, unit) };
+    frame.panel = await mount(kind, settings, context, frame.body);
+    this.context.state.changed();
+    return frame;
+  }
+
+  #title(frame, text, unit) {
+    frame.title.replaceChildren(text, ...(unit ? [el("span", { class: "faint unit" }, ` [${unit}]`)] : []));
+    frame.title.title = text;
+    frame.element.setAttribute("aria-label", text);
+  }
+
+  remove(frame = this.chosen) {
+    const at = this.frames.indexOf(frame);
+    if (at < 0) return;
+    frame.panel?.dispose();
+    frame.element.remove();
+    this.frames.splice(at, 1);
+    this.choose(this.frames[Math.min(at, this.frames.length - 1)] ?? null);
+    this.chosen?.element.focus();
+    this.#heights();
+    this.context.state.changed();
+  }
+
+  clear() {
+    while (this.frames.length) this.remove(this.frames[0]);
+  }
+
+  choose(frame) {
+    if (frame === this.chosen) return;
+    this.chosen?.element.classList.remove("chosen");
+    this.chosen = frame;
+    frame?.element.classList.add("chosen");
+  }
+
+  /** Put a field into the chosen plot, or into a new one. */
+  async plot(series, { fresh = false } = {}) {
+    const frame = this.chosen?.panel?.drop && !fresh ? this.chosen : null;
+    if (frame) frame.panel.drop(series);
+    else (await this.add("plot", { series: [series] })).element.scrollIntoView({ block: "nearest" });
+    this.context.state.changed();
+  }
+
+  /** Return the series that are drawn now, each once. */
+  series() {
+    const found = new Map();
+    for (const { panel } of this.frames) for (const one of panel?.series?.() ?? []) found.set(JSON.stringify(one), one);
+    return [...found.values()];
+  }
+
+  move(step) {
+    const at = this.frames.indexOf(this.chosen) + step;
+    this.frames[Math.min(Math.max(at, 0), this.frames.length - 1)]?.element.focus();
+  }
+
+  #entries(frame) {
+    const at = this.frames.indexOf(frame);
+    const swap = (step) => () => {
+      const other = this.frames[at + step];
+      this.frames[at] = other;
+      this.frames[at + step] = frame;
+      if (step < 0) this.element.insertBefore(frame.element, other.element); else this.element.insertBefore(other.element, frame.element);
+      this.context.state.changed();
+    };
+    return [
+      ...(frame.panel?.menu?.() ?? []), null,
+      { text: "Move up", run: swap(-1), off: at === 0 },
+      { text: "Move down", run: swap(1), off: at === this.frames.length - 1 },
+      { text: "Height of its own: forget", run: () => { frame.height = 0; this.#heights(); }, off: !frame.height },
+      { text: "Close", run: () => this.remove(frame) },
+    ];
+  }
+
+  #resize(event, frame) {
+    const start = event.clientY, before = frame.element.clientHeight;
+    drag(event, (now) => { frame.height = Math.max(96, before + now.clientY - start); this.#heights(); }, () => this.context.state.changed());
+  }
+
+  #heights() {
+    this.empty.hidden = this.frames.length > 0;
+    const first = Math.max(1, Math.min(this.frames.length, this.context.first ?? 4));
+    const height = Math.max(112, Math.floor(this.element.clientHeight / first));
+    for (const frame of this.frames) frame.element.style.flex = frame.height ? `0 0 ${frame.height}px` : `1 0 ${height}px`;
+  }
+
+  #drops(element, dropped) {
+    const accepts = (event) => event.dataTransfer.types.includes(FIELD);
+    element.addEventListener("dragover", (event) => {
+      if (!accepts(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      event.dataTransfer.dropEffect = "copy";
+      element.classList.add("drop");
+    });
+    element.addEventListener("dragleave", (event) => { if (!element.contains(event.relatedTarget)) element.classList.remove("drop"); });
+    element.addEventListener("drop", (event) => {
+      element.classList.remove("drop");
+      if (!accepts(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      dropped(JSON.parse(event.dataTransfer.getData(FIELD)), event);
+    });
+  }
+}

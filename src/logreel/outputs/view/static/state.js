@@ -1,0 +1,69 @@
+// What a view is: kept in the fragment of the address, so that a link, a reload or a layout file brings it back.
+//
+// {panels: [{kind, ...settings}], window: [from, to], cursor, cursor2, theme, clock, side, lower, pinned: [topic.field],
+//  align, offsets: {log: ns}, sizes: {tree, side, bottom, lower}}
+
+const NAMES = ["panels", "window", "cursor", "cursor2", "theme", "clock", "side", "lower", "pinned", "align", "offsets", "sizes"];
+/** Names that say how a view is laid out, and nothing of one log. */
+const LAYOUT = ["panels", "theme", "clock", "side", "lower", "pinned", "sizes"];
+
+/** Return the state in a fragment; what cannot be read is left out. */
+export function parse(fragment) {
+  const state = {};
+  for (const [name, text] of new URLSearchParams(fragment.replace(/^#/, ""))) {
+    if (!NAMES.includes(name)) continue;
+    try { state[name] = JSON.parse(text); } catch { /* a link that was cut */ }
+  }
+  return state;
+}
+
+/** Return the fragment of a state, without `#`. */
+export function write(state) {
+  const pairs = new URLSearchParams();
+  for (const name of NAMES) {
+    const value = state[name];
+    if (value == null || (typeof value === "object" && !Object.keys(value).length && name !== "panels")) continue;
+    pairs.append(name, JSON.stringify(value));
+  }
+  return pairs.toString();
+}
+
+export class State {
+  /** @param {Object} first the state at the start */
+  constructor(first) {
+    this.values = { ...first };
+    this.sources = [];
+    this.timer = 0;
+  }
+
+  get(name, otherwise = null) {
+    return this.values[name] ?? otherwise;
+  }
+
+  set(name, value) {
+    this.values[name] = value;
+    this.changed();
+  }
+
+  /** Have `source()` asked for values each time the address is written. */
+  from(source) {
+    this.sources.push(source);
+  }
+
+  /** Write the address soon: browsers limit how often that is possible. */
+  changed() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => history.replaceState(null, "", `#${this.fragment()}`), 250);
+  }
+
+  fragment() {
+    for (const source of this.sources) Object.assign(this.values, source());
+    return write(this.values);
+  }
+
+  /** Return the object that a layout file holds. */
+  layout() {
+    this.fragment();
+    return { logreel: "layout", version: 1, ...Object.fromEntries(LAYOUT.map((name) => [name, this.values[name]])) };
+  }
+}

@@ -1,0 +1,110 @@
+// Take away: pictures of plots, tables of what is visible, the interval as a log, the link, the layout.
+
+import { css } from "./dom.js";
+import { nameOf } from "./series.js";
+
+/** Hand a blob to the browser as a file. */
+function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+/** The file name that the server proposes, without folders. */
+function proposed(response, otherwise) {
+  const header = response.headers.get("Content-Disposition") ?? "";
+  const found = /filename\*=UTF-8''([^;]+)/i.exec(header) ?? /filename="?([^";]+)"?/i.exec(header);
+  return found ? decodeURIComponent(found[1]).replace(/[/\\]/g, "_") : otherwise;
+}
+
+export function takeaway(context) {
+  const { api, view, time, state, say } = context;
+
+  /** Save CSV, Parquet or a log of each log that is visible. */
+  async function tables(kind) {
+    const series = context.plots.series().filter((one) => !one.sql);
+    for (const log of context.logs) {
+      const own = series.filter((one) => one.log === log.id);
+      if (kind !== "log" && !own.length) continue;
+      const names = [...new Set(own.map((one) => `${one.topic}.${one.field ?? ""}`))];
+      const from = Math.round(time.toLog(log.id, view.window.from)), to = Math.round(time.toLog(log.id, view.window.to));
+      // A log keeps all channels of the interval; its last message is part of it.
+      const whole = from <= 0 && to >= log.duration;
+      const parameters = { kind, ...(kind === "log" ? {} : { s: names }), ...(whole ? {} : { from, to: to >= log.duration ? null : to }) };
+      say(`Writing ${kind === "log" ? `a part of ${log.name}` : kind.toUpperCase()} …`);
+      try {
+        const response = await api.fetch(`/api/logs/${log.id}/export`, parameters);
+        save(await response.blob(), proposed(response, `${log.name}.${kind}`));
+        say(`Saved ${proposed(response, log.name)}.`);
+      } catch (error) {
+        say(error.message);
+      }
+    }
+    if (kind !== "log" && !series.length) say("There is no plot whose values could be saved.");
+  }
+
+  /** Save a plot with its title and legend as it is on the screen. */
+  function png(panel) {
+    const canvas = panel?.canvas?.() ?? panel?.element?.querySelector("canvas");
+    if (!canvas) return say("The chosen panel has no picture.");
+    const ratio = devicePixelRatio, bar = 26 * ratio;
+    const sheet = document.createElement("canvas");
+    sheet.width = canvas.width;
+    sheet.height = canvas.height + bar + 20 * ratio;
+    const pen = sheet.getContext("2d");
+    pen.fillStyle = css("--panel");
+    pen.fillRect(0, 0, sheet.width, sheet.height);
+    pen.fillStyle = css("--text");
+    pen.font = `600 ${12 * ratio}px system-ui, sans-serif`;
+    pen.textBaseline = "middle";
+    pen.fillText(panel.title, 8 * ratio, bar / 2);
+    let x = 20 * ratio + pen.measureText(panel.title).width;
+    pen.font = `${11 * ratio}px system-ui, sans-serif`;
+    for (const curve of panel.curves?.list ?? []) {
+      const text = nameOf(curve.series) + (curve.unit ? ` [${curve.unit}]` : "");
+      pen.fillStyle = panel.colour?.(curve.series) ?? css("--text");
+      pen.fillRect(x, bar / 2 - ratio, 12 * ratio, 3 * ratio);
+      pen.fillStyle = css("--text");
+      pen.fillText(text, x + 16 * ratio, bar / 2);
+      x += 30 * ratio + pen.measureText(text).width;
+    }
+    pen.drawImage(canvas, 0, bar);
+    pen.fillStyle = css("--faint");
+    pen.fillText(`${context.log(panel.series?.()[0]?.log).name}   ${time.full(view.window.from)} to ${time.full(view.window.to)}`, 8 * ratio, sheet.height - 10 * ratio);
+    return sheet.toBlob((blob) => { save(blob, `${panel.title.replace(/[^\w.-]+/g, "_") || "plot"}.png`); say("Saved the plot as PNG."); });
+  }
+
+  async function link() {
+    const address = `${location.origin}${location.pathname}#token=${encodeURIComponent(api.token)}&${state.fragment()}`;
+    try {
+      await navigator.clipboard.writeText(address);
+      say("Copied. The link holds the token: it opens this view as long as this viewer runs.");
+    } catch {
+      prompt("Copy this link:", address);
+    }
+  }
+
+  function layout() {
+    save(new Blob([JSON.stringify(state.layout(), null, 1)], { type: "application/json" }), "layout.json");
+    say("Saved. Open it with logreel view FILE --layout layout.json.");
+  }
+
+  const part = () => (view.isWhole() ? "the whole log" : "the visible interval");
+  return {
+    png,
+    entries() {
+      const chosen = context.plots.chosen?.panel;
+      return [
+        { text: "Chosen plot as PNG", run: () => png(chosen), off: !chosen },
+        { text: "Plotted fields as CSV", run: () => tables("csv") },
+        { text: "Plotted fields as Parquet", run: () => tables("parquet") },
+        { text: `${part()[0].toUpperCase()}${part().slice(1)} as a log`, run: () => tables("log") },
+        null,
+        { text: "Copy the link to this view", run: link },
+        { text: "Save the layout as a file", run: layout },
+      ];
+    },
+  };
+}

@@ -1,0 +1,105 @@
+// One log in the strip of time.
+
+import { bandColour, levelColour } from "./colours.js";
+import { css } from "./dom.js";
+
+export const HEAD = 16, ROW = 62;
+const MARKS = 8, DENSITY = 36, BAND = 14;
+
+/**
+ * Draw marks, density, modes, gaps, dropouts and damage of a log.
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Object} what overview (or null), top, x (ns of the log to pixel), width, name, filter of marks
+ */
+export function drawLog(pen, { overview, log, top, x, width, name, filter }) {
+  const density = top + MARKS, below = density + DENSITY + 2;
+  pen.textBaseline = "middle";
+  if (!overview) {
+    pen.fillStyle = css("--faint");
+    pen.fillText("Reading …", 8, density + DENSITY / 2);
+    return;
+  }
+  area(pen, calm(overview.density, log.messages), x(0), x(log.duration), density);
+  pen.save();
+  for (const gap of overview.gaps) hatch(pen, x(gap.from), x(gap.to), gap.topic ? density + DENSITY - 7 : density, gap.topic ? 7 : DENSITY);
+  pen.restore();
+  pen.fillStyle = css("--warn");
+  for (const { from, to } of overview.dropouts) pen.fillRect(x(from), density + DENSITY - 4, Math.max(1.5, x(to) - x(from)), 4);
+  bands(pen, overview.bands, x, below, width);
+  pen.fillStyle = css("--bad");
+  for (const { from, to } of overview.damage) pen.fillRect(Math.min(x(from), width - 3), density, Math.max(3, x(to ?? from) - x(from)), DENSITY + 2 + BAND);
+  for (const mark of overview.marks.toSorted((a, b) => (b.level ?? 9) - (a.level ?? 9))) {
+    if (filter?.accepts && !filter.accepts(mark)) continue;
+    const tall = mark.level != null && mark.level <= 4 ? MARKS : MARKS - 3;
+    pen.fillStyle = levelColour(mark.level);
+    pen.fillRect(x(mark.t) - 0.75, top + MARKS - tall, 1.5, tall);
+  }
+  if (name) {
+    const size = pen.measureText(name).width;
+    pen.fillStyle = css("--panel");
+    pen.globalAlpha = 0.75;
+    pen.fillRect(4, density + 1, size + 8, 13);
+    pen.globalAlpha = 1;
+    pen.fillStyle = css("--text");
+    pen.fillText(name, 8, density + 8);
+  }
+}
+
+/** Put bins together where messages are few: a comb of single messages says nothing. */
+function calm(counts, messages) {
+  const step = Math.min(Math.ceil((8 * counts.length) / Math.max(1, messages)), Math.ceil(counts.length / 120));
+  if (step <= 1) return counts;
+  return Array.from({ length: Math.ceil(counts.length / step) }, (_, i) => counts.slice(i * step, (i + 1) * step).reduce((a, b) => a + b, 0));
+}
+
+/** Messages per time: the square root shows thin parts beside thick ones. */
+function area(pen, counts, left, right, top) {
+  const most = Math.max(1, ...counts), step = (right - left) / (counts.length || 1);
+  pen.fillStyle = css("--series-5");
+  pen.globalAlpha = 0.55;
+  pen.beginPath();
+  pen.moveTo(left, top + DENSITY);
+  counts.forEach((count, i) => {
+    const y = top + DENSITY - (count ? Math.max(1.5, Math.sqrt(count / most) * DENSITY) : 0);
+    pen.lineTo(left + i * step, y);
+    pen.lineTo(left + (i + 1) * step, y);
+  });
+  pen.lineTo(right, top + DENSITY);
+  pen.fill();
+  pen.globalAlpha = 1;
+  pen.fillStyle = css("--line");
+  pen.fillRect(left, top + DENSITY, right - left, 1);
+}
+
+/** Modes in one lane; other kinds, such as armed, as thin lines under it. */
+function bands(pen, list, x, top, width) {
+  const kinds = [...new Set(list.map(({ kind }) => kind))], main = kinds.includes("mode") ? "mode" : kinds[0];
+  for (const { from, to, label, kind } of list) {
+    const left = x(from), right = x(to);
+    if (kind !== main) {
+      pen.fillStyle = kind === "failsafe" ? css("--bad") : css("--series-3");
+      pen.fillRect(left, top + BAND - 2, Math.max(1, right - left), 2);
+      continue;
+    }
+    pen.fillStyle = bandColour(label, 0.3);
+    pen.fillRect(left, top, Math.max(1, right - left - 1), BAND - 3);
+    const room = Math.min(right, width) - Math.max(left, 0);
+    if (pen.measureText(label).width + 8 < room) {
+      pen.fillStyle = css("--text");
+      pen.fillText(label, Math.max(left, 0) + 4, top + (BAND - 3) / 2 + 0.5);
+    }
+  }
+}
+
+function hatch(pen, left, right, top, height) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, top, Math.max(2, right - left), height);
+  pen.clip();
+  pen.strokeStyle = css("--faint");
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (let at = left - height; at < right; at += 5) { pen.moveTo(at, top + height); pen.lineTo(at + height, top); }
+  pen.stroke();
+  pen.restore();
+}

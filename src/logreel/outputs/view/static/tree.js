@@ -1,0 +1,189 @@
+// The tree of channels and fields, with search, pinned fields and the rate of each channel over time.
+
+import { button, css, el, fit, frame } from "./dom.js";
+import { marked, search } from "./fuzzy.js";
+import { FIELD } from "./plots.js";
+
+const SPARK = [54, 14];
+
+export async function tree(element, context) {
+  const { bus, data, logs, state } = context;
+  const input = el("input", { type: "search", placeholder: "Find a field … ( / )", "aria-label": "Find a field", autocomplete: "off", spellcheck: "false" });
+  const rows = el("div", { class: "rows", role: "tree", "aria-label": "Channels and fields" });
+  element.append(el("div", { class: "find" }, input), rows);
+  const open = new Set(), pinned = new Set(state.get("pinned", []));
+  let all = [], shown = [], chosen = null;
+  const key = ({ log, topic, field }) => `${log}\n${topic}${field ? `\n${field.path}` : ""}`;
+  const pinName = ({ topic, field }) => `${topic}.${field.path}`;
+
+  async function load() {
+    all = [];
+    for (const { id, name } of logs) {
+      try {
+        for (const channel of await data.channels(id)) all.push({ log: id, name, topic: channel.topic, channel });
+      } catch (error) {
+        context.say(error.message);
+      }
+    }
+    draw();
+    element.dataset.ready = "yes";
+  }
+
+  /** The items that are visible now, in their order. */
+  function items() {
+    const wanted = input.value.trim(), list = [];
+    const fields = (item, level) => item.channel.fields.map((field) => ({ ...item, field, level }));
+    if (wanted) {
+      const every = all.flatMap((item) => [{ ...item, level: 1 }, ...fields(item, 1)]);
+      const text = (item) => (item.field ? `${item.topic}.${item.field.path}` : item.topic);
+      return search(wanted, every, text, 300).map(({ item, places }) => ({ ...item, text: text(item), places, flat: true }));
+    }
+    const pins = all.flatMap((item) => fields(item, 1)).filter((item) => pinned.has(pinName(item)));
+    if (pins.length) list.push({ head: "Pinned" }, ...pins.map((item) => ({ ...item, text: pinName(item), flat: true, pin: true })), { head: "Channels" });
+    let log = null;
+    for (const item of all.filter(({ channel }) => channel.count)) {
+      if (logs.length > 1 && item.log !== log) list.push({ head: item.name });
+      log = item.log;
+      list.push({ ...item, level: 1, text: item.topic });
+      if (open.has(key(item))) list.push(...fields(item, 2).map((one) => ({ ...one, text: one.field.path })));
+    }
+    const none = all.filter(({ channel }) => !channel.count);
+    if (none.length) list.push({ head: `Without messages (${none.length})` });
+    for (const item of none) list.push({ ...item, level: 1, text: item.topic }, ...(open.has(key(item)) ? fields(item, 2).map((one) => ({ ...one, text: one.field.path })) : []));
+    return list;
+  }
+
+  const draw = frame(() => {
+    shown = items();
+    // A log may have thousands of fields: what is far below is left out until it is searched for.
+    rows.replaceChildren(...shown.slice(0, 3000).map(row));
+    if (!shown.length) rows.append(el("div", { class: "item head" }, all.length ? "Nothing is called like that." : "This log has no channels."));
+    const current = shown.findIndex((item) => !item.head && key(item) === chosen);
+    (rows.children[Math.max(0, current >= 0 ? current : shown.findIndex((item) => !item.head))] ?? rows).tabIndex = 0;
+    rows.dataset.count = shown.length;
+    rows.dataset.for = input.value;
+  });
+
+  function row(item) {
+    if (item.head) return el("div", { class: "item head", role: "presentation" }, item.head);
+    const { channel, field } = item, isOpen = open.has(key(item));
+    const what = field
+      ? [`${item.topic}.${field.path}`, field.type + (field.items != null ? `[${field.items || ""}]` : "") + (field.unit ? `, ${field.unit}` : ""), field.text].filter(Boolean).join("\n")
+      : [item.topic, `${channel.type} (${channel.encoding})`, `${channel.count.toLocaleString("en")} messages${channel.rate ? `, ${rate(channel.rate)}` : ""}`, channel.error].filter(Boolean).join("\n");
+    const element = el("div", {
+      class: `item${field && !item.flat ? " field" : ""}`, role: "treeitem", "aria-level": item.level ?? 1, tabindex: -1, title: what,
+      "aria-expanded": field || item.flat ? null : String(isOpen), "aria-selected": String(key(item) === chosen),
+      draggable: field && field.number !== false ? "true" : null,
+      on: {
+        click: () => choose(item, !field && !item.flat),
+        dblclick: (event) => field && plot(item, event.shiftKey),
+        dragstart: (event) => { event.dataTransfer.setData(FIELD, JSON.stringify(series(item))); event.dataTransfer.effectAllowed = "copy"; },
+      },
+    });
+    if (!field) element.append(el("span", { class: "twist", "aria-hidden": "true" }, isOpen ? "▾" : "▸"));
+    element.append(el("span", { class: !channel.count || (field && field.number === false) ? "label faint" : "label" }, item.places ? marked(item.text, item.places) : item.text));
+    if (field) {
+      element.append(el("span", { class: "aside" }, field.unit || (field.enum ? "state" : field.items != null ? "array" : field.number === false ? field.type : "")));
+      const on = pinned.has(pinName(item));
+      element.append(button(on ? "★" : "☆", "Pin (*)", (event) => { event.stopPropagation(); pin(item); }, { class: "pin", "aria-pressed": on, tabindex: -1 }));
+    } else {
+      element.append(el("span", { class: "aside" }, channel.rate ? rate(channel.rate) : channel.count.toLocaleString("en")));
+      const spark = spread(item);
+      if (spark) element.append(spark);
+    }
+    return element;
+  }
+
+  /** The density of a channel over the log, as a small area. */
+  function spread({ log, topic }) {
+    const density = data.overviewNow(log)?.channels.find((one) => one.topic === topic)?.density;
+    if (!density?.length) return null;
+    const canvas = el("canvas", { "aria-hidden": "true" }), [width, height] = SPARK, pen = fit(canvas, width, height);
+    pen.fillStyle = css("--series-5");
+    const step = density.length / width;
+    for (let x = 0; x < width; x++) {
+      let most = 0;
+      for (let i = Math.floor(x * step); i < Math.max(Math.floor((x + 1) * step), Math.floor(x * step) + 1); i++) most = Math.max(most, density[i] ?? 0);
+      const tall = most ? Math.max(1, (most / 255) * height) : 0;
+      pen.fillRect(x, height - tall, 1, tall);
+    }
+    return canvas;
+  }
+
+  function series({ log, topic, field }) {
+    return { topic, field: field.path, ...(log === logs[0].id ? {} : { log }) };
+  }
+
+  function plot(item, fresh) {
+    if (item.field.number === false) return context.say(`${item.text} holds no numbers: choose it to see its messages.`);
+    if (item.field.items != null) return context.plots.add("array", series(item));
+    return context.plots.plot(series(item), { fresh });
+  }
+
+  function pin(item) {
+    const name = pinName(item);
+    if (!pinned.delete(name)) pinned.add(name);
+    state.set("pinned", [...pinned]);
+    draw();
+  }
+
+  function choose(item, toggle = false) {
+    chosen = key(item);
+    bus.send("select", { log: item.log, topic: item.topic, field: item.field?.path ?? null });
+    if (toggle && !open.delete(chosen)) open.add(chosen);
+    for (const one of rows.querySelectorAll('[aria-selected="true"]')) one.setAttribute("aria-selected", "false");
+    const at = shown.findIndex((one) => !one.head && key(one) === chosen);
+    if (toggle) draw();
+    else rows.children[at]?.setAttribute("aria-selected", "true");
+    if (toggle) requestAnimationFrame(() => rows.children[shown.findIndex((one) => !one.head && key(one) === chosen)]?.focus());
+  }
+
+  rows.addEventListener("keydown", (event) => {
+    const at = [...rows.children].indexOf(document.activeElement), item = shown[at];
+    if (!item) return;
+    const go = (to) => {
+      let next = Math.min(Math.max(to, 0), shown.length - 1);
+      if (shown[next].head) next += to >= at ? 1 : -1;
+      const row = rows.children[next];
+      if (!row || !shown[next]) return;
+      for (const one of rows.children) one.tabIndex = -1;
+      row.tabIndex = 0;
+      row.focus();
+      choose(shown[next]);
+    };
+    const does = {
+      ArrowDown: () => go(at + 1), ArrowUp: () => go(at - 1), Home: () => go(0), End: () => go(shown.length - 1),
+      ArrowRight: () => (!item.field && !open.has(key(item)) && !item.flat ? choose(item, true) : go(at + 1)),
+      ArrowLeft: () => (item.field && !item.flat ? go(shown.findIndex((one) => !one.head && !one.field && key(one) === `${item.log}\n${item.topic}`)) : open.has(key(item)) && choose(item, true)),
+      Enter: () => (item.field ? plot(item, event.shiftKey) : choose(item, !item.flat)),
+      "*": () => item.field && pin(item),
+    }[event.key];
+    if (!does) return;
+    event.preventDefault();
+    event.stopPropagation();
+    does();
+  });
+  input.addEventListener("input", () => draw());
+  input.addEventListener("keydown", (event) => {
+    const first = shown.findIndex((item) => !item.head);
+    if (event.key === "Enter" && first >= 0) { const item = shown.find((one) => one.field) ?? shown[first]; choose(item); if (item.field) plot(item, event.shiftKey); }
+    if (event.key === "ArrowDown" && first >= 0) { event.preventDefault(); rows.children[first].focus(); choose(shown[first]); }
+    if (event.key === "Escape") { input.value = ""; draw(); }
+  });
+  bus.on("reveal", ({ log, topic }) => {
+    input.value = "";
+    open.add(`${log}\n${topic}`);
+    chosen = `${log}\n${topic}`;
+    bus.send("select", { log, topic, field: null });
+    draw();
+    requestAnimationFrame(() => requestAnimationFrame(() => rows.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "start" })));
+  });
+  for (const kind of ["overview", "theme"]) bus.on(kind, () => draw());
+  bus.on("grown", () => load());
+  load();
+}
+
+/** Write a rate as people say it. */
+function rate(hertz) {
+  return hertz >= 1 ? `${Number(hertz.toPrecision(3))} Hz` : `every ${Number((1 / hertz).toPrecision(2))} s`;
+}

@@ -1,0 +1,169 @@
+"""One log of the viewer: opened in a thread, used by one thread at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import LogError
+from logreel.io.source import Source
+from logreel.log.log import Log
+from logreel.ops.query.pyramid import PyramidColumn
+from logreel.ops.query.sorted_column import MemoryColumn, SortedColumn
+from logreel.outputs.view.columns import Columns
+from logreel.outputs.view.parameters import Parameters
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+
+#: Seconds between two looks at whether the client still waits for a log that is being opened.
+_LOOK = 0.2
+Tell = Callable[[dict[str, Any]], None]
+
+
+class ViewLog:
+    """A log, which is opened in a thread as soon as this object is created.
+
+    id     its number in the viewer, as text
+    source  a path, anything else that ``logreel.open`` takes, or an open Log
+    name   file name
+    size   bytes of the file; None if unknown
+    ready  set when the log is open or cannot be opened
+    grows  whether it is watched for growth
+    error  why it cannot be opened; None if it can
+    lock   held by the thread that reads from the log
+
+    tell  called with events: ``opened``, ``failed``
+    """
+
+    def __init__(
+        self, id: str, source: Openable | Log, tell: Tell, definitions: Definitions = (), grows: bool = False
+    ) -> None:
+        self.grows = grows
+        self.id, self.source, self.definitions = id, source, definitions
+        self.name, self.size = _name_and_size(source)
+        self.ready, self.lock = Event(), Lock()
+        self.error: str | None = None
+        self._tell = tell
+        self._log: Log | None = None
+        #: Columns of fields that were drawn last.
+        self.columns = Columns(self.open, self._identity, lambda kind, what: tell({"log": id, kind: what}))
+        #: Results that are computed once, by name.
+        self.cache: dict[str, Any] = {}
+        self._cache_lock = Lock()
+        if isinstance(source, Log):
+            self._adopt(source)
+        else:
+            Thread(target=self._open, name="logreel-view-open", daemon=True).start()
+
+    def _open(self) -> None:
+        from logreel.registry.open import open_log
+
+        try:
+            log = open_log(self.source, definitions=self.definitions)  # type: ignore[arg-type]
+        except LogError as error:
+            self._fail(error.text)
+        except OSError as error:
+            self._fail(error.strerror or "cannot be read")
+        except Exception as error:
+            self._fail(f"cannot be opened: {error!r}")
+        else:
+            self._adopt(log)
+
+    def _fail(self, why: str) -> None:
+        self.error = why
+        self.ready.set()
+        self._tell({"log": self.id, "failed": why})
+
+    def _adopt(self, log: Log) -> None:
+        self._log = log
+        #: Time of the log's clock that is 0 in all answers, ns.
+        self.start = log.start or 0
+        self.ready.set()
+        self._tell({"log": self.id, "opened": True})
+
+    @contextmanager
+    def open(self, given: Parameters | None = None) -> Iterator[Log]:
+        """Yield the log, locked for this thread; waits until it is open.
+
+        given  of the request: raises Cancelled when its client goes while it waits
+
+        Raises LogError if the log cannot be opened.
+        """
+        while not self.ready.wait(_LOOK):
+            if given is not None:
+                given.check()
+        if self._log is None:
+            raise LogError(self.error or "was closed", path=self.name)
+        while not self.lock.acquire(timeout=_LOOK):
+            if given is not None:
+                given.check()
+        try:
+            if given is not None:
+                given.check()
+            yield self._log
+        finally:
+            self.lock.release()
+
+    def _identity(self) -> str | None:
+        """Return a text that is different for each content of the file; None if it is no single file, or grows."""
+        if self.grows or not isinstance(self.source, (str, os.PathLike)) or not os.path.isfile(self.source):
+            return None
+        return Source.open(self.source).identity
+
+    def check(self) -> None:
+        """Raise an error if the log must not be read any more; called while a slice of it is sent."""
+        if self._log is None or self._log.closed:
+            raise LogError("the log is closed", path=self.name)
+
+    def once(self, name: str, compute: Callable[[Log], Any], given: Parameters | None = None) -> Any:
+        """Return a result that is computed from the log at the first call, and again after it has grown."""
+        with self._cache_lock:
+            if name in self.cache:
+                return self.cache[name]
+        with self.open(given) as log:
+            # Another thread may have computed it while this one waited.
+            if name not in self.cache:
+                self.cache[name] = compute(log)
+            return self.cache[name]
+
+    def forget(self) -> None:
+        """Forget results that were computed from the log, because it has grown."""
+        with self._cache_lock:
+            self.cache.clear()
+        self.columns.clear()
+
+    @contextmanager
+    def reading(self, column: SortedColumn, given: Parameters) -> Iterator[None]:
+        """Lock the log in the block if rows of *column* are read from it."""
+        if isinstance(column, MemoryColumn) or (isinstance(column, PyramidColumn) and column.is_stored):
+            yield
+            return
+        with self.open(given):
+            yield
+
+    def clock(self, time: int | None) -> int | None:
+        """Return a time of an answer as time of the log's clock, ns, limited to 64 bits."""
+        return None if time is None else max(-(1 << 63), min((1 << 63) - 1, time + self.start))
+
+    def close(self) -> None:
+        """Close the log, unless it was given open."""
+        self.columns.close()
+        if self._log is not None and not isinstance(self.source, Log):
+            self._log.close()
+
+
+def _name_and_size(source: Any) -> tuple[str, int | None]:
+    """Return the name of a log for people, without folders, and its size in bytes if it is a file."""
+    if isinstance(source, Log):
+        return os.path.basename(source.name) or source.name, source.size
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        return os.path.basename(os.path.normpath(path)), os.path.getsize(path) if os.path.isfile(
+            path
+        ) else None
+    return str(getattr(source, "name", "log")), None

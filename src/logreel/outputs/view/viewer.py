@@ -1,0 +1,160 @@
+"""The viewer: a server on this machine for the pages of a browser."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from logreel.errors import UsageError
+from logreel.outputs.http.guard import LOCAL, Guard, Rules
+from logreel.outputs.http.server import HttpServer, valid_token
+from logreel.outputs.view.app import App
+from logreel.outputs.view.session import Session
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+    from logreel.log.log import Log
+
+#: What the page may load: its own files, and pictures that it made from answers.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+    "worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+#: Pages that may show the viewer in a frame: none, or notebooks on this machine.
+NO_FRAME, NOTEBOOK = "'none'", "http://localhost:* http://127.0.0.1:*"
+#: Height of the frame in a notebook, in pixels.
+HEIGHT = 720
+
+
+def _discard(text: str) -> None:
+    """Discard *text*."""
+
+
+class Viewer:
+    """Shows logs to a browser on this machine; listens when created.
+
+    logs         paths, anything else that ``logreel.open`` takes, and open Logs; each is one log of the viewer
+    host, port   address to listen at; port 0: any free port
+    token        required of every request about the logs; None: a random one
+    follow       watch the files for growth
+    layout       a layout saved by the page, as JSON data; None: plots that fit the log
+    tiles        path of a PMTiles file, or address of map tiles; None: the map without tiles
+    allow_hosts  further host names accepted in requests, needed for a *host* other than this machine
+    in_notebook  let pages of this machine show the viewer in a frame
+    tell         called with sentences about errors of the viewer itself; None: not reported
+    log          True: also report every request
+    definitions  as for ``logreel.open``
+
+    Raises UsageError for an invalid token or host and without a log, OSError for a missing file, LogError if it cannot
+    listen.
+    """
+
+    def __init__(
+        self,
+        logs: Sequence[Openable | Log],
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        follow: bool = False,
+        layout: Mapping[str, Any] | None = None,
+        tiles: str | None = None,
+        allow_hosts: Iterable[str] = (),
+        in_notebook: bool = False,
+        tell: Callable[[str], None] | None = None,
+        log: bool = False,
+        definitions: Definitions = (),
+    ) -> None:
+        names = tuple(allow_hosts)
+        if not logs:
+            raise UsageError("a viewer needs a log to show")
+        if not names and not _is_local(host):
+            raise UsageError(
+                f"{host!r} is not this machine alone: name the hosts as which others reach it (allow_hosts)"
+            )
+        for one in logs:
+            if isinstance(one, (str, os.PathLike)):
+                os.stat(one)
+        #: The token required of requests about the logs.
+        self.token = valid_token(token)
+        tell = tell or _discard
+        self._server = HttpServer(host, port)
+        #: URL of the viewer, without the token.
+        self.url = self._server.url
+        self._session = Session(
+            logs, follow=follow, layout=layout, tiles=tiles, definitions=definitions, tell=tell
+        )
+        self._app = App(self._session, tell)
+        policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)
+        rules = Rules.of(self.token, host, names, private="/api/", in_query=False, policy=policy)
+        self._guard = Guard(self._app.asgi, rules, tell if log else None)
+        self._thread: Thread | None = None
+
+    @property
+    def address(self) -> str:
+        """URL of the viewer with the token behind ``#``, which browsers do not send to servers."""
+        return f"{self.url}#token={quote(self.token, safe='')}"
+
+    def run(self, *, signals: bool = True) -> None:
+        """Serve until ``close`` or a signal; Ctrl-C then raises KeyboardInterrupt.
+
+        signals  False: run in a thread, where signals are left to the main thread
+        """
+        try:
+            self._server.run(self._guard, self._session.close, signals=signals)
+        finally:
+            self._session.close()
+            self._app.close()
+
+    def start(self) -> Self:
+        """Serve in a thread; return the viewer itself."""
+        if self._thread is None:
+            self._thread = Thread(
+                target=self.run, kwargs={"signals": False}, name="logreel-view-server", daemon=True
+            )
+            self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Stop serving; can be called from any thread."""
+        self._server.close()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<logreel.Viewer at {self.url}>"
+
+    def _repr_html_(self) -> str:
+        """Return a frame with the viewer, for notebooks."""
+        address = escape(self.address, quote=True)
+        return (
+            f'<iframe src="{address}" width="100%" height="{HEIGHT}" style="border:0" '
+            'allow="fullscreen"></iframe>'
+        )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return host in LOCAL or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def view(*logs: Openable | Log, **options: Any) -> Viewer:
+    """Return a Viewer of *logs*, which serves in a thread until it is closed; options are those of Viewer.
+
+    Notebooks show it as a frame; elsewhere, open its ``address`` in a browser.
+    """
+    return Viewer(logs, **{"in_notebook": True, **options}).start()

@@ -1,0 +1,49 @@
+"""One generated log of each format, with a field of it by which it is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from logreel.formats.bddf.sample.builder import walk as bddf_walk
+from logreel.formats.carla.sample.drive import drive as carla_drive
+from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
+from logreel.formats.mcap.sample.walk import walk as mcap_walk
+from logreel.formats.rosbag.sample.builder import drive as bag_drive
+from logreel.formats.ulog.sample.builder import flight
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A log: its file name, what writes it, and words by which the palette finds a field of *topic*."""
+
+    file: str
+    write: Callable[[], bytes]
+    words: str
+    topic: str
+    field: str
+
+
+SAMPLES = {
+    "ulog": Sample("flight.ulg", lambda: flight(10), "battery voltage_v", "battery_status", "voltage_v"),
+    "rosbag": Sample("drive.bag", lambda: bag_drive(5), "imu angular z", "/imu", "angular_velocity.z"),
+    "bddf": Sample("walk.bddf", lambda: bddf_walk(20), "body/height value", "patrol/body/height", "value"),
+    "carla": Sample("drive.log", lambda: carla_drive(10).bytes(), "frames duration", "frames", "duration"),
+    "koblenz": Sample("city.log", lambda: koblenz_drive(1), "robotpose x", "RobotPoseM", ""),
+    "mcap": Sample("walk.mcap", lambda: mcap_walk(10), "imu angular z", "/imu", ""),
+}
+
+
+@cache
+def content(name: str) -> bytes:
+    """Return the bytes of a sample."""
+    return SAMPLES[name].write()
+
+
+def sample(name: str, folder: Path) -> Path:
+    """Write a sample to a folder; return its path."""
+    path = folder / SAMPLES[name].file
+    path.write_bytes(content(name))
+    return path

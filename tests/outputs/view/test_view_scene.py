@@ -1,0 +1,214 @@
+"""The 3D scene at a moment has what plain loops over decoded messages find."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import logreel
+from logreel.formats.carla.sample.drive import drive as carla_drive
+from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import flight
+from logreel.lenses import LocalPose, lenses
+from logreel.lenses.local import from_aerospace
+from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
+from logreel.outputs.view.scene import scene_at, scene_sources
+from support.oracles.ros1 import channel
+
+S = 10**9
+
+
+def matrix(turn: np.ndarray, place: np.ndarray | None = None) -> np.ndarray:
+    """Return the 4 × 4 matrix of a quaternion x, y, z, w, by its textbook formula."""
+    x, y, z, w = turn
+    out = np.eye(4)
+    out[:3, :3] = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    out[:3, 3] = 0 if place is None else place
+    return out
+
+
+def some_place(seed: int) -> Place:
+    rng = np.random.default_rng(seed)
+    turn = rng.normal(size=4)
+    return Place(rng.normal(size=3), turn / np.linalg.norm(turn))
+
+
+def test_places_combine_like_matrices() -> None:
+    a, b = some_place(1), some_place(2)
+    both, back = a.after(b), a.inverse()
+    want = matrix(a.rotation, a.position) @ matrix(b.rotation, b.position)
+    np.testing.assert_allclose(matrix(both.rotation, both.position), want, atol=1e-12)
+    np.testing.assert_allclose(
+        matrix(back.rotation, back.position), np.linalg.inv(matrix(a.rotation, a.position)), atol=1e-12
+    )
+
+
+def test_frames_are_placed_through_their_common_root() -> None:
+    steps = {"odom": ("map", some_place(1)), "base": ("odom", some_place(2)), "arm": ("base", some_place(3))}
+    tree = Tree({**steps, "camera": ("base", some_place(4))})
+    world = {"map": np.eye(4)}
+    for child, (parent, place) in tree.links.items():
+        world[child] = world[parent] @ matrix(place.rotation, place.position)
+    for source in world:
+        for fixed in world:
+            found = tree.place(source, fixed)
+            np.testing.assert_allclose(
+                matrix(found.rotation, found.position),
+                np.linalg.inv(world[fixed]) @ world[source],
+                atol=1e-12,
+            )
+    assert tree.place("elsewhere", "map") is None
+    assert tree.fixed() == "map"
+
+
+def test_circle_of_frames_ends() -> None:
+    tree = Tree({"a": ("b", NOWHERE), "b": ("a", NOWHERE)})
+    assert tree.names == ["a", "b"]
+    assert tree.fixed() in tree.names
+    tree.place("a", "b")
+
+
+def test_axes_of_aircraft_are_exchanged_like_matrices() -> None:
+    ned = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1.0]])
+    flu = np.diag([1.0, -1, -1])
+    for seed in range(5):
+        turn = some_place(seed).rotation
+        want = ned @ matrix(turn)[:3, :3] @ flu
+        np.testing.assert_allclose(matrix(from_aerospace(turn[None])[0])[:3, :3], want, atol=1e-12)
+
+
+@pytest.mark.parametrize("after", [0, 1, 777_000_000, 2 * S])
+def test_transforms_are_the_last_ones_before_the_moment(after: int) -> None:
+    with logreel.open(drive(3)) as log:
+        at = log["/tf"].start + after
+        tree = Frames.of(log).at(at)
+        want = {}
+        for message in log["/tf"]:
+            for one in message.decode()["transforms"] if message.time <= at else ():
+                want[one["child_frame_id"]] = (one["header"]["frame_id"], one["transform"])
+    assert set(want) <= set(tree.links)
+    for child, (parent, transform) in want.items():
+        assert tree.links[child][0] == parent
+        place = tree.links[child][1]
+        assert place.position.tolist() == [transform["translation"][n] for n in "xyz"]
+        np.testing.assert_allclose(place.rotation, [transform["rotation"][n] for n in "xyzw"])
+
+
+def test_scan_is_the_last_one_before_the_moment_without_failed_echoes() -> None:
+    with logreel.open(drive(3)) as log:
+        at = log.start + 1_234_000_000
+        found = {item.topic: item for item in scene_at(log, at).items}["/scan"]
+        message = [m for m in log["/scan"] if m.time <= at][-1]
+        scan = message.decode()
+    points = [
+        (r * math.cos(a), r * math.sin(a), 0.0)
+        for i, r in enumerate(scan["ranges"])
+        if scan["range_min"] <= r <= scan["range_max"]
+        for a in [scan["angle_min"] + i * scan["angle_increment"]]
+    ]
+    assert found.time == message.time
+    assert found.frame == "base_scan"
+    np.testing.assert_allclose(found.arrays["position"], points, atol=1e-5)
+    assert "no transform from 'base_scan'" in found.note
+    assert found.place is not None
+
+
+def test_vehicle_has_the_attitude_and_position_of_the_flight_controller() -> None:
+    with logreel.open(flight(10)) as log:
+        at = log.start + 7 * S
+        (item,) = scene_at(log, at).items
+        local = [m.decode() for m in log["vehicle_local_position"] if m.time <= at][-1]
+        attitude = [m.decode() for m in log["vehicle_attitude"] if m.time <= at][-1]
+        shown = [one.topic for one in scene_sources(log)]
+    assert (item.topic, item.kind) == ("vehicle_local_position", "body")
+    assert shown == ["vehicle_local_position"]
+    np.testing.assert_allclose(item.arrays["position"][0], [local["y"], local["x"], -local["z"]], rtol=1e-6)
+    w, x, y, z = attitude["q"]
+    ned, flu = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1.0]]), np.diag([1.0, -1, -1])
+    want = ned @ matrix(np.array([x, y, z, w]))[:3, :3] @ flu
+    np.testing.assert_allclose(matrix(item.arrays["rotation"][0])[:3, :3], want, atol=1e-5)
+
+
+def test_actors_have_boxes_in_metres() -> None:
+    with logreel.open(carla_drive(5).bytes()) as log:
+        at = log.start + 2 * S
+        (item,) = scene_at(log, at).items
+        message = [m for m in log["position"] if m.time <= at][-1].decode()
+        boxes = {b["id"]: b for m in log["bounding_boxes"] for b in m.decode()["records"]}
+    want = {a["id"]: a["location"] for a in message["records"] if a["id"] in boxes}
+    numbers = [int(label.split("\n")[1].split()[0]) for label in item.labels]
+    assert sorted(numbers) == sorted(want)
+    for number, place, size in zip(numbers, item.arrays["position"], item.arrays["size"], strict=True):
+        x, y, z = (want[number][n] for n in "xyz")
+        np.testing.assert_allclose(place, (x / 100, -y / 100, z / 100), atol=1e-3)
+        half = boxes[number]["extent"]
+        np.testing.assert_allclose(size, [half[n] / 50 for n in "xyz"], rtol=1e-3)
+
+
+def cloud(points: np.ndarray) -> logreel.Log:
+    fields = [
+        {"name": n, "offset": 4 * i, "datatype": 7, "count": 1}
+        for i, n in enumerate(("x", "y", "z", "intensity"))
+    ]
+    data = points.astype("<f4").tobytes()
+    value = {"header": {"frame_id": "/lidar"}, "height": 1, "width": len(points), "fields": fields}
+    value |= {"point_step": 16, "row_step": 16 * len(points), "data": data}
+    return channel("sensor_msgs/PointCloud2", value).log
+
+
+def test_large_clouds_are_decimated_to_the_limit_and_say_so() -> None:
+    points = np.random.default_rng(1).normal(size=(1000, 4))
+    points[::10, 0] = np.nan
+    (item,) = scene_at(cloud(points), S, points=200).items
+    finite = points[np.isfinite(points[:, 0])].astype(np.float32)
+    assert item.total == 900
+    np.testing.assert_array_equal(item.arrays["position"], finite[::5, :3])
+    np.testing.assert_array_equal(item.arrays["value"], finite[::5, 3])
+    assert item.note.startswith("180 of 900 points are shown.")
+    assert item.frame == "lidar"
+
+
+def test_arrays_that_the_page_has_are_not_sent_again() -> None:
+    with logreel.open(drive(3)) as log:
+        first = scene_at(log, log.start + S)
+        again = scene_at(log, log.start + S, have={item.topic: item.time for item in first.items})
+        later = scene_at(log, log.start + 2 * S, have={item.topic: item.time for item in first.items})
+    assert all(item.arrays for item in first.items)
+    assert not any(item.arrays for item in again.items)
+    assert all(item.arrays for item in later.items)
+    assert [item.place.numbers() for item in again.items] == [item.place.numbers() for item in first.items]
+
+
+def test_sensors_without_a_frame_are_drawn_at_the_vehicle() -> None:
+    with logreel.open(koblenz_drive(1)) as log:
+        items = {item.topic: item for item in scene_at(log, log.end).items}
+        kinds = {one.topic: one.kind for one in scene_sources(log)}
+    assert set(kinds.values()) == {"pose", "cloud", "scan"}
+    scan = next(item for topic, item in items.items() if kinds[topic] == "scan")
+    assert "does not say where the sensor is" in scan.note
+
+
+def test_before_the_first_message_there_is_nothing() -> None:
+    with logreel.open(drive(1)) as log:
+        assert scene_at(log, log.start - S).items == []
+
+
+def test_unknown_fixed_frame_is_replaced() -> None:
+    with logreel.open(drive(1)) as log:
+        assert scene_at(log, log.end, "nothing").fixed == "map"
+        assert scene_at(log, log.end, "odom").fixed == "odom"
+
+
+def test_flat_poses_turn_about_the_vertical_axis() -> None:
+    ch = channel("geometry_msgs/Pose2D", {"x": 1.0, "y": 2.0, "theta": math.pi / 2})
+    (lens,) = (one for one in lenses(ch) if isinstance(one, LocalPose))
+    found = lens.track(ch)
+    assert found.position.tolist() == [[1, 2, 0]]
+    np.testing.assert_allclose(matrix(found.rotation[0])[:3, 0], [0, 1, 0], atol=1e-12)
