@@ -95,6 +95,26 @@ GENUINE = [
 ]
 ONE_TOPIC = Job("slice: one topic", "logreel.slice(path, name, topics=['/imu'])", IMPORTS)
 
+#: Conversions to other formats, beside decoding all messages to columns.
+DECODE = Job(
+    "decode all columns",
+    """
+with logreel.open(path) as log:
+    for ch in log.channels.values():
+        for batch in ch.batches(): pass
+""",
+    IMPORTS,
+)
+OTHERS = {
+    suffix: Job(
+        f"convert to {suffix}",
+        f"logreel.convert(path, name + '{suffix}', force=True)",
+        IMPORTS + f"logreel.convert(out + '/a.ulg', out + '/x{suffix}', force=True)\n",
+        bound=bound,
+    )
+    for suffix, bound in ((".bag", "4"), (".vel", ""), (".bddf", ""))
+}
+
 
 def main() -> None:
     """Print the tables; argument: a scale, 1 for logs of about 300 MB."""
@@ -104,6 +124,7 @@ def main() -> None:
     if sys.argv[2:] == ["append"]:
         return
     compare("ULog", str(biglog.make(int(300 * scale))), COPY, JOBS, rounds=3)
+    compare("ULog to other formats", str(biglog.make(int(100 * scale))), DECODE, [*OTHERS.values()], rounds=3)
     compare("BDDF", str(bigbddf.make(int(300 * scale))), COPY, [*JOBS, TOPICS], rounds=3)
     path = str(bigbag.make("mixed", "none", 1.5 * scale))
     peers = [PEER] if importlib.util.find_spec("rosbags") else []

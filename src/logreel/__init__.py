@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.slice import split
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
+    from logreel.outputs.media.geotag import geotag
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
     from logreel.outputs.report import Report, report
@@ -80,6 +81,7 @@ _LAZY = {
     "Plot": ("logreel.outputs.plot", "Plot"),
     "Report": ("logreel.outputs.report", "Report"),
     "report": ("logreel.outputs.report", "report"),
+    "geotag": ("logreel.outputs.media.geotag", "geotag"),
     "plot": ("logreel.outputs.plot", "plot"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
@@ -151,6 +153,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "geotag",
     "health",
     "info",
     "known_formats",

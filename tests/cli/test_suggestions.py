@@ -85,9 +85,13 @@ def test_topics_with_commas_are_answered_with_one_by_one(run: Run, verb: str, fl
 
 def test_every_name_of_other_programs_leads_to_one_that_exists_and_hides_none() -> None:
     verbs = {verb for verbs in app.VERBS.values() for verb in verbs}
-    assert set(app.ALIASES.values()) <= verbs
+    assert {verb for some in app.ALIASES.values() for verb in some.split(" or ")} <= verbs
     assert verbs.isdisjoint(app.ALIASES)
     context = app.click.Context(app.logreel)  # type: ignore[attr-defined]
     commands = [app.logreel.get_command(context, verb) for verb in verbs]
     options = {name for one in commands if one is not None for p in one.params for name in p.opts}
     assert set(exits.ALIASES.values()) <= options
+
+
+def test_fix_may_mean_recovering_or_migrating(run: Run) -> None:
+    assert "no such command 'fix'; did you mean 'recover' or 'migrate'?" in run("fix", "a.bag", "b.bag").err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +17,7 @@ from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, St
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.schema import Schema
 from logreel.log.topic_match import fitting, match_in_each, match_topics
+from support.builders.contents import SAMPLES
 
 SERVICE, TYPE = "bosdyn:grpc:service", "bosdyn:message-type"
 
@@ -204,3 +206,32 @@ def test_names_without_channels_have_no_conditions() -> None:
     assert fitting(["a"], "type=T") == set()
     with pytest.raises(TopicError, match="no channel 'type=T'"):
         match_topics(["a"], "type=T")
+
+
+@pytest.mark.parametrize("suffix", SAMPLES)
+def test_lens_selects_by_the_meaning_of_messages(tmp_path: Path, suffix: str) -> None:
+    from logreel.lenses import Image, Position, lenses
+
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(SAMPLES[suffix]())
+    log = logreel.open(path)
+    for name, kind in (("position", Position), ("image", Image)):
+        due = [
+            ch.topic
+            for ch in log.channels.values()
+            if not ch.reserved and any(isinstance(one, kind) for one in lenses(ch))
+        ]
+        if due:
+            assert [ch.topic for ch in log.match(f"lens={name}")] == due
+            assert [ch.topic for ch in log.match(f"lens={name[:4]}*")] == due
+        else:
+            with pytest.raises(logreel.TopicError, match="lens"):
+                log.match(f"lens={name}")
+
+
+def test_every_lens_has_a_name() -> None:
+    from typing import get_args
+
+    from logreel import lenses
+
+    assert set(lenses._NAMES) == set(get_args(lenses.Lens))

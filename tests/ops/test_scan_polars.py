@@ -100,3 +100,17 @@ def test_unusable_channels_raise_when_scanned(log: logreel.Log, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "polars.io.plugins", None)
     with pytest.raises(MissingDependencyError, match=r"logreel\[polars\]"):
         logreel.scan_polars(log, "sensor_gps")
+
+
+def test_conditions_and_patterns_select_channels(log: logreel.Log) -> None:
+    frame = logreel.scan_polars(log, "type=sensor_accel")
+    counts = dict(frame.group_by("topic").len().collect().rows())
+    assert counts == {topic: len(log[topic]) for topic in ("sensor_accel", "sensor_accel[1]")}
+    some = frame.filter(pl.col("topic") == "sensor_accel[1]").select("x").collect()["x"].to_list()
+    assert some == log["sensor_accel[1]"]["x"].tolist()
+    several = logreel.scan_polars(log, "sensor_*").collect()
+    assert len(several) == sum(len(ch) for ch in log.match("sensor_*"))
+    # An existing name is no pattern.
+    assert "topic" not in logreel.scan_polars(log, "sensor_accel[1]").collect_schema().names()
+    with pytest.raises(logreel.TopicError):
+        logreel.scan_polars(log, "lens=nothing")

@@ -402,3 +402,16 @@ def test_a_table_by_a_condition_without_match_names_what_exists(bag: logreel.Log
 def test_the_table_of_channels_has_what_they_say_of_themselves(bag: logreel.Log) -> None:
     query = "SELECT topic FROM logreel.channels WHERE list_contains(facts['callerid'], '/map_server')"
     assert logreel.sql(query, bag)["topic"].to_pylist() == ["/map"]
+
+
+def test_only_chosen_channels_are_tables(log: logreel.Log, bag: logreel.Log) -> None:
+    found = logreel.sql("SELECT topic FROM logreel.channels", bag, topics="lens=position")
+    assert found.column("topic").to_pylist() == ["/gps/fix"]
+    assert logreel.sql("SELECT count(*) AS n FROM gps_fix", bag, topics=["/gps/*"]).num_rows == 1
+    with pytest.raises(logreel.TopicError, match="imu"):
+        logreel.sql("SELECT * FROM imu", bag, topics="lens=position")
+    with pytest.raises(logreel.TopicError):
+        logreel.sql("SELECT 1", bag, topics="lens=nothing")
+    # Each text has to select something in one of the logs.
+    both = logreel.sql("SELECT topic FROM logreel.channels", bag, log, topics=["/imu", "sensor_gps"])
+    assert sorted(both.column("topic").to_pylist()) == ["/imu", "sensor_gps"]

@@ -129,3 +129,50 @@ def test_values_of_enumerations_are_their_names_in_all_formats(tmp_path: Path) -
         logreel.convert(tmp_path / f"b{other}", tmp_path / "c.mcap", force=True)
         back = logreel.open(tmp_path / "c.mcap")["state"]
         assert (back.schema, [m.decode()["mode"] for m in back]) == (schema, before)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(".ulg", ".bag"), (".bag", ".vel"), (".vel", ".bag"), (".rec", ".bag")]
+)
+def test_messages_with_the_same_bytes_are_copied_as_if_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: str, other: str
+) -> None:
+    from logreel.ops.rewrite.transcode import Transcoded
+
+    source = sample(tmp_path, one)
+    copied = []
+    cut = Transcoded.__dict__["copied_bytes"].func
+    monkeypatch.setattr(
+        Transcoded, "copied_bytes", property(lambda self: copied.append(cut(self)) or copied[-1])
+    )
+    logreel.convert(source, tmp_path / f"fast{other}")
+    monkeypatch.setattr(Transcoded, "copied_bytes", None)
+    logreel.convert(source, tmp_path / f"slow{other}")
+    assert (tmp_path / f"fast{other}").read_bytes() == (tmp_path / f"slow{other}").read_bytes()
+    if (one, other) == (".ulg", ".bag"):
+        assert any(size is not None for size in copied)
+
+
+def test_layouts_with_the_same_bytes() -> None:
+    from logreel.layout.layout import Layout
+    from logreel.layout.nodes import Field, FixedArray, Padding, Scalar, String, Struct
+    from logreel.ops.rewrite.same_bytes import same_bytes
+
+    def layout(*nodes: object) -> Layout:
+        return Layout(Struct(tuple(Field(f"f{n}", node) for n, node in enumerate(nodes))), "T")  # type: ignore[arg-type]
+
+    u1, f4 = Scalar("uint8"), Scalar("float32")
+    pair = Struct((Field("a", u1), Field("b", f4)))
+    hidden = Layout(Struct((Field("a", f4), Field("", Padding(4)))), "T")
+    assert same_bytes(layout(u1, f4, f4), layout(u1, FixedArray(f4, 2))) == 9
+    assert same_bytes(layout(FixedArray(pair, 2)), layout(pair, pair)) == 10
+    assert same_bytes(hidden, layout(f4)) == 4
+    for old, new in [
+        (layout(f4), hidden),
+        (layout(u1, f4), layout(f4, u1)),
+        (layout(Scalar("int8")), layout(u1)),
+        (layout(f4, f4), layout(f4)),
+        (layout(String()), layout(String())),
+        (Layout(Struct((Field("", Padding(4)), Field("a", f4))), "T"), layout(f4)),
+    ]:
+        assert same_bytes(old, new) is None

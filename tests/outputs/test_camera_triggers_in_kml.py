@@ -1,4 +1,4 @@
-"""Places where a camera took pictures in KML, compared with what was logged and with pyulog's values."""
+"""Places where a camera took pictures in KML, GPX and GeoJSON, compared with what was logged and with pyulog."""
 
 from __future__ import annotations
 
@@ -62,3 +62,32 @@ def test_positions_of_other_messages_with_numbers_stay_tracks(tmp_path: Path) ->
     logreel.convert(tmp_path / "a.bag", tmp_path / "a.kml")
     assert placemarks(tmp_path / "a.kml") == {}
     assert "gx:Track" in (tmp_path / "a.kml").read_text()
+
+
+def test_pictures_are_waypoints_in_gpx(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(camera_log(shots()))
+    logreel.convert(tmp_path / "a.ulg", tmp_path / "a.gpx")
+    root = ElementTree.parse(tmp_path / "a.gpx").getroot()
+    kinds = [one.tag.rpartition("}")[2] for one in root]
+    # The order of the schema: waypoints before tracks.
+    assert kinds == ["metadata", *["wpt"] * len(shots()), "trk"]
+    ns = {"g": "http://www.topografix.com/GPX/1/1"}
+    for one, shot in zip(root.findall("g:wpt", ns), shots(), strict=True):
+        assert one.findtext("g:name", namespaces=ns) == f"Camera Trigger {shot.number}"
+        place = float(one.get("lon", "")), float(one.get("lat", ""))
+        assert place == pytest.approx((shot.longitude, shot.latitude), abs=1e-9)
+        # The order of the schema within a point.
+        assert [part.tag.rpartition("}")[2] for part in one][-1] == "name"
+
+
+def test_pictures_are_points_in_geojson(tmp_path: Path) -> None:
+    import json
+
+    (tmp_path / "a.ulg").write_bytes(camera_log(shots()))
+    logreel.convert(tmp_path / "a.ulg", tmp_path / "a.geojson")
+    features = json.loads((tmp_path / "a.geojson").read_text())["features"]
+    points = [one for one in features if one["geometry"]["type"] == "Point"]
+    assert [one["properties"]["number"] for one in points] == [shot.number for shot in shots()]
+    for one, shot in zip(points, shots(), strict=True):
+        assert one["geometry"]["coordinates"][:2] == pytest.approx([shot.longitude, shot.latitude], abs=1e-9)
+    assert [one["geometry"]["type"] for one in features].count("LineString") == 1

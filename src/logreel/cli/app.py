@@ -24,14 +24,14 @@ VERBS = {
 }  # fmt: skip
 
 
-#: Verbs of other programs, with the verb here that does the same.
+#: Verbs of other programs, with the verb here that does the same; two verbs are joined by " or ".
 ALIASES = {
     "export": "convert", "save": "convert", "to": "convert",
     "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info",
     "dump": "cat", "echo": "cat", "print": "cat", "head": "cat", "tail": "cat", "messages": "cat", "read": "cat",
     "filter": "slice", "cut": "slice", "trim": "slice", "crop": "slice", "extract": "slice", "compress": "slice",
     "join": "merge", "concat": "merge", "concatenate": "merge", "combine": "merge",
-    "reindex": "recover", "repair": "recover", "fix": "recover", "doctor": "recover", "rescue": "recover",
+    "reindex": "recover", "repair": "recover", "fix": "recover or migrate", "doctor": "recover", "rescue": "recover",
     "verify": "check", "validate": "check", "lint": "check", "compare": "diff",
     "query": "sql", "select": "sql", "parameters": "params", "logs": "text",
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
@@ -61,7 +61,8 @@ class Verbs(click.RichGroup):
         if os.path.exists(name):
             return f": what to do with that file comes first, as in 'logreel info {name}'"
         known = self.list_commands(ctx)
-        near = [ALIASES[name.lower()]] if name.lower() in ALIASES else get_close_matches(name.lower(), known)
+        alias = ALIASES.get(name.lower(), "")
+        near = alias.split(" or ") if alias else get_close_matches(name.lower(), known)
         return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

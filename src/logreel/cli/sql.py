@@ -35,6 +35,7 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to this file."
 )
 @common.force
+@common.topics
 @common.start
 @common.end
 @common.as_one
@@ -51,6 +52,7 @@ def sql(
     form: str | None,
     out: str | None,
     force: bool,
+    topics: tuple[str, ...],
     start: str | None,
     end: str | None,
     as_one: bool,
@@ -83,7 +85,7 @@ def sql(
             return code
         check_types(logs)
         form = _form(form, out, as_json)
-        schema, batches = stack.enter_context(answer(query, logs, start, end, utc))
+        schema, batches = stack.enter_context(answer(query, logs, start, end, utc, topics=topics or None))
         if as_json:
             _print_json(logs, schema, batches)
         elif form == "table":

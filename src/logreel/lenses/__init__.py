@@ -62,6 +62,7 @@ __all__ = [
     "Scan",
     "Text",
     "Transform",
+    "lens_names",
     "lenses",
     "text_lines",
 ]
@@ -86,6 +87,24 @@ _FINDERS = (
     find_actor_box,
     find_local_pose,
 )
+#: Names of lenses in conditions, ``lens=position``.
+_NAMES: dict[type[Lens], str] = {
+    Position: "position",
+    Text: "text",
+    Image: "image",
+    Pose: "pose",
+    LocalPose: "pose",
+    Transform: "transform",
+    PackedCloud: "cloud",
+    PlainCloud: "cloud",
+    PacketCloud: "cloud",
+    LaserScan: "scan",
+    RangeScan: "scan",
+    Imu: "imu",
+    Joints: "joints",
+    ActorPose: "actors",
+    ActorBox: "actors",
+}
 
 #: Finders that need more than the fields.
 _BY_CHANNEL = (find_encoded_image, find_named_position)
@@ -98,6 +117,11 @@ def lenses(ch: Channel) -> list[Lens]:
         return []
     found = [lens for find in _FINDERS if (lens := find(nodes)) is not None]
     return [*found, *(lens for find in _BY_CHANNEL if (lens := find(ch)) is not None)]
+
+
+def lens_names(ch: Channel) -> list[str]:
+    """Return the names of the lenses that fit *ch*: ``position``, ``pose``, ``image``, ``cloud``, ``scan`` …"""
+    return list(dict.fromkeys(_NAMES[type(lens)] for lens in lenses(ch)))
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:

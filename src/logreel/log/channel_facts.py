@@ -12,8 +12,10 @@ from logreel.log.schema import Schema
 
 #: Keys that every channel has.
 TOPIC, TYPE, ENCODING, UNITS = "topic", "type", "encoding", "units"
+#: Key of channels of logs: the names of their lenses.
+LENS = "lens"
 #: Other names of keys.
-ALIASES = {"unit": UNITS}
+ALIASES = {"unit": UNITS, "lenses": LENS}
 
 
 class Facts(Mapping[str, tuple[str, ...]]):
@@ -23,7 +25,8 @@ class Facts(Mapping[str, tuple[str, ...]]):
     metadata. A nested entry has its path (``spec.bosdyn:grpc:service``), its own name (``bosdyn:grpc:service``) and the
     part of this after the last colon (``service``). Items of lists are values of the list's key.
 
-    units  returns the units of the fields; called when they are first needed
+    units   returns the units of the fields; called when they are first needed
+    lenses  returns the names of the lenses, values of ``lens``, in the same way; None: there is no such key
     """
 
     def __init__(
@@ -32,8 +35,10 @@ class Facts(Mapping[str, tuple[str, ...]]):
         schema: Schema | None = None,
         metadata: Mapping[str, Any] | None = None,
         units: Callable[[], Iterable[str]] = tuple,
+        lenses: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         self._topic, self._schema, self._metadata, self._units = topic, schema, metadata or {}, units
+        self._lenses = lenses
 
     @cached_property
     def _texts(self) -> Mapping[str, dict[str, None]]:
@@ -46,7 +51,14 @@ class Facts(Mapping[str, tuple[str, ...]]):
             for key in (".".join(path), path[-1], path[-1].rpartition(":")[2]):
                 if key:
                     found.setdefault(ALIASES.get(key, key), {})[text] = None
+        if self._lenses is not None:
+            found.setdefault(LENS, {})
         return found
+
+    @cached_property
+    def _with_lenses(self) -> tuple[str, ...]:
+        found = () if self._lenses is None else self._lenses()
+        return tuple({**self._texts[LENS], **dict.fromkeys(found)})
 
     @cached_property
     def _with_units(self) -> tuple[str, ...]:
@@ -54,7 +66,9 @@ class Facts(Mapping[str, tuple[str, ...]]):
 
     def __getitem__(self, key: str) -> tuple[str, ...]:
         key = ALIASES.get(key, key)
-        return self._with_units if key == UNITS else tuple(self._texts[key])
+        if key == UNITS:
+            return self._with_units
+        return self._with_lenses if key == LENS else tuple(self._texts[key])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)

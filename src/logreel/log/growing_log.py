@@ -183,7 +183,7 @@ class GrowingLog:
     def _at_present(self) -> Any:
         """Return another Log of what this one has now; it does not grow."""
         log: Any = self
-        return log.__class__(log._source, log.format, log._scan, log._read_text)
+        return log.__class__(log._source, log.format, log._scan, log._read_text, log._lens_names)
 
     def _adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""

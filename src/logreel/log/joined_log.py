@@ -125,7 +125,7 @@ class JoinedLog(Log):
         self._parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
         self._find_between = between
         first = self.parts[0]
-        super().__init__(first._source, first.format, scan)
+        super().__init__(first._source, first.format, scan, lens_names=first._lens_names)
         self.name, self.size = name_of(parts), sum(log.size for log in parts)
         self.given_types = {
             topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from sys import modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
@@ -109,9 +109,11 @@ class Channel:
     def facts(self) -> Mapping[str, tuple[str, ...]]:
         """What the channel says of itself, as texts by key, for conditions such as ``type=sensor_msgs/Imu``.
 
-        The keys are ``topic``, ``type``, ``encoding``, ``units`` of all fields, and those of ``metadata``.
+        The keys are ``topic``, ``type``, ``encoding``, ``units`` of all fields, ``lens``, and those of ``metadata``.
         """
-        return Facts(self.topic, self.schema, self.metadata, self._units)
+        lens_names = self.log._lens_names
+        lenses = None if lens_names is None else partial(lens_names, self)
+        return Facts(self.topic, self.schema, self.metadata, self._units, lenses)
 
     def _units(self) -> list[str]:
         with suppress(LogError):
@@ -459,8 +461,10 @@ class Log(GrowingLog, Mapping[str, Channel]):
         format: str,
         scan: Scan,
         read_text: Callable[[Log], Iterable[TextLine]] | None = None,
+        lens_names: Callable[[Channel], Iterable[str]] | None = None,
     ) -> None:
-        self._source, self._scan, self._read_text = source, scan, read_text
+        self._source, self._scan = source, scan
+        self._read_text, self._lens_names = read_text, lens_names
         #: Options of ``open_log``, to open the log in other processes.
         self._options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
         self.closed = False
@@ -639,7 +643,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
             raise UsageError(f"there is no segment {number!r}; the log has {there}", path=self.name)
         if self._scan.segment is None:
             return self
-        log = Log(self._source, self.format, self._scan.segment(number), self._read_text)
+        log = Log(self._source, self.format, self._scan.segment(number), self._read_text, self._lens_names)
         log._options = {**self._options, "segment": number}
         return log
 
@@ -656,7 +660,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         if self._scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
         scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
-        log = Log(self._source, self.format, scan, self._read_text)
+        log = Log(self._source, self.format, scan, self._read_text, self._lens_names)
         log._options = {**self._options, "ros_axes": True}
         return log
 
@@ -664,7 +668,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Return the log read from all complete records; itself where opening did not trust an index."""
         if self._scan.reread is None:
             return self
-        return Log(self._source, self.format, self._scan.reread(), self._read_text)
+        return Log(self._source, self.format, self._scan.reread(), self._read_text, self._lens_names)
 
     @property
     def message_count(self) -> int:

@@ -18,6 +18,7 @@ from logreel.registry.rescan import Rescanner
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
+    from logreel.log.log import Channel
 
 
 def open_log(
@@ -133,14 +134,19 @@ def check_types(logs: Sequence[Log]) -> None:
 
 
 def log_of(source: Source, fmt: Format, scan: Scan) -> Log:
-    """Return a Log of *scan*; its text comes from lenses if the format does not provide text."""
+    """Return a Log of *scan*; lenses give names to the meanings of channels, and text if the format does not."""
 
     def read_text(log: Log) -> Iterable[TextLine]:
         from logreel.lenses import text_lines
 
         return text_lines(log)
 
-    return Log(source, fmt.name, scan, read_text)
+    def lens_names(ch: Channel) -> Iterable[str]:
+        from logreel.lenses import lens_names
+
+        return lens_names(ch)
+
+    return Log(source, fmt.name, scan, read_text, lens_names)
 
 
 def _scan_from_start(source: Source, fmt: Format) -> Scan:

@@ -63,6 +63,38 @@ def test_renamed_fields(tmp_path: Path) -> None:
     assert [m.decode() for m in log["/x"]] == [{"words": f"n {n} é", "b": n} for n in range(5)]
 
 
+def test_constants_of_both_types(tmp_path: Path) -> None:
+    old, new = (
+        "int32 FULL = 100\nint32 level\n",
+        "int32 FULL = 255\nstring WORD = fine # yes\nint32 level\nstring w\n",
+    )
+    rows = [{"level": level} for level in (100, 7, 255)]
+    bag = write_bag(tmp_path / "in.bag", {"/x": ("pkg/T", old, rows)})
+    update = """
+new_msg.level = old_msg.level
+if old_msg.level == old_msg.FULL:
+\tnew_msg.level = new_msg.FULL
+\tnew_msg.w = "full"
+"""
+    log = as_fix(tmp_path, bag, [rule(("pkg/T", old), ("pkg/T", new), update)], {"pkg/T": new})
+    assert log["/x"]["level"].tolist() == [255, 7, 255]
+
+
+def test_a_part_of_the_same_definition_in_another_package_needs_no_rule(tmp_path: Path) -> None:
+    old = joined("Point at\n", robot_msgs__Point=POINT)
+    new = joined("geometry_msgs/Point at\nint32 more\n", geometry_msgs__Point=POINT)
+    rows = [{"at": {"x": n, "y": 2.5, "z": -n}} for n in range(4)]
+    bag = write_bag(tmp_path / "in.bag", {"/x": ("robot_msgs/P", old, rows)})
+    moved = rule(
+        ("robot_msgs/P", old),
+        ("nav_msgs/P", new),
+        "self.migrate(old_msg.at, new_msg.at)",
+        [("Point", "geometry_msgs/Point")],
+    )
+    log = as_fix(tmp_path, bag, [moved], {"nav_msgs/P": new})
+    assert log["/x"]["at.x"].tolist() == [0, 1, 2, 3]
+
+
 def header(n: int) -> dict[str, object]:
     return {"seq": n, "stamp": 10**18 + n, "frame_id": f"frame{n}"}
 

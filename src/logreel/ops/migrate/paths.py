@@ -205,7 +205,9 @@ class Paths:
         """Add an update without a rule to *walk*, or a gap."""
         one = implicit(old, new, self.may_become)
         reasons = one.reasons
-        if not self.may_become(current_name(old.name), current_name(new.name)):
+        # Parts that a rule names may have the same definition under another name.
+        alike = (old.encoding, old.key) == (new.encoding, new.key)
+        if not alike and not self.may_become(current_name(old.name), current_name(new.name)):
             reasons = (f"no rule renames {old.name} to {new.name}", *reasons)
         if reasons:
             walk.gaps.append(Gap(old, new, reasons))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -94,6 +94,7 @@ class TypeVersion:
     key        what tells versions of one name apart: the checksum of the language, or a digest of the fields
     fields     types of the fields by name, in the order of the bytes
     constants  name, text and type of each constant
+    constant_values  value of each constant, by name
     text       the concatenated definition; empty if there is no text
     version    number of the version where the log states one, else empty
     variant    what tells versions with the same fields apart, such as other units; empty: the usual one
@@ -108,6 +109,7 @@ class TypeVersion:
     text: str = ""
     version: str = ""
     variant: str = ""
+    constant_values: Mapping[str, bool | int | float | str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<{self.label}>"
@@ -193,7 +195,14 @@ class _FromDefinition:
             fields[f.name] = FieldType(uses.get(f.type, f.type), nested, f.array, f.count)
         constants = frozenset((c.name, c.text, c.type) for c in message.constants)
         found = TypeVersion(
-            name, NAMED, part.md5, fields, lambda: ros1msg.layout(part), constants, part.text, ""
+            name,
+            NAMED,
+            part.md5,
+            fields,
+            lambda: ros1msg.layout(part),
+            constants,
+            part.text,
+            constant_values={c.name: c.value for c in message.constants if c.value is not None},
         )
         self._done[name] = found
         return found

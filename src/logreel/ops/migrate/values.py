@@ -73,7 +73,9 @@ class Record:
         return kind
 
     def get(self, name: str) -> Any:
-        """Return a field: a number, text, bytes, list, RosTime, Record, or Records."""
+        """Return a field or constant: a number, text, bytes, list, RosTime, Record, or Records."""
+        if name not in self.type.fields and name in self.type.constant_values:
+            return self.type.constant_values[name]
         kind, value = self._field(name), self.values[name]
         if kind.nested is not None:
             return Records(kind.nested, value) if kind.array else Record(kind.nested, value)

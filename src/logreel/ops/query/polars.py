@@ -11,6 +11,7 @@ from logreel.errors import MissingDependencyError
 from logreel.layout.paths import path_text
 from logreel.log.log import Log
 from logreel.log.tables import Rows, Shape, TableReader, empty_table, time_column
+from logreel.log.topic_match import is_pattern
 from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, MOST
 from logreel.registry.open import open_log
@@ -25,7 +26,8 @@ def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitio
     """Return a ``polars.LazyFrame`` of a channel, which decodes only what a query needs.
 
     log    an open Log, or anything that ``logreel.open`` takes
-    topic  the channel
+    topic  the channel; a pattern or condition as for ``Log.match``, such as ``type=sensor_msgs/Imu``, gives all
+           channels that it selects one after the other, with a column ``topic``; columns that one lacks are null
     utc    wall-clock times
     definitions  as for ``logreel.open``
 
@@ -36,10 +38,20 @@ def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitio
     """
     try:
         import polars as pl
-        from polars.io.plugins import register_io_source
     except ImportError as error:
         raise MissingDependencyError("polars", "polars") from error
-    ch = (log if isinstance(log, Log) else open_log(log, definitions=definitions))[topic]
+    opened = log if isinstance(log, Log) else open_log(log, definitions=definitions)
+    if topic in opened or not is_pattern(topic):
+        return _scan(opened[topic], utc)
+    found = [_scan(ch, utc).with_columns(topic=pl.lit(ch.topic)) for ch in opened.match(topic)]
+    return pl.concat(found, how="diagonal_relaxed")
+
+
+def _scan(ch: Channel, utc: bool) -> Any:
+    """Return the LazyFrame of one channel."""
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
     empty = empty_table(ch, Shape(utc=utc))
     every = [path_text((f.name,)) for f in ch.layout.record.visible()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+    from logreel.log.log import Channel
     from logreel.ops.query.topic_table import TopicTable
 
 #: Schema of the tables about the logs, so that topics cannot have the same names.
@@ -54,6 +55,7 @@ def sql(
     end: Time | None = None,
     utc: bool = False,
     definitions: Definitions = (),
+    topics: str | Sequence[str] | None = None,
 ) -> pa.Table:
     """Return the result of a query over the channels of *logs*, which are tables named by their topics.
 
@@ -66,6 +68,7 @@ def sql(
     start, end  ns, or text as on the command line, separately for each log; half-open
     utc    wall-clock times
     definitions  as for ``logreel.open``
+    topics  names, patterns or conditions as for ``Log.match``: only these channels are tables; None: all
 
     A table has the columns ``time`` (timestamp, or, if the log's clock is not Unix time, an interval, which DuckDB
     stores in microseconds), ``time_ns`` (integer ns), the fields, and ``log``. Only the columns that the query needs
@@ -75,7 +78,7 @@ def sql(
     Raises UsageError for an invalid query, TopicError for a topic that no log has, MissingDependencyError without
     DuckDB.
     """
-    with answer(query, logs, start, end, utc, definitions) as (schema, batches):
+    with answer(query, logs, start, end, utc, definitions, topics) as (schema, batches):
         import pyarrow as pa
 
         return pa.Table.from_batches(batches, schema)
@@ -89,6 +92,7 @@ def answer(
     end: Time | None = None,
     utc: bool = False,
     definitions: Definitions = (),
+    topics: str | Sequence[str] | None = None,
     bounds: Bounds | None = None,
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Return the schema of the result of ``sql``, and its rows in batches, computed while they are read."""
@@ -105,7 +109,14 @@ def answer(
         names = distinct([log.name for log in held])
         spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
-        tables = Tables([Asked(*one, utc) for one in zip(held, names, spans, strict=True)], paths)
+        every = [log.channels for log in held]
+        if topics is not None:
+            chosen = match_in_each(every, topics)
+            every = [
+                {n: ch for n, ch in one.items() if n in some} for one, some in zip(every, chosen, strict=True)
+            ]
+        asked = [Asked(*one, utc) for one in zip(held, names, spans, every, strict=True)]
+        tables = Tables(asked, paths)
         con = connection.result()
         if bounds is not None:
             stack.enter_context(_bounded(con, bounds))
@@ -177,11 +188,12 @@ def import_duckdb() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A log in a query: its name there, its interval (ns), and whether times are wall-clock times."""
+    """A log in a query: its name there, its interval (ns), its channels, and whether times are wall-clock times."""
 
     log: Log
     name: str
     span: tuple[int | None, int | None]
+    channels: Mapping[str, Channel]
     utc: bool
 
 
@@ -204,7 +216,7 @@ class Tables:
     @cached_property
     def topics(self) -> list[str]:
         """All topics of all logs, without repetitions."""
-        return list(dict.fromkeys(topic for one in self.asked for topic in one.log.channels))
+        return list(dict.fromkeys(topic for one in self.asked for topic in one.channels))
 
     @cached_property
     def aliases(self) -> dict[str, list[str]]:
@@ -233,8 +245,8 @@ class Tables:
 
         parts = []
         for one in self.asked:
-            if topic in one.log.channels:
-                ch = one.log[topic]
+            if topic in one.channels:
+                ch = one.channels[topic]
                 rows = one.log.index.rows_between(ch.number, *one.span)
                 parts.append(Part(ch, one.name, rows, one.utc, self.paths))
         return TopicTable(topic, parts, self.wrong.append, self.turn)
@@ -247,9 +259,9 @@ class Tables:
         from logreel.ops.query.topic_table import Part, TopicTable
 
         parts = []
-        chosen = match_in_each([one.log.channels for one in self.asked], want)
+        chosen = match_in_each([one.channels for one in self.asked], want)
         for one, names in zip(self.asked, chosen, strict=True):
-            for ch in (ch for ch in one.log.channels.values() if ch.topic in names):
+            for ch in (ch for ch in one.channels.values() if ch.topic in names):
                 rows = one.log.index.rows_between(ch.number, *one.span)
                 parts.append(Part(ch, one.name, rows, one.utc, self.paths, labelled=True))
         return TopicTable(want, parts, self.wrong.append, self.turn)
@@ -309,7 +321,7 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
         logs.append(
             (one.name, log.format, log.version, log.size, log.epoch, log.start, log.end, utc_shift(log))
         )
-        for ch in log.channels.values():
+        for ch in one.channels.values():
             kind = ch.schema
             facts = {key: list(values) for key, values in ch.facts.items() if values}
             channels.append((one.name, ch.topic, kind.name, kind.encoding, len(ch), ch.start, ch.end, facts))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, witho
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, read_rows
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
+from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target
 from logreel.ops.rewrite.text_channel import TextTranscoded
@@ -51,7 +53,7 @@ def rewrite_transcoded(part: Part, target: Target) -> Rewritten:
     return rewrite([part], target, how=Transcoding)
 
 
-@dataclass(slots=True)
+@dataclass
 class Transcoded:
     """A channel whose messages are encoded again.
 
@@ -78,6 +80,19 @@ class Transcoded:
     keeps_stamps: bool = False
     filled: int = 0
     rounded: int = 0
+
+    @cached_property
+    def copied_bytes(self) -> int | None:
+        """How many first bytes of each message are the new message; None if messages have to be encoded."""
+        channel, schemas = self.channel, self.schemas
+        if self.stamp is not None or channel.decoder is not None or schemas.splitter(self.number) is not None:
+            return None
+        if schemas.computed_fields(self.number) or not channel.is_uniform:
+            return None
+        try:
+            return same_bytes(channel.layout, schemas.layout(self.number))
+        except DefinitionError:
+            return None
 
     def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
         """Return the payloads of the next *count* messages, at *time*; which of them could be decoded; and their times.
@@ -357,6 +372,9 @@ class Transcoding(Rewriting):
             return batch
         payloads, places, time = list[Payloads](), list[I64](), batch.time.copy()
         queues = np.flatnonzero(np.bincount(batch.queue, minlength=len(kinds)))
+        batch = self._cut(batch, kinds, time)
+        if not any(kinds[queue] for queue in queues.tolist()):
+            return replace(batch, time=time, payloads=replace(batch.payloads, side_columns=None))
         stay = np.flatnonzero(~np.array(kinds)[batch.queue])
         if len(stay):
             payloads.append(replace(batch.payloads.rows(stay), side_columns=None))
@@ -383,6 +401,28 @@ class Transcoding(Rewriting):
             offset=batch.offset[rows],
             more={name: values[rows] for name, values in batch.more.items()},
         )
+
+    def _cut(self, batch: Batch, kinds: list[bool], time: I64) -> Batch:
+        """Return *batch* with messages that are copied cut to their new size, and no longer marked in *kinds*.
+
+        Their times in *time* become those that the format stores.
+        """
+        sizes = np.full(len(kinds), -1, np.int64)
+        for queue, number in enumerate(batch.channels.tolist()):
+            one = self.transcoded.get(number)
+            if kinds[queue] and isinstance(one, Transcoded) and one.copied_bytes is not None:
+                sizes[queue], kinds[queue] = one.copied_bytes, False
+        if (sizes < 0).all():
+            return batch
+        size = sizes.take(batch.queue)
+        mine = np.flatnonzero(size >= 0)
+        due = time[mine]
+        time[mine] = self.format_writer.stored_times(due)
+        changed = np.bincount(batch.queue[mine[time[mine] != due]], minlength=len(kinds))
+        for queue in np.flatnonzero(changed).tolist():
+            self.transcoded[int(batch.channels[queue])].rounded += int(changed[queue])
+        size = np.where(size < 0, batch.payloads.size, size)
+        return replace(batch, payloads=replace(batch.payloads, size=size))
 
 
 def _without(layout: Layout, name: str) -> tuple[Layout, int | None]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from logreel.errors import LogError, UsageError
 from logreel.lenses import Fixes
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
+from logreel.ops.open_logs import as_open_log
 from logreel.outputs.files import new_file
 from logreel.outputs.media.exif import Place, time_taken, with_place
 from logreel.outputs.registry import readers
 from logreel.outputs.tracks.tracks import valid
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
 
 #: How pictures are matched to positions.
 METHODS = ("order", "time")
@@ -44,7 +49,7 @@ class Geotagged:
 
 
 def geotag(
-    log: Log,
+    src: Openable | Log,
     pictures: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
@@ -53,9 +58,11 @@ def geotag(
     offset: Length = 0,
     tolerance: Length = SECOND,
     force: bool = False,
+    definitions: Definitions = (),
 ) -> Geotagged:
-    """Write copies of the JPEG pictures in a folder, with the positions of *log* as GPS tags.
+    """Write copies of the JPEG pictures in a folder, with the positions of a log as GPS tags; return a summary.
 
+    src        an open Log, or anything that ``logreel.open`` takes
     pictures   folder; its pictures are taken in the natural order of their names
     out        folder for the copies; created if it does not exist
     topic      channel with positions; None: that of a camera, such as ``camera_capture`` of PX4, else the first one
@@ -64,6 +71,7 @@ def geotag(
     offset     added to the times of the pictures to get UTC, ns or text
     tolerance  greatest time between a picture and a position, ns or text
     force      replace existing files
+    definitions  as for ``logreel.open``
 
     Pixels and other tags stay as they are. A picture without position is not copied, and reported in *skipped*. Raises
     UsageError for wrong options and without pictures, LogError without positions and for existing files.
@@ -79,6 +87,21 @@ def geotag(
     )
     if not paths:
         raise UsageError("has no pictures .jpg or .jpeg", path=str(folder))
+    with as_open_log(src, definitions) as log:
+        return _tag(log, paths, out, topic, by, shift, margin, force)
+
+
+def _tag(
+    log: Log,
+    paths: Sequence[Path],
+    out: str | os.PathLike[str],
+    topic: str | None,
+    by: str | None,
+    shift: int,
+    margin: int,
+    force: bool,
+) -> Geotagged:
+    """Write the copies of the pictures *paths*; times in ns."""
     ch, fixes = _positions(log, topic)
     found = Geotagged(ch.topic)
     method = by or ("order" if fixes.number is not None else "time")

@@ -15,13 +15,32 @@ def write(out: IO[bytes], job: Job) -> None:
     """Write a feature per channel with positions: a line, or several lines if there are gaps.
 
     If no line has two positions, they are points; else a single position is both ends of its line. If UTC is known, the
-    property ``coordTimes`` has the time of each position, nested like the coordinates.
+    property ``coordTimes`` has the time of each position, nested like the coordinates. Positions where a camera took
+    pictures are points of their own.
     """
     out.write(b'{"type": "FeatureCollection", "features": [')
-    for number, track in enumerate(tracks(job)):
-        out.write(b",\n" if number else b"\n")
-        out.writelines(part.encode("ascii") for part in _feature(track))
+    first = True
+    for track in tracks(job):
+        for feature in _pictures(track) if track.is_of_pictures else [_feature(track)]:
+            out.write(b"\n" if first else b",\n")
+            out.writelines(part.encode("ascii") for part in feature)
+            first = False
     out.write(b"\n]}\n")
+
+
+def _pictures(track: Track) -> Iterator[list[str]]:
+    """Yield the feature of each picture of a camera."""
+    for number, point in track.pictures():
+        properties = {
+            "topic": track.topic,
+            "type": track.type,
+            "name": f"Camera Trigger {number}",
+            "number": number,
+        }
+        if point.time is not None:
+            properties["time"] = point.time
+        geometry = f'{{"type": "Point", "coordinates": {_coordinates(point)}}}'
+        yield [f'{{"type": "Feature", "geometry": {geometry}, "properties": {json.dumps(properties)}}}']
 
 
 def _feature(track: Track) -> Iterator[str]:

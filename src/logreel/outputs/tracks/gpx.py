@@ -12,14 +12,26 @@ from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks,
 
 
 def write(out: IO[bytes], job: Job) -> None:
-    """Write a track per channel with positions, with a segment per part without gaps, and times if UTC is known."""
+    """Write a track per channel with positions, with a segment per part without gaps, and times if UTC is known.
+
+    Positions where a camera took pictures are waypoints, which GPX has before the tracks.
+    """
     head = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<gpx version="1.1" creator="logreel {__version__}" xmlns="http://www.topografix.com/GPX/1/1">\n'
         f"<metadata><name>{xml_text(os.path.basename(job.log.name))}</name></metadata>\n"
     )
     out.write(head.encode())
+    lines = list[Track]()
     for track in tracks(job):
+        if track.is_of_pictures:
+            out.writelines(
+                _point(point, "wpt", f"Camera Trigger {number}").encode() + b"\n"
+                for number, point in track.pictures()
+            )
+        else:
+            lines.append(track)
+    for track in lines:
         out.writelines(line.encode() + b"\n" for line in _track(track))
     out.write(b"</gpx>\n")
 
@@ -33,9 +45,10 @@ def _track(track: Track) -> Iterator[str]:
     yield "</trk>"
 
 
-def _point(point: Point) -> str:
+def _point(point: Point, kind: str = "trkpt", name: str = "") -> str:
     # GPX calls the meridian of 180 degrees -180.
     longitude = -180.0 if point.longitude == 180 else point.longitude
     inner = "" if point.altitude is None else f"<ele>{metres(point.altitude)}</ele>"
     inner += "" if point.time is None else f"<time>{point.time}</time>"
-    return f'<trkpt lat="{degrees(point.latitude)}" lon="{degrees(longitude)}">{inner}</trkpt>'
+    inner += f"<name>{name}</name>" if name else ""
+    return f'<{kind} lat="{degrees(point.latitude)}" lon="{degrees(longitude)}">{inner}</{kind}>'

@@ -46,6 +46,17 @@ class Track:
     segments: list[Fixes]
     shift: int | None
 
+    @property
+    def is_of_pictures(self) -> bool:
+        """Whether a camera took a picture at each of the positions, so that they are no line."""
+        return self.segments[0].number is not None
+
+    def pictures(self) -> Iterator[tuple[int, Point]]:
+        """Yield number and position of each picture of a camera."""
+        for segment in self.segments:
+            if segment.number is not None:
+                yield from zip(segment.number.tolist(), self.points(segment), strict=True)
+
     def points(self, segment: Fixes) -> Iterator[Point]:
         """Yield the positions of one segment."""
         columns = (segment.latitude, segment.longitude, segment.altitude, segment.time)
