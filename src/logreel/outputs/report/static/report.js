@@ -93,12 +93,14 @@ addEventListener("beforeprint", () => {
   before = document.documentElement.dataset.theme ?? "";
   document.documentElement.dataset.theme = "light";
   printWidth = 680;
+  height = 165;
   redraw();
 });
 addEventListener("afterprint", () => {
   if (before) document.documentElement.dataset.theme = before;
   else delete document.documentElement.dataset.theme;
   printWidth = 0;
+  height = HEIGHT;
   redraw();
 });
 redraw();
