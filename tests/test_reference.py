@@ -171,6 +171,7 @@ ARGUMENTS = {
     "text": ["log.ulg"],
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
+    "summary": ["log.ulg"],
     "check": ["log.ulg"],
     "diff": ["log.ulg", "more.ulg", "--messages", "--fields"],
     "sql": ["FROM pair", "log.ulg"],
@@ -210,7 +211,18 @@ to = "rates"
 #: Keys of a problem, which the page describes once for all commands.
 PROBLEM = {"code", "offset", "size", "lost", "text"}
 #: What is below these keys comes from the log.
-FREE = {"data", "metadata", "defaults", "parameters", "rows", "created", "applied", "not_applied", "weather"}
+FREE = {
+    "value",
+    "data",
+    "metadata",
+    "defaults",
+    "parameters",
+    "rows",
+    "created",
+    "applied",
+    "not_applied",
+    "weather",
+}
 
 
 def keys(value: Any) -> Iterator[str]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.stats import stats
+    from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
@@ -86,6 +87,8 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "summary": ("logreel.ops.inspect.summary", "summary"),
+    "Summary": ("logreel.ops.inspect.summary", "Summary"),
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
     "migrate": ("logreel.ops.migrate", "migrate"),
@@ -130,6 +133,7 @@ __all__ = [
     "Schema",
     "Service",
     "Sink",
+    "Summary",
     "TopicError",
     "UnknownFormatError",
     "UnsupportedError",
@@ -162,6 +166,7 @@ __all__ = [
     "split",
     "sql",
     "stats",
+    "summary",
     "view",
 ]
 

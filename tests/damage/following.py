@@ -1,9 +1,9 @@
 """Kill recorders at random moments under a follower. Run as ``python following.py FORMAT RUNS SEED``.
 
-The follower, ``logreel cat -f``, is a fork of this process and waits before the file exists. When the recorder was
-killed, it must have printed the messages of the file that is left: all of them, each once, in their order, and nothing
-else. Every second killed recorder is followed by another one under the same name, whose messages must come next.
-Prints the failures.
+The follower, ``logreel cat -f``, is a fork of this process and says that it waits before the file exists. When the
+recorder was killed, it must have printed the messages of the file that is left: all of them, each once, in their order,
+and nothing else. Every second killed recorder is followed by another one under the same name, whose messages must come
+next. Prints the failures.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from logreel.registry.registry import formats
 ENDS = 10.0
 #: Seconds after which a line that does not come is missing, and after which one too many would have come.
 PATIENCE, MORE = float(os.environ.get("LOGREEL_PATIENCE", "60")), 0.05
+#: Lines by topic, time and payload: recorders write the same messages again, and decoding pictures takes long.
+LINES: dict[tuple[str, int, bytes], str | None] = {}
 
 
 def lines_of(path: Path) -> list[str]:
@@ -40,20 +42,33 @@ def lines_of(path: Path) -> list[str]:
         return []
     with log:
         decode = Decoder([ch for ch in log.channels.values() if not ch.reserved], [])
-        found = ((message, decode(message)) for message in log.messages(order="file"))
-        return [line(message, data) for message, data in found if data is not None]
+        found = []
+        for message in log.messages(order="file"):
+            key = message.channel.topic, message.time, bytes(message.data)
+            if key not in LINES:
+                data = decode(message)
+                LINES[key] = None if data is None else line(message, data)
+            found.append(LINES[key])
+        return [one for one in found if one is not None]
 
 
 def follower(path: Path, out: Path) -> int:
-    """Start following *path*; return the process."""
+    """Start following *path*; return the process when it waits for the file.
+
+    A follower that starts late would see short recordings only when they are complete, and wait for more forever.
+    """
+    said = out.with_suffix(".err")
     pid = os.fork()
     if pid:
+        end = time.monotonic() + PATIENCE
+        while not (said.exists() and b"waiting" in said.read_bytes()) and time.monotonic() < end:
+            time.sleep(0.002)
         return pid
     code = 1
     try:
         handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         code = run(["cat", "-f", "--format", "ndjson", str(path)])
     finally:
         os._exit(code)

@@ -12,7 +12,8 @@ from support.harness.cli_runner import Spawn
 
 #: `make soak` sets more.
 RUNS = int(os.environ.get("LOGREEL_SOAK", "2"))
-PARTS = max(1, RUNS // 100)
+#: Parts of few runs: a run takes up to six seconds where messages are pictures, and a part at most two minutes.
+PARTS = max(1, RUNS // 10)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -65,6 +65,22 @@ def test_content_that_a_format_cannot_hold_is_reported(
                 assert len(ch) in lines
 
 
+@pytest.mark.parametrize("name", SOURCES)
+def test_facts_of_a_file_are_never_a_loss(sources: dict[str, list[Path]], tmp_path: Path, name: str) -> None:
+    path = sources[name][0]
+    facts = set(formats()[logreel.open(path).format].file_facts)
+    assert facts <= {"mcap"} or facts & logreel.open(path).metadata.keys()
+    for source in sources[name]:
+        for target in (".bag", ".vel", ".ulg", ".bddf", ".mcap"):
+            out = tmp_path / f"{source.name}.out{target}"
+            done = logreel.convert(source, out)
+            named = [text for text in done.skipped if text.startswith("metadata")]
+            assert not any(repr(fact) in text for text in named for fact in facts), named
+            if target != ".mcap" and not out.name.endswith(path.suffix):
+                there = logreel.open(out)
+                assert not facts - set(formats()[there.format].file_facts) & there.metadata.keys()
+
+
 def new_names(notes: list[str]) -> dict[str, str]:
     """Return the new topics of channels by topic, from the notes about them."""
     return dict(re.findall(r"'([^']+)' is '([^']+)'", " ".join(notes)))

@@ -34,7 +34,7 @@ def test_a_flight_becomes_a_bag_with_the_names_of_px4(tmp_path: Path) -> None:
     assert bag["/px4/vehicle_attitude"].schema.name == "px4_msgs/VehicleAttitude"
 
 
-FORMATS = (".ulg", ".bag", ".bddf", ".vel")
+FORMATS = (".ulg", ".bag", ".bddf", ".vel", ".mcap")
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))
@@ -56,3 +56,76 @@ def test_texts_that_a_reader_would_cut_at_a_nul_are_counted(tmp_path: Path) -> N
         (topic,) = (topic for topic in log if "note" in topic)
         assert [message.decode()["text"] for message in log[topic]] == ["whole", "a", "", "also whole"]
     assert not any("NUL" in text for text in logreel.convert(tmp_path / "a.bag", tmp_path / "a.vel").skipped)
+
+
+def test_messages_that_were_never_stamped_have_the_time_at_which_they_were_logged(tmp_path: Path) -> None:
+    first = 100 * 10**9
+    with logreel.create(tmp_path / "a.ulg") as writer:
+        fields = logreel.Schema("sound", "ulog", "sound:uint64_t timestamp;float x;\n")
+        sound, never = writer.add_channel("sound", fields), writer.add_channel("never", fields)
+        once = writer.add_channel("once", fields)
+        writer.write(once, 3 * 10**9, {"x": 0.0})
+        for n in range(20):
+            writer.write(sound, first + n * 10**8, {"x": float(n)})
+            writer.write(never, 0, {"x": float(n)})
+    flight = logreel.open(tmp_path / "a.ulg")
+    assert flight["never"].times.tolist() == [0] * 20
+    assert flight.start is not None
+    done = logreel.convert(flight, tmp_path / "a.bag")
+    note = "messages with times outside of the log have the time at which they were logged: "
+    with logreel.open(tmp_path / "a.bag") as bag:
+        assert bag.start >= min(first, flight.start)
+        np.testing.assert_array_equal(bag["/px4/never"].times, flight["sound"].times)
+        assert bag["/px4/never"]["timestamp"].tolist() == [0] * 20
+        assert bag["/px4/once"].times.tolist() == [max(first, flight.start)] or flight.start < first
+    assert [text for text in done.notes if text.startswith(note)], done.notes
+    logreel.convert(tmp_path / "a.bag", tmp_path / "b.ulg")
+    for topic, channel in logreel.open(tmp_path / "b.ulg").channels.items():
+        np.testing.assert_array_equal(channel.times, flight[topic].times)
+    # A part is selected by these times, too.
+    logreel.convert(flight, tmp_path / "part.bag", start=first + 10**9, force=True)
+    assert len(logreel.open(tmp_path / "part.bag")["/px4/never"]) == 10
+    # A conversion of bytes keeps all times.
+    logreel.convert(flight, tmp_path / "a.mcap", raw=True)
+    assert logreel.open(tmp_path / "a.mcap")["never"].times.tolist() == [0] * 20
+
+
+def test_constants_are_noted_once_and_come_back(tmp_path: Path) -> None:
+    text = "uint8 OK = 0\nuint8 BAD=1  # worse\nstring NAME = a # b\nuint8 state\nstring words\n"
+    with logreel.create(tmp_path / "a.bag") as writer:
+        for topic in ("/one", "/two"):
+            number = writer.add_channel(topic, logreel.Schema("my/State", "ros1msg", text))
+            writer.write(number, 10**18, {"state": 1, "words": "OK = 2"})
+    for other in (".ulg", ".bddf", ".vel"):
+        done = logreel.convert(tmp_path / "a.bag", tmp_path / f"b{other}")
+        (note,) = (text for text in done.notes if "constants" in text)
+        assert note.startswith("new definitions of 2 channels have no constants (OK, BAD, NAME of '/one')")
+        logreel.convert(tmp_path / f"b{other}", tmp_path / "c.bag", force=True)
+        assert logreel.open(tmp_path / "c.bag")["/two"].schema.text == text
+
+
+def test_values_of_enumerations_are_their_names_in_all_formats(tmp_path: Path) -> None:
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", package="m", syntax="proto3")
+    kind = file.message_type.add(name="State")
+    values = kind.enum_type.add(name="Mode").value
+    for name, number in (("IDLE", 0), ("WALK", 1), ("RUN", 5)):
+        values.add(name=name, number=number)
+    kind.field.add(name="mode", number=1, type=14, type_name=".m.State.Mode", label=1)
+    schema = logreel.Schema.of(
+        "m.State", "protobuf", descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    )
+    with logreel.create(tmp_path / "a.mcap") as writer:
+        number = writer.add_channel("state", schema)
+        for n, mode in enumerate(["WALK", "RUN", "IDLE", "RUN"]):
+            writer.write(number, 10**18 + n, {"mode": mode})
+    before = [m.decode()["mode"] for m in logreel.open(tmp_path / "a.mcap")["state"]]
+    assert before == ["WALK", "RUN", "IDLE", "RUN"]
+    for other in (".bag", ".ulg", ".bddf", ".vel"):
+        logreel.convert(tmp_path / "a.mcap", tmp_path / f"b{other}")
+        (channel,) = logreel.open(tmp_path / f"b{other}").channels.values()
+        assert [m.decode()["mode"] for m in channel] == before
+        logreel.convert(tmp_path / f"b{other}", tmp_path / "c.mcap", force=True)
+        back = logreel.open(tmp_path / "c.mcap")["state"]
+        assert (back.schema, [m.decode()["mode"] for m in back]) == (schema, before)

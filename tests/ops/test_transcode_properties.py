@@ -94,9 +94,7 @@ def write(path: Path, log: list[tuple[Layout, list[tuple[int, dict[str, Any]]]]]
                 out.write(number, T0 + time // 1000 * 1000, fields)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [pair for pair in itertools.permutations(FORMATS, 2) if pair[0] != ".mcap"]
-)
+@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_generated_logs_come_back(one: str, other: str, data: st.DataObject) -> None:

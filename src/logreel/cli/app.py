@@ -12,7 +12,7 @@ from logreel._version import __version__
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
     "Look": (
-        "info", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql",
+        "info", "summary", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff", "sql",
         "plot", "report", "view",
     ),
     "Play": ("play",),
@@ -27,7 +27,7 @@ VERBS = {
 #: Verbs of other programs, with the verb here that does the same.
 ALIASES = {
     "export": "convert", "save": "convert", "to": "convert",
-    "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info", "summary": "info",
+    "ls": "info", "list": "info", "show": "info", "inspect": "info", "describe": "info",
     "dump": "cat", "echo": "cat", "print": "cat", "head": "cat", "tail": "cat", "messages": "cat", "read": "cat",
     "filter": "slice", "cut": "slice", "trim": "slice", "crop": "slice", "extract": "slice", "compress": "slice",
     "join": "merge", "concat": "merge", "concatenate": "merge", "combine": "merge",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -106,11 +107,11 @@ def convert(
     x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
     With --raw, messages are copied unchanged, so that they can be converted back.
 
-    A pipe (-) is read to its end first. Only convert - x.ndjson, and convert - -o - --format ndjson, write each message
-    as it comes, in the order of the log.
+    From a pipe (-), lines of JSON, tables and some logs are written while it is open; everything else, and with most
+    options, when all of it is there.
     """
     from logreel.outputs.convert import convert as write
-    from logreel.outputs.registry import find_output
+    from logreel.outputs.registry import Shape, find_output
     from logreel.registry.open import open_log
 
     file, out = paths.inputs_and_output(files, out)
@@ -120,7 +121,9 @@ def convert(
         from logreel.cli.convert_pipe import convert_as_it_comes
 
         with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
-            return convert_as_it_comes(log, event, output, out, force, topics, exclude)
+            path = paths.destination(out, suffix, as_json, _is_text(output))
+            output = replace(output, nested=nested) if output.shape is Shape.TABLES else output
+            return convert_as_it_comes(log, event, output, path, force, topics, exclude)
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
         path = paths.destination(out, suffix, as_json, _is_text(output))
         with draw.progress(out) as progress:
@@ -159,25 +162,40 @@ def convert(
         return draw.finish(log, done.skipped)
 
 
-#: Parameters that do not keep lines from being written while the log comes: all others may need the whole log.
-_WHILE_IT_COMES = {"files", "out", "form", "topics", "exclude", "msgdef", "segment", "ros_axes", "force"}
+#: Parameters with which lines of JSON and tables are written while the log comes: all others may need the whole log.
+_WHILE_IT_COMES = {
+    "files",
+    "out",
+    "form",
+    "topics",
+    "exclude",
+    "msgdef",
+    "segment",
+    "ros_axes",
+    "force",
+    "nested",
+}
 
 
 def _can_come_slowly(file: paths.Given, output: Output) -> bool:
-    """Return whether the messages of *file*, a pipe, become lines of JSON, without an option that needs all of it."""
+    """Return whether *file* is a pipe that is converted while it comes, without an option that needs all of it."""
     from click.core import ParameterSource
 
+    from logreel.outputs.convert import NESTED
+    from logreel.outputs.registry import Shape
     from logreel.outputs.write import LINES
 
     context = click.get_current_context()
+    able = output.suffix == LINES or output.shape is Shape.TABLES
     return (
         context is not None
-        and output.suffix == LINES
+        and able
         and all(
             context.get_parameter_source(name) is ParameterSource.DEFAULT
             for name in context.params
             if name not in _WHILE_IT_COMES
         )
+        and (output.suffix == NESTED or not context.params["nested"])
         and following.comes_slowly(file, to_file=True)
     )
 

@@ -1,4 +1,4 @@
-"""``logreel convert -``: lines of JSON, on standard output or in a file, while a log comes through a pipe."""
+"""``logreel convert -``: lines of JSON and tables, on standard output or in files, while a log comes through a pipe."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from logreel.cli import draw, following
-from logreel.cli import files as paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from logreel.io.output_stream import OutputStream
     from logreel.log.log import Channel, Log
     from logreel.log.schema import Schema
     from logreel.outputs.registry import Output
@@ -23,20 +23,24 @@ def convert_as_it_comes(
     log: Log,
     event: following.Ending,
     output: Output,
-    path: str,
+    path: str | OutputStream,
     force: bool,
     topics: Sequence[str],
     exclude: Sequence[str],
 ) -> int:
-    """Write each message of a growing log as a line of JSON when it is complete; return the exit code.
+    """Write the messages of a growing log when they are complete; return the exit code.
 
-    path   file to write, called ``path.active`` until the log is complete; ``-``: standard output
+    path   file or folder to write, called ``path.active`` until the log is complete; or standard output
     force  replace an existing file
     topics, exclude  as given by -t and -x; what no channel has at the end is an error, as for a whole log
     """
-    if path == paths.STDOUT:
+    from logreel.outputs.registry import Shape
+
+    if output.shape is Shape.TABLES:
+        return _tables(log, event, output, path, force, topics, exclude)
+    if not isinstance(path, str):
         safe = sys.stdout.isatty()
-        return _convert(log, event, output, path, lambda text: _print(text, safe), topics, exclude)
+        return _convert(log, event, output, "stdout", lambda text: _print(text, safe), topics, exclude)
     from logreel.io.append_file import Appender
 
     out = Appender(path, force)
@@ -49,6 +53,43 @@ def convert_as_it_comes(
         raise
     (out.leave if event.is_set() else out.finish)()
     return code
+
+
+def _tables(
+    log: Log,
+    event: following.Ending,
+    output: Output,
+    path: str | OutputStream,
+    force: bool,
+    topics: Sequence[str],
+    exclude: Sequence[str],
+) -> int:
+    """Write tables; see ``convert_as_it_comes``."""
+    from logreel.log.topic_match import listed
+    from logreel.outputs.convert import channels_for, is_folder
+    from logreel.outputs.tables.growing import convert_growing
+
+    def chosen(log: Log) -> tuple[list[Channel], dict[str, list[str] | None]]:
+        fields = _chosen(log, topics)
+        return channels_for(log, listed(fields) if topics else None, output, exclude), fields
+
+    done = convert_growing(
+        log,
+        output,
+        path,
+        isinstance(path, str) and is_folder(output, path),
+        lambda log: _chosen_so_far(log, topics, exclude),
+        chosen,
+        force=force,
+        poll=following.POLL,
+        stop=event,
+    )
+    if done is None:
+        return following.finish(log, event)
+    made = sum(one.file is not None for one in done.channels)
+    many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {made} channel{'s' * (made != 1)}"
+    draw.say(f"wrote {many} to {path if isinstance(path, str) else 'stdout'}")
+    return following.finish(log, event, list(done.skipped))
 
 
 def _print(text: str, is_terminal: bool) -> None:
@@ -111,7 +152,7 @@ def _convert(
                 )
         total, many = rows.total(), len(rows)
         some = f"{total} {output.item}{'s' * (total != 1)} of {many} channel{'s' * (many != 1)}"
-        draw.say(f"wrote {some} to {'stdout' if path == paths.STDOUT else path}")
+        draw.say(f"wrote {some} to {path}")
     return following.finish(log, event, skipped)
 
 

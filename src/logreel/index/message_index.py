@@ -16,13 +16,17 @@ from logreel.index.channel_index import Build, ChannelIndex, Resolve
 from logreel.index.nanoseconds import whole_ns
 from logreel.index.order import FIRST_BATCH, in_order
 from logreel.index.ranges import Rows, intersect_rows
-from logreel.index.rules import ChannelRules, SyntheticMessages
+from logreel.index.rules import ChannelRules, FunctionValues, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
 
 
 def _length(rows: Callable[[], I64]) -> int:
     return len(rows())
+
+
+def _given(values: I64, index: Any) -> I64:
+    return values
 
 
 class MessageIndex(ChannelIndex):
@@ -80,6 +84,16 @@ class MessageIndex(ChannelIndex):
             return self.chunks.synthetic, messages
 
         found._build = build
+        return found
+
+    def with_times(self, times: Mapping[int, I64]) -> Self:
+        """Return this index with other times of some channels: int64[n] ns in file order, by channel number."""
+        found = copy(self)
+        found.__dict__.pop("_all", None)
+        found._times, found._sorted, found.rules = {}, {}, [*self.rules]
+        for number, values in times.items():
+            found.rules[number] = copy(self.rules[number])
+            found.rules[number].time = FunctionValues(partial(_given, values))
         return found
 
     def rows_between(self, channel: int, start: int | None, end: int | None) -> Rows:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, time_ns
@@ -175,6 +175,10 @@ class GrowingLog:
     def _state(self) -> tuple[int, ...]:
         """Return what is not the same after a change that readers see."""
         return id(self._scan), self.replacements
+
+    def _withdraw(self, problems: Collection[Problem]) -> None:
+        """Remove Problems that ``note`` added, for readers that read the same messages again when all are there."""
+        self._scan.problems[:] = [one for one in self._scan.problems if one not in problems]
 
     def _at_present(self) -> Any:
         """Return another Log of what this one has now; it does not grow."""

@@ -17,6 +17,17 @@ def with_rows(log: Log, rows: Mapping[int, Rows]) -> Log:
     return with_scan(log, index=log.index.restricted_to(rows))
 
 
+def with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
+    """Return the same open log with ``Scan.logged_times``, and the number of messages whose times differ, by topic."""
+    times = log._scan.logged_times()
+    if not times:
+        return log, {}
+    index = log.index.with_times(times)
+    differ = {number: int((log.index.times(number) != some).sum()) for number, some in times.items()}
+    topics = {ch.number: ch.topic for ch in log.channels.values()}
+    return with_scan(log, index=index), {topics[number]: n for number, n in differ.items()}
+
+
 def with_scan(log: Log, **changes: Any) -> Log:
     """Return the same open log with some members of its Scan replaced."""
     # Not copy(), which opens the file again, as pickling does.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, Problem
 from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.brief import Brief
 from logreel.log.payload_decoder import PayloadDecoder
@@ -136,6 +137,8 @@ class Scan:
     bounds      returns (start, end), in place of the two fields
     verify      reads the whole file and returns what opening does not check, such as wrong checksums
     reread      returns a Scan of all complete records, ignoring the index of the file; None: this is one
+    logged_times  returns int64[n] ns by channel number, for channels with times outside of the log: when these messages
+                were logged, e.g. in place of 0 from a program that sets no time; other formats get these
     format_state    data of the format for its FormatWriter and LogCopier
     converted_from  name of the format that the log was converted from without loss; else empty
     """
@@ -160,6 +163,7 @@ class Scan:
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple
     reread: Callable[[], Scan] | None = None
+    logged_times: Callable[[], Mapping[int, I64]] = dict
     format_state: Any = None
     converted_from: str = ""
 

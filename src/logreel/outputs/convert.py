@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import JoinedLog, names_of
-from logreel.log.limited_log import with_rows
+from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
@@ -47,6 +48,9 @@ from logreel.outputs.write import (
     one_video,
 )
 from logreel.registry.open import open_log
+from logreel.registry.open_parts import join
+from logreel.registry.registry import formats
+from logreel.write.original import original_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -189,7 +193,7 @@ def convert(
             keep_sources(name, names_of(log))
         else:
             stream.keep_sources(names_of(log))
-        folder = not one_table_for_all and _is_folder(output, name)
+        folder = not one_table_for_all and is_folder(output, name)
         channels = channels_for(log, topics, output, exclude)
         limited = log
         if count is not None:
@@ -245,17 +249,45 @@ def _log(
     definitions: Definitions,
 ) -> Converted:
     with as_open_log(src, definitions) as given, _with_shifted_messages(given, target) as log:
+        moved = dict[str, int]()
+        if not raw and format_to_write(target.path, log, target.format).name != log.format:
+            log, moved = _with_logged_times(log)
         first, last = interval(log, start, end)
         part = select_part(log, topics, exclude, first, last, count)
         if count is not None:
             limited = with_rows(log, part.rows)
             part = select_part(limited, topics, exclude, first, part.end)
+        part = replace(
+            part,
+            restamped=[log[topic].number for topic in moved],
+            notes=(*part.notes, *_moved_notes(part, moved)),
+        )
         shift, kind = _clock(log, target, raw, clock)
         part, target = replace(part, shift=shift), replace(target, clock=kind)
         done = rewrite([part], target) if raw else _rewrite_for_tools(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         return Converted(target.path, channels, done.skipped, done.notes)
+
+
+def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
+    """Return ``with_logged_times`` of *log*, also for several files."""
+    if not isinstance(log, JoinedLog):
+        return with_logged_times(log)
+    parts, counts = list[Log](), Counter[str]()
+    for one in log.parts:
+        part, moved = with_logged_times(one)
+        parts.append(part)
+        counts.update(moved)
+    return (join(parts, None, formats()), dict(counts)) if counts else (log, {})
+
+
+def _moved_notes(part: Part, moved: Mapping[str, int]) -> Iterator[str]:
+    """Yield a note about messages that were not stamped while the log was recorded."""
+    chosen = [ch.topic for ch in part.channels if ch.topic in moved]
+    shown = ", ".join(f"{moved[topic]} of {topic!r}" for topic in chosen[:5]) + " …" * (len(chosen) > 5)
+    if chosen:
+        yield f"messages with times outside of the log have the time at which they were logged: {shown}"
 
 
 @contextmanager
@@ -353,8 +385,13 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
 
 
 def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
-    """Write a log; in a format for exchange (MCAP), with schemas that other tools know."""
-    if not format_to_write(target.path, part.log, target.format).exchange:
+    """Write a log; in a format for exchange (MCAP), with schemas that other tools know.
+
+    Channels that were in that format before are converted back to what they were.
+    """
+    fmt = format_to_write(target.path, part.log, target.format)
+    before = {was.format for ch in part.channels if (was := original_of(ch)) is not None}
+    if not fmt.exchange or (fmt.name in before and fmt.name != part.log.format):
         from logreel.ops.rewrite.transcode import rewrite_transcoded
 
         return rewrite_transcoded(part, target)
@@ -368,7 +405,7 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     )
 
 
-def _is_folder(output: Output, name: str) -> bool:
+def is_folder(output: Output, name: str) -> bool:
     """Return whether *name* is a folder; raises UsageError if *output* cannot be, or must be, a folder."""
     slash = name.endswith(("/", os.sep))
     if output.shape is Shape.WHOLE and slash:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
+from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
 from logreel.io.output_stream import OutputStream
 
@@ -124,6 +125,50 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
 
     An existing empty folder is replaced. Raises LogError for any other existing folder or file.
     """
+    target = _free_folder(path, force, keep)
+    temporary = _temporary(target)
+    temporary.mkdir()
+    try:
+        yield temporary
+        sync_folder(temporary)
+        _install(temporary, target, path, force)
+        sync_folder(target.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+class GrowingFolder:
+    """A new folder whose files can be seen while they are written: ``x.csv.active`` until it is complete.
+
+    force  replace an existing folder, complete or not, if logreel wrote it
+
+    Raises LogError for any other existing folder that is not empty, or file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        self._path, self._force = path, force
+        self._target = _free_folder(path, force, None)
+        self.place = self._target.with_name(self._target.name + ACTIVE)
+        _free_folder(self.place, force, None)
+        if self.place.exists():
+            shutil.rmtree(self.place)
+        self.place.mkdir()
+        # Marks the folder as one that logreel wrote.
+        (self.place / MANIFEST).write_text(json.dumps({MANIFEST_KEY: 1, "complete": False}) + "\n")
+
+    def finish(self) -> None:
+        """Rename the folder to its final name."""
+        sync_folder(self.place)
+        _install(self.place, self._target, self._path, self._force)
+        sync_folder(self._target.parent)
+
+    def discard(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+def _free_folder(path: str | os.PathLike[str], force: bool, keep: Path | None) -> Path:
+    """Return the folder to be written at *path*; raises LogError if something is there that must not be replaced."""
     target = target_of(path, follow=True)
     if target.exists() and not target.is_dir():
         raise LogError("is a file, not a folder", path=os.fspath(path))
@@ -134,15 +179,7 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | N
             raise LogError("is a folder that logreel did not write: not replaced", path=os.fspath(path))
         if keep is not None and Path(os.path.realpath(keep)).is_relative_to(target):
             raise LogError("holds the log itself: not replaced", path=os.fspath(path))
-    temporary = _temporary(target)
-    temporary.mkdir()
-    try:
-        yield temporary
-        sync_folder(temporary)
-        _install(temporary, target, path, force)
-        sync_folder(target.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    return target
 
 
 def _install(temporary: Path, target: Path, path: str | os.PathLike[str], force: bool) -> None:

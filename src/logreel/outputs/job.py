@@ -106,9 +106,9 @@ class Job:
         head = next(batches, None)
         if head is None:
             none = empty_table(ch, Shape(True, self.utc, self.interpolate), self.paths(ch))
-            return _with_definition(none.schema, ch), iter(()), False
+            return with_definition(none.schema, ch), iter(()), False
         return (
-            _with_definition(head.schema, ch),
+            with_definition(head.schema, ch),
             self._counted(ch.topic, itertools.chain([head], batches)),
             True,
         )
@@ -123,7 +123,7 @@ class Job:
             self.count_rows(topic, batch.num_rows)
 
 
-def _with_definition(schema: pa.Schema, ch: Channel) -> pa.Schema:
+def with_definition(schema: pa.Schema, ch: Channel) -> pa.Schema:
     """Return *schema* with the definition of *ch* in its metadata."""
     definition = {"format": ch.log.format, "encoding": ch.schema.encoding, "definition": ch.schema.text}
     meta = {

@@ -64,6 +64,12 @@ class Output:
         found: Callable[..., Any] = module.write_nested if self.nested else module.write
         return found
 
+    def table(self) -> Callable[..., Any]:
+        """Return the class that writes a table batch by batch, ``Table(out, schema)``; only for TABLES."""
+        module = importlib.import_module(self.module)
+        found: Callable[..., Any] = module.NestedTable if self.nested else module.Table
+        return found
+
     @property
     def names(self) -> tuple[str, ...]:
         """The suffix in all accepted forms, with a slash for a folder; the usual form first."""

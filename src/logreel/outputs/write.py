@@ -75,8 +75,8 @@ def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment |
     write = write_lines if output.suffix == LINES else output.writer()
     try:
         rows = new_table(name, force, write, schema, batches, job.stream)
-    except _conversion_errors() as error:
-        raise LogError(f"the table cannot be written: {_reason(error)}", path=name) from error
+    except conversion_errors() as error:
+        raise LogError(f"the table cannot be written: {reason(error)}", path=name) from error
     file = os.path.basename(name)
     counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
@@ -124,20 +124,20 @@ def write_job(out: IO[bytes], job: Job, output: Output) -> None:
     schema, batches, _ = job.table(ch)
     try:
         output.writer()(out, schema, batches)
-    except _conversion_errors() as error:
+    except conversion_errors() as error:
         raise LogError(
-            f"channel {ch.topic!r} cannot be written: {_reason(error)}", path=job.log.name
+            f"channel {ch.topic!r} cannot be written: {reason(error)}", path=job.log.name
         ) from error
 
 
-def _conversion_errors() -> tuple[type[Exception], ...]:
+def conversion_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions for a channel that cannot be decoded, or that an output cannot store."""
     import pyarrow as pa
 
     return (DefinitionError, pa.ArrowInvalid, pa.ArrowNotImplementedError)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Return the first line of the text of an exception."""
     return error.text if isinstance(error, LogError) else str(error).partition("\n")[0]
 
@@ -161,7 +161,7 @@ def one_folder(job: Job, output: Output, name: str, force: bool) -> Converted:
         if items:
             sync_all()
         with synced(folder / MANIFEST) as out:
-            _write_manifest(out, job, written)
+            write_manifest(out, job, written)
     return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
 
 
@@ -177,13 +177,13 @@ def _write_files(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
     decode_lock = DecodeLock()
     # Longest first, so that both threads finish at about the same time.
     longest = sorted(job.channels, key=lambda ch: ch.bytes, reverse=True)
-    tasks = [partial(_write_file, job, ch, output, paths[ch.topic], decode_lock) for ch in longest]
+    tasks = [partial(write_file, job, ch, output, paths[ch.topic], decode_lock) for ch in longest]
     results = dict(zip((ch.topic for ch in longest), run_parallel(tasks, decode_lock), strict=True))
     job.skipped += [why for ch in job.channels if (why := results[ch.topic][1])]
     return {topic for topic, (written, _) in results.items() if written}
 
 
-def _write_file(
+def write_file(
     job: Job, ch: Channel, output: Output, path: Path, decode_lock: DecodeLock
 ) -> tuple[bool, str]:
     """Write one file of a folder; return whether it was written, and the reason if the channel was left out."""
@@ -193,10 +193,10 @@ def _write_file(
             return False, ""
         with synced(path) as out:
             output.writer()(out, schema, decode_lock.each(batches))
-    except _conversion_errors() as error:
+    except conversion_errors() as error:
         path.unlink(missing_ok=True)
         job.rows.pop(ch.topic, None)
-        return False, f"channel {ch.topic!r} was left out: {_reason(error)}"
+        return False, f"channel {ch.topic!r} was left out: {reason(error)}"
     return True, ""
 
 
@@ -217,7 +217,7 @@ def _chosen_fields(job: Job, ch: Channel) -> dict[str, Any]:
     return {} if fields is None else {"fields": fields}
 
 
-def _write_manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
+def write_manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
     """Write manifest.json: source, interval, options, channels with their files, and problems."""
     log = job.log
     manifest = {

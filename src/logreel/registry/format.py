@@ -58,10 +58,13 @@ class Format:
     follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
               from its start whenever it has grown
     catalogue  ``module:name`` of the catalogue of known definitions in the language of this format; empty: it has none
+    file_facts  names of metadata that describe the file and not what was recorded, e.g. its compression: conversions to
+              another format leave them out, which is no loss
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
               topics and fields are left out by the caller. Empty: charts by lenses
+    meaning   ``module:name`` of a function that yields the Sections that the summary of a Log consists of; empty: none
     bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
     """
 
@@ -85,8 +88,10 @@ class Format:
     follow: Callable[[], Growing] | None = None
     frames: str = ""
     catalogue: str = ""
+    file_facts: Collection[str] = ()
     charts: str = ""
     bands: str = ""
+    meaning: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

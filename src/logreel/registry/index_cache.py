@@ -152,12 +152,13 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
     with contextlib.suppress(OSError, LogError):
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
-        _prune(folder)
+        prune(folder, SUFFIX)
     return scan
 
 
-def _prune(folder: Path) -> None:
-    files = sorted(((p.stat().st_atime, p) for p in folder.glob(f"*{SUFFIX}")), reverse=True)
+def prune(folder: Path, suffix: str) -> None:
+    """Remove the least recently used files with *suffix* in the cache folder that are beyond CACHE_BYTES."""
+    files = sorted(((p.stat().st_atime, p) for p in folder.glob(f"*{suffix}")), reverse=True)
     total = 0
     for _, path in files:
         total += path.stat().st_size

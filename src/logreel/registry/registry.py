@@ -19,6 +19,7 @@ from logreel.registry.format import Format
 
 if TYPE_CHECKING:
     from logreel.lenses.charts import Band, Chart
+    from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
     from logreel.registry.commands import Command
 
@@ -104,6 +105,13 @@ def bands_of(log: Log) -> Iterable[Band]:
     """Return the bands that the format of *log* finds; empty if it finds none."""
     fmt = formats().get(log.format)
     found: Iterable[Band] = _named(fmt.bands)(log) if fmt is not None and fmt.bands else ()
+    return found
+
+
+def meaning_of(log: Log) -> Iterable[Section]:
+    """Return the sections of a summary that the format of *log* states; empty if it states none."""
+    fmt = formats().get(log.format)
+    found: Iterable[Section] = _named(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from logreel.errors import DefinitionError
 from logreel.log.schema import Schema
 
@@ -13,6 +15,17 @@ ENCODINGS = {
     "omgidl": "cdr",
     "jsonschema": "json",
 }
+_CONSTANT = re.compile(r"\s*[A-Za-z]\w*\s+([A-Za-z_]\w*)\s*=\s*[^\s#]", re.ASCII)
+
+
+def constants(schema: Schema) -> list[str]:
+    """Return the names of the constants in a definition of ROS 1 or 2, also those of nested types; else none.
+
+    Values of enumerations in protobuf are decoded to their names, so that they are part of the messages.
+    """
+    if schema.encoding not in ("ros1msg", "ros2msg"):
+        return []
+    return [found[1] for line in schema.text.splitlines() if (found := _CONSTANT.match(line))]
 
 
 def message_encoding(schema: Schema) -> str:

@@ -14,6 +14,7 @@ from logreel.log.log import Log
 from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 from logreel.registry.format import Format
+from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter
 
 
@@ -137,9 +138,15 @@ class LogCopier:
 def metadata_names(log: Log) -> list[str]:
     """Return the names of the metadata of *log* that a log of another format can have, too.
 
-    The entry named after the format describes the file itself, and what channels were before describes messages.
+    The entry named after the format and ``Format.file_facts`` describe the file itself, and what channels were before
+    describes messages. Of a log that was converted before, both formats can have left facts of a file.
     """
-    return [name for name in log.metadata if name != log.format and not name.startswith(f"{ORIGINAL}/")]
+    known = formats()
+    facts = {
+        fact for name in (log.format, log.converted_from) if name in known for fact in known[name].file_facts
+    }
+    facts.add(log.format)
+    return [name for name in log.metadata if name not in facts and not name.startswith(f"{ORIGINAL}/")]
 
 
 def copier_for(format: Format, writer: FormatWriter) -> LogCopier:

@@ -15,12 +15,16 @@ from logreel.log.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A channel of a log of the format called *format*."""
+    """A channel of a log of the format called *format*.
+
+    restamped  whether messages got other times than those in their fields (``Scan.logged_times``)
+    """
 
     format: str
     topic: str
     schema: Schema
     metadata: Mapping[str, Any]
+    restamped: bool = False
 
     def text(self) -> str:
         """Return JSON text of it; metadata that JSON cannot hold are left out."""
@@ -36,6 +40,7 @@ class Original:
                 "encoding": self.schema.encoding,
                 **definition,
                 "metadata": {name: value for name, value in self.metadata.items() if _is_plain(value)},
+                **({"restamped": True} if self.restamped else {}),
             },
             separators=(",", ":"),
         )
@@ -61,7 +66,9 @@ def original_of(ch: Channel) -> Original | None:
         except ValueError:
             return None
     fmt, topic, name, encoding = (str(word) for word in words)
-    return Original(fmt, topic, Schema(name, encoding, definition, data), metadata)
+    return Original(
+        fmt, topic, Schema(name, encoding, definition, data), metadata, found.get("restamped") is True
+    )
 
 
 def _is_plain(value: Any) -> bool:

@@ -38,6 +38,8 @@ FORMAT = Format(
     like=_like,
     share=lazy("logreel.formats.bddf.scan_builder:share"),
     channel_key=lazy("logreel.formats.bddf.series_declaration:series_key"),
+    file_facts=("indexed", "checksum", "sha1"),
+    meaning="logreel.formats.bddf.meaning:meaning",
     bands="logreel.formats.bddf.bands:bands",
     sample=lazy("logreel.formats.bddf.sample.builder:walk"),
 )

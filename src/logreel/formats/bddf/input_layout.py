@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError, UsageError
+from logreel.errors import DefinitionError
 from logreel.formats.bddf.content_types import JSON, PROTOBUF, json_schema, own_descriptors
 from logreel.formats.bddf.descriptors import MessageType, PodType, Series, StructType
 from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
@@ -20,8 +20,10 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
 from logreel.schemas.json.from_layout import json_bytes
 from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.serializers import protobuf_serializer
 from logreel.write.payloads import Payloads, joined
 from logreel.write.schema_maker import PayloadSplitter
+from logreel.write.serialize_rows import serialize_rows
 
 #: Returns the protobuf library's Descriptor of a message type, or None.
 Find = Callable[[str], Any]
@@ -61,13 +63,8 @@ class InputLayout:
         first, size = first + 8 * self._k, size - 8 * self._k
         if self._serialize is None:
             return Payloads(data, first, size, side_columns)
-        decode, view, encoded = self._content.decoder(), memoryview(data.data), []
-        for at, end in zip(first.tolist(), (first + size).tolist(), strict=True):
-            encoded.append(self._serialize(decode(view[at:end])))
-        size = np.array([len(one) for one in encoded], np.int64)
-        return Payloads(
-            np.frombuffer(b"".join(encoded), np.uint8), np.cumsum(size) - size, size, side_columns
-        )
+        found = serialize_rows(self._content, self._serialize, data, first, size)
+        return replace(found, side_columns=side_columns)
 
     def _from_samples(self, data: Bytes1, start: I64) -> Payloads:
         """Return the payloads of messages: a count, then per sample additional indexes, sample number, value."""
@@ -105,25 +102,7 @@ def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | Non
     descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
     if descriptor is None:
         return RAW, None
-    from google.protobuf import message_factory
-
-    from logreel.schemas.protobuf.layouts import Shape
-
-    layout = Shape(descriptor).layout
-    return layout, partial(_protobuf_payload, message_factory.GetMessageClass(descriptor), layout.name)
-
-
-def _protobuf_payload(make: Callable[[], Any], name: str, fields: dict[str, Any]) -> bytes:
-    from google.protobuf.message import DecodeError
-
-    from logreel.schemas.protobuf.fill import fill
-
-    message = make()
-    try:
-        fill(message, fields)
-    except (ValueError, TypeError, DecodeError) as error:
-        raise UsageError(f"{name}: {error}") from None
-    return bytes(message.SerializePartialToString())
+    return protobuf_serializer(descriptor)
 
 
 def _int64_columns(data: Bytes1, at: I64, k: int) -> I64:

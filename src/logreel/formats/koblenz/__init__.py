@@ -50,5 +50,7 @@ FORMAT = Format(
     layout=_layout,
     follow=lazy("logreel.formats.koblenz.growing:KoblenzGrowing"),
     catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
+    file_facts=("index_entries", "size_reading", "end_mark", "valid_mark"),
+    meaning="logreel.formats.koblenz.meaning:meaning",
     sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from logreel.errors import DefinitionError
 from logreel.formats.mcap.write_channels import Declared
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.write.schema_maker import Abilities, SchemaMaker
+from logreel.registry.registry import formats
+from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker
 
 
 class McapSchemaMaker(SchemaMaker):
@@ -30,4 +32,15 @@ class McapSchemaMaker(SchemaMaker):
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's definition; raises DefinitionError where payloads do not follow one."""
-        return self.channels[number].layout()
+        return self.channels[number].fields[0]
+
+    def splitter(self, number: int) -> PayloadSplitter | None:
+        """Return how protobuf and JSON messages are serialized; None for other channels."""
+        try:
+            return self.channels[number].fields[1]
+        except DefinitionError:
+            return None
+
+    def accepts_schema(self, schema: Schema) -> bool:
+        """Return whether other tools may know the language of *schema*: it is of no single log format."""
+        return schema.encoding not in formats()

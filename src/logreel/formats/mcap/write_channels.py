@@ -5,29 +5,51 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, metadata_to_text
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
 from logreel.schemas.common import complete, message_encoding
+from logreel.schemas.serializers import Serializer, json_serializer, protobuf_serializer
+from logreel.write.payloads import Payloads
+from logreel.write.schema_maker import PayloadSplitter
+from logreel.write.serialize_rows import serialize_rows
 
+#: Layout of messages given by fields, and how payloads come of messages in this Layout; None: they are the payloads.
+Fields = tuple[Layout, PayloadSplitter | None]
 #: Encodings of schemas that are useless without their bytes.
 COMPILED = ("protobuf", "flatbuffer")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Declared:
-    """A channel as it is written; *encoding*: message encoding."""
+    """A channel as it is written.
+
+    encoding     message encoding
+    make_fields  returns the Layout of messages given by fields, and how payloads come of these; see ``fields``
+    """
 
     topic: str
     schema: Schema
     encoding: str
     metadata: Mapping[str, str]
-    layout: Callable[[], Layout]
+    make_fields: Callable[[], Fields]
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The Layout of messages given by fields, and the PayloadSplitter; None: the Layout encodes payloads.
+
+        Raises DefinitionError for messages that are only given as bytes.
+        """
+        return self.make_fields()
 
 
 def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
@@ -52,7 +74,7 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
         full,
         encoding,
         metadata_to_text(_with_callerid(entries)),
-        partial(_layout, stated, schema, full, encoding),
+        partial(_fields, stated, schema, full, encoding),
     )
 
 
@@ -62,6 +84,29 @@ def _with_callerid(entries: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(callers, list) or len(callers) != 1 or "callerid" in entries:
         return entries
     return {**entries, "callerid": str(callers[0])}
+
+
+def _fields(topic: str, schema: Schema, full: Schema, encoding: str) -> Fields:
+    match encoding, schema.encoding:
+        case "protobuf", "protobuf":
+            from logreel.schemas.protobuf.types import Types
+
+            descriptor = Types(own=full.raw).find(schema.name)
+            if descriptor is None:
+                raise DefinitionError(f"its definition does not contain {schema.name or 'a type'!r}")
+            return _serialized(protobuf_serializer(descriptor))
+        case "json", "jsonschema":
+            return _serialized(json_serializer(full.text))
+    return _layout(topic, schema, full, encoding), None
+
+
+def _serialized(serializer: Serializer) -> Fields:
+    layout, payload = serializer
+
+    def split(data: NDArray[np.uint8], start: I64) -> Payloads:
+        return serialize_rows(layout, payload, data, start[:-1], np.diff(start))
+
+    return layout, PayloadSplitter((), split)
 
 
 def _layout(topic: str, schema: Schema, full: Schema, encoding: str) -> Layout:

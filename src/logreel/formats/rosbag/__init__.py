@@ -39,5 +39,6 @@ FORMAT = Format(
     follow=lazy("logreel.formats.rosbag.growing:BagGrowing"),
     copier=lazy("logreel.formats.rosbag.copier:BagCopier"),
     like=_like,
+    file_facts=("chunks", "compression", "indexed", "encryptor", "gpg_user"),
     sample=lazy("logreel.formats.rosbag.sample.builder:drive"),
 )

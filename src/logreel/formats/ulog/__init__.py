@@ -63,6 +63,7 @@ FORMAT = Format(
     share=lazy("logreel.formats.ulog.shared:share"),
     free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
+    meaning="logreel.formats.ulog.meaning:meaning",
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),
     showcase=True,
     charts="logreel.formats.ulog.charts:charts",

@@ -17,6 +17,9 @@ from logreel.index.rules import ChannelRules, FieldAt
 from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 
+#: Messages are stamped up to this long before they are logged, ns.
+EARLY_NS = 10**9
+
 TimeRule = FieldAt | Callable[[MessageIndex], I64]
 
 
@@ -78,6 +81,26 @@ def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTime
         ]
         start, end = clock.bounds(edges, header_us, texts)
     return LogTimes(rules, start, end, latest_times, others)
+
+
+def logged_times(times: LogTimes, index: MessageIndex) -> dict[int, I64]:
+    """Return int64[n] ns by channel number for channels with timestamps outside of the log; see ``Scan``.
+
+    Some programs never set the timestamp; others publish once, long before the log begins. Such messages were logged
+    after those that are before them in the file. Channels of other segments have times of their own.
+    """
+    found, others = dict[int, I64](), times.others.found
+    if times.start is None or times.end is None:
+        return found
+    for number, topic in enumerate(others.channels):
+        if topic.segment != others.main_segment or not index.count(number):
+            continue
+        time = index.times(number)
+        outside = (time < times.start - EARLY_NS) | (time > times.end)
+        if outside.any():
+            found[number] = time.copy()
+            found[number][outside] = times.latest_times.before(index.offsets(number)[outside])
+    return found
 
 
 def _time_rules(others: NonDataRecords, latest_times: LatestTimes, latest_mark: int) -> list[TimeRule]:

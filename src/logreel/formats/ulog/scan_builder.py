@@ -10,7 +10,7 @@ import numpy as np
 from logreel.formats.ulog.clock import UNIX_US
 from logreel.formats.ulog.found import Found, Topic
 from logreel.formats.ulog.index_cache import save
-from logreel.formats.ulog.log_times import log_times
+from logreel.formats.ulog.log_times import log_times, logged_times
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DATA_HEAD, HEAD
 from logreel.formats.ulog.segments import segment_found, segment_list
@@ -72,6 +72,7 @@ def scan_segment(source: Source, found: Found) -> Scan:
         utc_offset=lambda: 0 if has_wall_clock else utc_offset(others, index),
         saved=save(found),
         verify=partial(verify, others),
+        logged_times=partial(logged_times, times, index),
         format_state=others,
     )
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from logreel.errors import UsageError
+from logreel.index.gather import Want, gather_rows
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.log import Channel
-from logreel.log.tables import TableReader, as_numpy, flattened, own_paths
+from logreel.log.tables import TableReader, as_numpy, flattened, own_paths, stored_time
 from logreel.ops.query.curves import F64, one_column, sample_numbers, why_no_curve
 
-#: Messages that are read at once.
-PIECE = 1 << 16
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Messages that are read at once; a multiple of the groups of a pyramid.
+PIECE = 1 << 18
 #: The same in bytes of payloads, for channels with large messages.
 PIECE_BYTES = 16 << 20
 #: Called between pieces; raises to end the work.
@@ -47,52 +52,70 @@ class FieldColumn:
     @cached_property
     def is_direct(self) -> bool:
         """Whether each message is one row at a known place, so that reading few rows is cheap."""
-        return self.channel.is_uniform and not isinstance(self.channel.layout.root, Records)
+        ch = self.channel
+        return ch.is_uniform and not ch.members and not isinstance(ch.layout.root, Records)
 
     @property
     def messages(self) -> int:
         """Number of messages of the channel."""
         return len(self.channel)
 
+    def rows_estimate(self) -> int:
+        """Return the number of rows, estimated from the first message where messages hold many records."""
+        n = self.messages
+        if not n or not isinstance(self.channel.layout.root, Records):
+            return n
+        return n * max(1, len(self.read(slice(0, 1))[0]))
+
     def read(self, rows: slice | I64) -> tuple[I64, F64]:
         """Return times (int64[n] ns) and values (float64[n], NaN for none) of messages, in file order.
 
         rows  a slice, or ascending row numbers of messages; a message of many records gives as many rows
         """
-        table = self._reader.read(rows)
+        table = self._direct(rows) if self.is_direct else self._reader.read(rows)
         parts = [as_numpy(chunk) for chunk in table.column(0).chunks]
         times = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
         return times.view(np.int64), self._numbers(table)
 
-    def times(self, rows: I64) -> I64:
-        """Return int64[n]: times of messages at *rows* in ns, without reading those of all where that is possible."""
-        return self.channel.log.index.times_at(self.channel.number, rows)
+    def _direct(self, rows: slice | I64) -> pa.Table:
+        """Return the same as the reader, which would read the times of all messages."""
+        ch, index = self.channel, self.channel.log.index
+        got = gather_rows(index, Want(ch.number, self._reader.projection.part.leaves, stored_time(ch)), rows)
+        times = got.time
+        if times is None:
+            numbers = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+            times = index.times_at(ch.number, numbers)
+        return self._reader.from_columns(got, times)
 
-    def _numbers(self, table: object) -> F64:
+    def _numbers(self, table: pa.Table) -> F64:
         """Return the values of the one curve in *table*; raises UsageError if there are several or none."""
-        flat = flattened(one_column(table.schema.field(1), table.column(1)))  # type: ignore[attr-defined]
+        flat = flattened(one_column(table.schema.field(1), table.column(1)))
         found = [
             values
             for one, column in zip(flat.schema, flat.columns, strict=True)
             for _, values in sample_numbers(one.name, column.combine_chunks())
         ]
         if len(found) != 1:
-            kind = table.schema.field(1).type  # type: ignore[attr-defined]
+            kind = table.schema.field(1).type
             raise UsageError(why_no_curve(self.channel, self.field, kind), path=self.channel.log.name)
         return found[0]
 
     def pieces(self, check: Check = _no_check) -> Iterator[tuple[I64, F64]]:
         """Yield times and values of all messages in file order, some thousand messages at a time."""
-        n, step = self.messages, self._step
+        n, step = self.messages, self.step
         for lo in range(0, n, step):
             check()
             yield self.read(slice(lo, min(n, lo + step)))
 
     @cached_property
-    def _step(self) -> int:
+    def step(self) -> int:
+        """Number of messages that are read at once."""
         size = self.channel.layout.size
         if size is None:
             size = self.channel.bytes // max(1, self.messages) if self._knows_sizes else PIECE_BYTES // 256
+        if self.is_direct:
+            # Only the field is read of each message.
+            return PIECE
         return max(1, min(PIECE, PIECE_BYTES // max(1, size)))
 
     @property

@@ -6,8 +6,11 @@ from typing import Protocol
 
 import numpy as np
 
+from logreel.index.block_table import TIME_MIN
 from logreel.io.arrays import I64
 from logreel.ops.query.curves import F64, extrema_between, pixel_edges
+from logreel.ops.query.field_column import FieldColumn
+from logreel.ops.query.rows_at import row_at
 
 
 class SortedColumn(Protocol):
@@ -58,6 +61,30 @@ class MemoryColumn:
         times, values = self.times[first:last], self.values[first:last]
         rows = extrema_between(times, values, edges)
         return times[rows], values[rows]
+
+
+class SampledColumn:
+    """A column of which evenly spread rows stand for all, until something better is there; *field* is direct."""
+
+    def __init__(self, field: FieldColumn) -> None:
+        self._field, self.unit = field, field.unit
+
+    def __len__(self) -> int:
+        return self._field.messages
+
+    def search(self, times: I64) -> I64:
+        """See SortedColumn."""
+        ch = self._field.channel
+        rows = [-1 if (row := row_at(ch, max(t, TIME_MIN + 1) - 1)) is None else row for t in times.tolist()]
+        return np.array(rows, np.int64) + 1
+
+    def read(self, rows: I64) -> tuple[I64, F64]:
+        """See SortedColumn."""
+        return self._field.read(rows)
+
+    def extrema(self, first: int, last: int, edges: I64) -> tuple[I64, F64]:
+        """Return times and values of up to two rows for each interval."""
+        return self.read(np.unique(np.linspace(first, last - 1, 2 * len(edges)).astype(np.int64)))
 
 
 class Window:

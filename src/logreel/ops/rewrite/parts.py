@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ class Part:
     in_force    True: also select content in force at *start* that is not stored as messages
     floor       ns: time that earlier messages, selected since they are in force, are written with
     notes       sentences about the selection
+    restamped   numbers of channels with other times than those in the fields of their messages
     """
 
     log: Log
@@ -38,6 +39,7 @@ class Part:
     in_force: bool = False
     floor: int | None = None
     notes: tuple[str, ...] = ()
+    restamped: Collection[int] = ()
 
     @property
     def channels(self) -> list[Channel]:

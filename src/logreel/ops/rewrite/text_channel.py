@@ -48,8 +48,8 @@ class TextTranscoded:
     named: int = 0
     lost: Counter[str] = field(default_factory=Counter)
 
-    def encode(self, count: int, time: I64) -> tuple[Payloads, I64]:
-        """Return the payloads of the next *count* messages, at *time*, and int64[k]: which of them could be decoded."""
+    def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
+        """Return the payloads of the next *count* messages, at *time*; which could be decoded; and their times."""
         rows = self.rows[self.done : self.done + count]
         self.done += count
         arrays, kept = read_rows(self.channel, rows)
@@ -72,7 +72,7 @@ class TextTranscoded:
         import pyarrow as pa
 
         columns = self.target.columns(TextColumns(time[kept], stored, column[fields.text], source))
-        return self.schemas.encode(self.number, pa.table(columns)), kept
+        return self.schemas.encode(self.number, pa.table(columns)), kept, time[kept]
 
     def losses(self) -> list[str]:
         """Return sentences about fields that the text channel has not."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
 from logreel.layout.arrow_arrays import as_list, as_struct
@@ -30,6 +31,7 @@ from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target
 from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
+from logreel.schemas.common import constants
 from logreel.write.original import Original, original_of
 from logreel.write.payloads import Payloads, chained
 from logreel.write.schema_maker import Abilities, SchemaMaker
@@ -59,6 +61,7 @@ class Transcoded:
     stamp     field with the time of the message, and its ns per unit; None if none
     ignored   column that the format of the source added; None if none
     rows      row numbers of the messages in the order of writing, of which *done* are written
+    keeps_stamps  whether the field *stamp* says the time of each message, which a conversion had changed
     filled    number of missing values that became zero or empty
     rounded   number of messages whose times the format stores less exactly
     """
@@ -72,11 +75,15 @@ class Transcoded:
     ignored: int | None = None
     rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     done: int = 0
+    keeps_stamps: bool = False
     filled: int = 0
     rounded: int = 0
 
-    def encode(self, count: int, time: I64) -> tuple[Payloads, I64]:
-        """Return the payloads of the next *count* messages, at *time*, and int64[k]: which of them could be decoded."""
+    def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
+        """Return the payloads of the next *count* messages, at *time*; which of them could be decoded; and their times.
+
+        Both are int64[k]; the times are those given unless ``keeps_stamps``.
+        """
         rows = self.rows[self.done : self.done + count]
         self.done += count
         arrays, kept = read_rows(self.channel, rows)
@@ -91,9 +98,10 @@ class Transcoded:
         if self.ignored is not None:
             del arrays[self.ignored]
         made = (self.fitted.back if self.restores else self.fitted.forward)(arrays)
-        return self._encoded(made, time[kept]), kept
+        payloads, time = self._encoded(made, time[kept])
+        return payloads, kept, time
 
-    def _encoded(self, arrays: Arrays, time: I64) -> Payloads:
+    def _encoded(self, arrays: Arrays, time: I64) -> tuple[Payloads, I64]:
         import pyarrow as pa
 
         target, records = self.schemas.layout(self.number), None
@@ -109,11 +117,14 @@ class Transcoded:
         n = len(time) if records is None else int(records.sum())
         if self.stamp is not None and self.stamp[0] not in columns:
             columns[self.stamp[0]] = pa.array(time // self.stamp[1])
+        elif self.stamp is not None and self.keeps_stamps:
+            stamps = np.asarray(columns[self.stamp[0]])
+            time = np.minimum(stamps, TIME_MAX // self.stamp[1]).astype(np.int64) * self.stamp[1]
         splitter = self.schemas.splitter(self.number)
         for name in splitter.optional if splitter is not None else ():
             columns.setdefault(name, pa.array(np.zeros(n, np.int64)))
         table = pa.table(columns) if columns else pa.table({"": pa.nulls(n)})
-        return self.schemas.encode(self.number, table, records)
+        return self.schemas.encode(self.number, table, records), time
 
 
 @dataclass
@@ -126,6 +137,8 @@ class Transcoding(Rewriting):
 
     #: Topic of the text channel, once there is one.
     text_topic: str = ""
+    #: Constants of definitions that new ones do not have, by channel.
+    constants: dict[str, list[str]] = field(default_factory=dict)
     #: New names of channels by name.
     renamed: dict[str, str] = field(default_factory=dict)
 
@@ -151,6 +164,13 @@ class Transcoding(Rewriting):
         if rounded:
             self.notes.append(
                 f"the times of {rounded} messages were rounded: {self.format_writer.title} has coarser ones"
+            )
+        if self.constants:
+            topic, names = next(iter(self.constants.items()))
+            shown = ", ".join(names[:3]) + " …" * (len(names) > 3)
+            self.notes.append(
+                f"new definitions of {len(self.constants)} channels have no constants ({shown} of {topic!r}); "
+                "metadata keep the old definitions"
             )
         # Last, since there may be many.
         self.notes += [f"channel {old!r} is {new!r} in the new log" for old, new in self.renamed.items()]
@@ -182,7 +202,9 @@ class Transcoding(Rewriting):
         schemas = self.format_writer.schemas
         if not self._is_foreign or MADE_OF in channel.metadata:
             return super()._add_channel(writer, topic, channel, metadata, copied)
-        if schemas.accepts_schema(channel.schema):
+        was = original_of(channel)
+        returns = was is not None and was.format == self.fmt.name
+        if schemas.accepts_schema(channel.schema) and not returns:
             try:
                 number, name = super()._add_channel(writer, topic, channel, metadata, copied)
             except (DefinitionError, UsageError):
@@ -240,6 +262,8 @@ class Transcoding(Rewriting):
                         f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
                     )
         self.declared[label] = metadata
+        if metadata and (names := constants(channel.schema)):
+            self.constants[channel.topic] = names
         self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
         self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
         for path, count in sizes.cut.items():
@@ -267,8 +291,9 @@ class Transcoding(Rewriting):
         """Return the metadata that a new channel keeps of *channel*; none if something of its messages is left out."""
         if fitted.dropped:
             return {}
-        log = channel.log
-        return {ORIGINAL: Original(log.format, channel.topic, channel.schema, channel.metadata).text()}
+        restamped = channel.number in self.parts[0].restamped
+        original = Original(channel.log.format, channel.topic, channel.schema, channel.metadata, restamped)
+        return {ORIGINAL: original.text()}
 
     def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
         """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
@@ -289,7 +314,10 @@ class Transcoding(Rewriting):
         except LogError:
             return None
         self.declared[label] = was.metadata
-        return number, label, Transcoded(channel, fitted, True, schemas, number, None, ignored)
+        restored = Transcoded(channel, fitted, True, schemas, number, None, ignored)
+        if was.restamped:
+            restored.stamp, restored.keeps_stamps = schemas.time_field(number), True
+        return number, label, restored
 
     def _target_layout(self, trial: Writer, was: Original) -> Layout:
         schemas = trial.format_writer.schemas
@@ -339,8 +367,9 @@ class Transcoding(Rewriting):
                 one = self.transcoded[int(batch.channels[queue])]
                 due = batch.time[mine]
                 time[mine] = self.format_writer.stored_times(due)
-                made, kept = one.encode(len(mine), time[mine])
+                made, kept, times = one.encode(len(mine), time[mine])
                 one.rounded += int(np.count_nonzero(time[mine[kept]] != due[kept]))
+                time[mine[kept]] = times
                 payloads.append(made)
                 places.append(mine[kept])
         place = np.concatenate(places)

@@ -38,13 +38,49 @@ def _write(
     batches: Iterable[pa.RecordBatch],
     flattened: Callable[[pa.RecordBatch], pa.RecordBatch],
 ) -> None:
+    write_rows(out, _write_head(out, schema, flattened), map(flattened, batches))
+
+
+def _write_head(
+    out: IO[bytes] | io.RawIOBase,
+    schema: pa.Schema,
+    flattened: Callable[[pa.RecordBatch], pa.RecordBatch],
+) -> pa.Schema:
+    """Write the line with the names of the columns; return the schema of flat batches."""
     import pyarrow as pa
 
     head = flattened(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema))
     row = io.StringIO()
     csv.writer(row, lineterminator="\n").writerow(head.schema.names)
     out.write(row.getvalue().encode("utf-8", "backslashreplace"))
-    write_rows(out, head.schema, map(flattened, batches))
+    return head.schema
+
+
+class Table:
+    """A table written batch by batch, with the same bytes as by ``write``."""
+
+    #: Rows that are not written yet, approximate bytes.
+    waiting = 0
+
+    def __init__(self, out: IO[bytes] | io.RawIOBase, schema: pa.Schema) -> None:
+        from pyarrow import csv as arrow_csv
+
+        self._writer = arrow_csv.CSVWriter(
+            cast("IO[bytes]", out),
+            _write_head(out, schema, flat),
+            write_options=arrow_csv.WriteOptions(include_header=False),
+        )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._writer.write_batch(flat(batch))
+
+    def flush(self) -> None:
+        """Do nothing: rows are written at once."""
+
+    def close(self) -> None:
+        """Complete the table."""
+        self._writer.close()
 
 
 def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

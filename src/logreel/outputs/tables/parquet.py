@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import closing
 from typing import IO, TYPE_CHECKING, Any
 
 from logreel.layout.arrow_arrays import (
@@ -29,42 +30,84 @@ def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) 
 
 def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a table with structs. Read with pyarrow, it has the types of *schema*."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    batches, schema = _without_empty_structs(batches, schema)
-    names = distinct(schema.names)
-    schema = pa.schema(
-        [f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=metadata_of(schema)
-    )
-    # Sensor values rarely repeat, so dictionaries are only for text.
-    texts: Any = [f.name for f in schema if pa.types.is_string(f.type)]
-    with pq.ParquetWriter(out, schema, compression="zstd", use_dictionary=texts or False) as writer:
-        for group in _groups(batches):
-            rows = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in group]
-            writer.write_table(pa.Table.from_batches(rows, schema), row_group_size=GROUP_ROWS)
+    with closing(NestedTable(out, schema)) as table:
+        for batch in batches:
+            table.write(batch)
 
 
-def _without_empty_structs(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema
-) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
-    """Return batches and schema with nulls instead of empty structs, which Parquet cannot store."""
+class NestedTable:
+    """A table with structs, written batch by batch in row groups; complete, and readable, when it is closed."""
+
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._storable = _without_empty_structs(schema)
+        names = distinct(schema.names)
+        schema = self._storable or schema
+        self._schema = pa.schema(
+            [f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=metadata_of(schema)
+        )
+        # Sensor values rarely repeat, so dictionaries are only for text.
+        texts: Any = [f.name for f in self._schema if pa.types.is_string(f.type)]
+        self._writer = pq.ParquetWriter(out, self._schema, compression="zstd", use_dictionary=texts or False)
+        self._group: list[pa.RecordBatch] = []
+        self._rows = 0
+        #: Rows that are not written yet, bytes before compression.
+        self.waiting = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; they are written when there are enough for a row group."""
+        self._group.append(batch)
+        self._rows, self.waiting = self._rows + batch.num_rows, self.waiting + batch.nbytes
+        if self._rows >= GROUP_ROWS or self.waiting >= GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait as a row group."""
+        import pyarrow as pa
+
+        if self._group:
+            rows = [
+                pa.RecordBatch.from_arrays(self._columns(batch), schema=self._schema) for batch in self._group
+            ]
+            self._writer.write_table(pa.Table.from_batches(rows, self._schema), row_group_size=GROUP_ROWS)
+        self._group, self._rows, self.waiting = [], 0, 0
+
+    def _columns(self, batch: pa.RecordBatch) -> list[pa.Array[Any]]:
+        if self._storable is None:
+            return batch.columns
+        return [_as_type(a, f.type) for a, f in zip(batch.columns, self._storable, strict=True)]
+
+    def close(self) -> None:
+        """Complete the table."""
+        try:
+            self.flush()
+        finally:
+            self._writer.close()
+
+
+class Table(NestedTable):
+    """A table with flat columns, written batch by batch."""
+
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
+        super().__init__(out, flattened(schema.empty_table()).schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; see ``NestedTable.write``."""
+        super().write(flattened(batch))
+
+
+def _without_empty_structs(schema: pa.Schema) -> pa.Schema | None:
+    """Return *schema* with nulls instead of empty structs, which Parquet cannot store; None if it has none."""
     types = [_without_empty(f.type) for f in schema]
     if types == schema.types:
-        return batches, schema
+        return None
     import pyarrow as pa
 
-    made = pa.schema(
+    return pa.schema(
         [f.with_type(t) for f, t in zip(schema, types, strict=True)], metadata=metadata_of(schema)
     )
-
-    def converted() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield pa.RecordBatch.from_arrays(
-                [_as_type(a, f.type) for a, f in zip(batch.columns, made, strict=True)], schema=made
-            )
-
-    return converted(), made
 
 
 def _without_empty(kind: pa.DataType) -> pa.DataType:
@@ -103,17 +146,3 @@ def _as_type(array: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
     first, last = (lists.offsets[0].as_py(), lists.offsets[-1].as_py()) if len(array) else (0, 0)
     items = _as_type(lists.values.slice(first, last - first), item_type(kind))
     return pa.ListArray.from_arrays(pc.subtract(lists.offsets, lists.offsets[0]), items)
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Yield lists of batches for row groups, so that both memory and the number of row groups are bounded."""
-    group: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        group.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
-            yield group
-            group, rows, size = [], 0, 0
-    if group:
-        yield group

@@ -7,7 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
+from typing import Any
 
 from logreel.errors import UsageError
 from logreel.lenses.charts import Series
@@ -15,17 +17,22 @@ from logreel.log.log import Log
 from logreel.ops.query.expression import expression_column
 from logreel.ops.query.field_column import FieldColumn
 from logreel.ops.query.functions import series_curve
-from logreel.ops.query.sorted_column import MemoryColumn, SortedColumn
+from logreel.ops.query.pyramid import Pyramid
+from logreel.ops.query.pyramid_file import key_of, place_of
+from logreel.ops.query.sorted_column import MemoryColumn, SampledColumn, SortedColumn
+from logreel.outputs.view.builds import Builds
 from logreel.outputs.view.limits import (
     COLUMN_BYTES,
     FUNCTION_ROWS,
+    PATIENCE,
+    ROWS_IN_MEMORY,
     SERIES,
     SQL_CHARACTERS,
     SQL_MEMORY,
     SQL_ROWS,
     SQL_SECONDS,
 )
-from logreel.outputs.view.parameters import Parameters
+from logreel.outputs.view.parameters import Cancelled, Parameters
 
 #: Yields the log, locked for this thread.
 OpenLog = Callable[[Parameters], AbstractContextManager[Log]]
@@ -85,10 +92,18 @@ def _checked(names: dict[str, str]) -> Wanted:
 
 
 class Columns:
-    """The columns of one log that were used last; *open_log* yields the log."""
+    """The columns of one log: the small ones that were used last in memory, large ones by pyramids.
 
-    def __init__(self, open_log: OpenLog) -> None:
-        self._open = open_log
+    open_log  yields the log
+    identity  returns the text by which pyramids in the cache folder are found; None: they are not kept
+    tell      called with the kind of an event and what it says
+    """
+
+    def __init__(
+        self, open_log: OpenLog, identity: Callable[[], str | None], tell: Callable[[str, Any], None]
+    ) -> None:
+        self._open, self._identity = open_log, identity
+        self._builds = Builds(tell)
         self._lock = Lock()
         self._kept: OrderedDict[str, MemoryColumn] = OrderedDict()
 
@@ -96,6 +111,11 @@ class Columns:
         """Forget all columns, because the log has grown."""
         with self._lock:
             self._kept.clear()
+        self._builds.clear()
+
+    def close(self) -> None:
+        """End what is being built."""
+        self._builds.close()
 
     def get(self, wanted: Wanted, given: Parameters) -> SortedColumn:
         """Return a column; raises errors of unknown names, UsageError for what is no number, Cancelled."""
@@ -127,8 +147,30 @@ class Columns:
             if not wanted.is_field:
                 return _function_column(opened, wanted)
             field = FieldColumn(ch, wanted.field)
-            times, values = field.whole(given.check)
-            return MemoryColumn(times, values, field.unit)
+            if field.rows_estimate() <= ROWS_IN_MEMORY:
+                times, values = field.whole(given.check)
+                return MemoryColumn(times, values, field.unit)
+        build = self._builds.get(
+            wanted.key,
+            {"topic": wanted.topic, "field": wanted.field},
+            lambda progress: self._pyramid(field, progress),
+        )
+        # Rows of a field that is not direct cannot be read one by one.
+        if build.wait(PATIENCE if field.is_direct else None, given):
+            if build.column is None:
+                raise build.error or Cancelled()
+            return build.column
+        return SampledColumn(field)
+
+    def _pyramid(self, field: FieldColumn, progress: Callable[[float], None]) -> SortedColumn:
+        identity, place = self._identity(), None
+        key = key_of(identity or "", field.channel.topic, field.field)
+        if identity is not None and (place := place_of(key)) is not None:
+            found = Pyramid.load(field, key, place)
+            if found is not None:
+                return found.column(field)
+        guard = partial(self._open, Parameters((), ()))
+        return Pyramid.build(field, key, progress, guard, place).column(field)
 
 
 def _function_column(log: Log, wanted: Wanted) -> SortedColumn:

@@ -36,6 +36,9 @@ THREADS, WAITING = 4, 256
 OPENING = 1.0
 #: Rows up to which a column is kept in memory whole, and bytes of all such columns.
 ROWS_IN_MEMORY, COLUMN_BYTES = 1 << 18, 64 << 20
+#: Seconds that a request for a large column waits for its pyramid before it is answered with samples, and seconds
+#: after which a pyramid is given up for which nobody asks any more.
+PATIENCE, LINGER = 0.3, 60.0
 #: Rows that a function or a spectrogram may need at once.
 FUNCTION_ROWS = 4_000_000
 #: Seconds between two comments in the stream of events, which keep the connection alive.

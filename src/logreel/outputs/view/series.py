@@ -12,7 +12,7 @@ from logreel.errors import LogError, UsageError
 from logreel.io.arrays import I64
 from logreel.ops.query.curves import F64
 from logreel.ops.query.functions import FUNCTIONS
-from logreel.ops.query.sorted_column import SortedColumn, Window
+from logreel.ops.query.sorted_column import SampledColumn, SortedColumn, Window
 from logreel.outputs.view.arrow_answer import arrow_response, arrow_stream, several
 from logreel.outputs.view.columns import NAMES, Wanted, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL
@@ -67,7 +67,8 @@ def _columns(
     most = POINTS_PER_PIXEL * pixels
     with log.reading(column, given):
         times, values = window.points(pixels, most)
-    points = "all" if len(window) <= most else "extrema"
+    is_sample = isinstance(column, SampledColumn)
+    points = "all" if len(window) <= most else "sample" if is_sample else "extrema"
     return _since(log, times, values), {"unit": column.unit, "count": str(len(window)), "points": points}
 
 

@@ -57,7 +57,7 @@ class Session:
         self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.events = Events()
         self.logs = [
-            ViewLog(str(i), source, self.events.send, definitions) for i, source in enumerate(sources)
+            ViewLog(str(i), source, self.events.send, definitions, follow) for i, source in enumerate(sources)
         ]
 
     def log(self, id: str) -> ViewLog:

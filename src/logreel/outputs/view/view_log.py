@@ -9,7 +9,9 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
+from logreel.io.source import Source
 from logreel.log.log import Log
+from logreel.ops.query.pyramid import PyramidColumn
 from logreel.ops.query.sorted_column import MemoryColumn, SortedColumn
 from logreel.outputs.view.columns import Columns
 from logreel.outputs.view.parameters import Parameters
@@ -31,13 +33,17 @@ class ViewLog:
     name   file name
     size   bytes of the file; None if unknown
     ready  set when the log is open or cannot be opened
+    grows  whether it is watched for growth
     error  why it cannot be opened; None if it can
     lock   held by the thread that reads from the log
 
     tell  called with events: ``opened``, ``failed``
     """
 
-    def __init__(self, id: str, source: Openable | Log, tell: Tell, definitions: Definitions = ()) -> None:
+    def __init__(
+        self, id: str, source: Openable | Log, tell: Tell, definitions: Definitions = (), grows: bool = False
+    ) -> None:
+        self.grows = grows
         self.id, self.source, self.definitions = id, source, definitions
         self.name, self.size = _name_and_size(source)
         self.ready, self.lock = Event(), Lock()
@@ -45,7 +51,7 @@ class ViewLog:
         self._tell = tell
         self._log: Log | None = None
         #: Columns of fields that were drawn last.
-        self.columns = Columns(self.open)
+        self.columns = Columns(self.open, self._identity, lambda kind, what: tell({"log": id, kind: what}))
         #: Results that are computed once, by name.
         self.cache: dict[str, Any] = {}
         self._cache_lock = Lock()
@@ -103,6 +109,12 @@ class ViewLog:
         finally:
             self.lock.release()
 
+    def _identity(self) -> str | None:
+        """Return a text that is different for each content of the file; None if it is no single file, or grows."""
+        if self.grows or not isinstance(self.source, (str, os.PathLike)) or not os.path.isfile(self.source):
+            return None
+        return Source.open(self.source).identity
+
     def check(self) -> None:
         """Raise an error if the log must not be read any more; called while a slice of it is sent."""
         if self._log is None or self._log.closed:
@@ -128,7 +140,7 @@ class ViewLog:
     @contextmanager
     def reading(self, column: SortedColumn, given: Parameters) -> Iterator[None]:
         """Lock the log in the block if rows of *column* are read from it."""
-        if isinstance(column, MemoryColumn):
+        if isinstance(column, MemoryColumn) or (isinstance(column, PyramidColumn) and column.is_stored):
             yield
             return
         with self.open(given):
@@ -140,6 +152,7 @@ class ViewLog:
 
     def close(self) -> None:
         """Close the log, unless it was given open."""
+        self.columns.close()
         if self._log is not None and not isinstance(self.source, Log):
             self._log.close()
 

@@ -30,9 +30,9 @@ class JsonDecoder:
     """
 
     def __init__(self, schema: str = "") -> None:
-        self.layout, fit = TEXT, None
+        self.layout, fit, self.has_untyped = TEXT, None, False
         try:
-            node, fit = shape(json.loads(schema)) if schema.strip() else (None, None)
+            node, fit, self.has_untyped = shape(json.loads(schema)) if schema.strip() else (None, None, False)
         except (ValueError, RecursionError) as error:
             raise DefinitionError(f"its JSON schema cannot be used: {error}") from None
         self._fit: Fit | None = None

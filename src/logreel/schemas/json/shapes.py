@@ -14,18 +14,21 @@ Fit = Callable[[Any], Any]
 _INT64, _UINT64 = range(-(1 << 63), 1 << 63), range(1 << 64)
 
 
-def shape(schema: Any) -> tuple[Node | None, Fit]:
+def shape(schema: Any) -> tuple[Node | None, Fit, bool]:
     """Return the Node of a JSON Schema, None if it describes no type, and the function that converts values to it.
+
+    The third value says whether there are properties of no single type, whose values become JSON text.
 
     Understands type, properties, items, ``$ref`` to ``$defs`` or ``definitions``, and alternatives with null. Raises
     DefinitionError for a schema with too many parts.
     """
-    return _Maker(schema).node(schema, 0)
+    maker = _Maker(schema)
+    return *maker.node(schema, 0), maker.has_untyped
 
 
 class _Maker:
     def __init__(self, root: Any) -> None:
-        self.root, self.parts = root, 0
+        self.root, self.parts, self.has_untyped = root, 0, False
 
     def node(self, schema: Any, depth: int) -> tuple[Node | None, Fit]:
         self.parts += 1
@@ -76,7 +79,7 @@ class _Maker:
             node, fit = self.node(one, depth + 1)
             if node is None:
                 # Values without a type become JSON text.
-                node, fit = String(), _shown
+                node, fit, self.has_untyped = String(), _shown, True
             fields.append(Field(str(name), node))
             fits.append((str(name), fit))
         if not fields:

@@ -5,7 +5,7 @@ import { menu } from "../menu.js";
 import { sentence } from "./registry.js";
 import { short } from "../series.js";
 import { colourBar, colours, drawTracks, ground, inset, marker, scaleBar } from "./map/draw.js";
-import { Sight, unproject } from "./map/flat.js";
+import { Sight } from "./map/flat.js";
 import { OWN, box, load, placeAt, range, sources, standard, values } from "./map/tracks.js";
 import { Tiles } from "./map/tiles.js";
 import { world } from "./map/world.js";
@@ -35,14 +35,14 @@ class MapPanel {
     this.element = element;
     this.base = el("canvas", {});
     this.over = el("canvas", { class: "over", tabindex: 0, role: "application", "aria-label": "Map. Arrow keys move, plus and minus zoom, 0 shows all." });
-    this.place = el("div", { class: "space" }, this.base, this.over);
-    this.where = el("span", { class: "faint where" });
+    this.place = el("div", { class: "space" }, this.base, this.over, this.where);
+    this.where = el("div", { class: "where" });
     this.tools = el("div", { class: "tool" },
       button("Tracks", "Choose tracks", (event) => menu(event.currentTarget, this.#choices())),
       button("Colour", "Choose what colours the tracks", (event) => menu(event.currentTarget, this.#colours())),
-      el("span", { class: "spring" }), this.where,
-      this.hold = button("⌖", "Keep the place at the cursor in view", () => { this.following = !this.following; this.#pressed(); this.point(); }),
-      button("⤢", "Show all", () => this.#all()));
+      el("span", { class: "spring" }),
+      this.hold = button("Follow", "Keep the place at the cursor in view", () => { this.following = !this.following; this.#pressed(); this.point(); }),
+      button("Fit", "Show all", () => this.#all()));
     element.replaceChildren(this.tools, this.place);
     this.#pressed();
     this.#pointer();
@@ -174,19 +174,10 @@ class MapPanel {
       const text = this.colour === "time" ? (t) => time.text(time.toAxis(tracks[0].source.log, t), 1e9) : (value) => short(value, 3);
       colourBar(pen, sight, limits, title, text, palette);
     }
-    this.#note(pen, palette);
+    this.about = this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame";
     this.element.dataset.ready = "yes";
     this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
     this.#mark();
-  }
-
-  #note(pen, palette) {
-    const notes = [this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame"].filter(Boolean);
-    pen.font = "10px system-ui, sans-serif";
-    pen.textAlign = "left";
-    pen.textBaseline = "top";
-    pen.fillStyle = palette.faint;
-    if (notes.length) pen.fillText(notes.join(" · "), 10, 8, this.width - 160);
   }
 
   #mark() {
@@ -207,16 +198,13 @@ class MapPanel {
     const pen = fit(this.over, this.width, this.height);
     if (this.hover != null) for (const place of this.tracks.map((track) => at(track, this.hover))) if (place) marker(pen, ...sight.at(place.x, place.y), null, palette.faint, palette.panel, true);
     for (const place of here) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, palette.accent, palette.panel);
-    this.where.textContent = first ? this.#text(first) : "";
-    this.where.title = this.where.textContent;
+    this.where.replaceChildren(...[...(first ? this.#text(first) : []), this.about].filter(Boolean).map((line) => el("div", {}, line)));
     if (first) this.element.dataset.marker = sight.at(first.x, first.y).map(Math.round).join(",");
   }
 
   #text({ x, y, z, lat, lon, speed }) {
-    const parts = this.sight.geographic ? [`${(lat ?? unproject(x, y)[0]).toFixed(6)}°, ${(lon ?? 0).toFixed(6)}°`] : [`${x.toFixed(2)}, ${y.toFixed(2)} m`];
-    if (Number.isFinite(z)) parts.push(`${z.toFixed(1)} m high`);
-    if (Number.isFinite(speed)) parts.push(`${speed.toFixed(1)} m/s`);
-    return parts.join(" · ");
+    const parts = [Number.isFinite(z) && `${z.toFixed(1)} m high`, Number.isFinite(speed) && `${speed.toFixed(1)} m/s`].filter(Boolean);
+    return [this.sight.geographic ? `${lat.toFixed(6)}°, ${lon.toFixed(6)}°` : `${x.toFixed(2)}, ${y.toFixed(2)} m`, parts.join(" · ")];
   }
 
   /** Set the cursor to the point of a track that is nearest to a place in pixels. */

@@ -177,7 +177,7 @@ export function colourBar(pen, sight, [low, high], title, text, palette) {
 /** Draw a small map of the world with the place of the tracks, while only a part of a country is seen. */
 export function inset(pen, sight, outline, palette) {
   if (!sight.geographic || !outline || sight.width * sight.metres / sight.scale > 800e3 || sight.width < 220 || sight.height < 180) return;
-  const width = 96, height = 60, small = new Sight(true);
+  const width = 80, height = 48, small = new Sight(true);
   const x = sight.width - width - 10, y = sight.height - height - 10;
   small.width = width;
   small.height = height;

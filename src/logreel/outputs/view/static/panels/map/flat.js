@@ -40,14 +40,16 @@ export class Sight {
     return [this.x + (px - this.width / 2) / this.scale, this.y - (py - this.height / 2) / this.scale];
   }
 
-  /** Show a box of the plane, with a margin. */
-  fit({ left, right, bottom, top }, margin = 36, least = 20) {
+  /** Show a box of the plane, with room for what stands at the edges; at least `least` metres are seen. */
+  fit({ left, right, bottom, top }, least = 20) {
     if (!(left <= right)) return;
-    this.x = (left + right) / 2;
-    this.y = (bottom + top) / 2;
-    const room = (size) => Math.max(20, size - 2 * margin), smallest = least / this.metres;
-    this.scale = Math.min(room(this.width) / Math.max(right - left, smallest), room(this.height) / Math.max(top - bottom, smallest));
+    const above = Math.min(46, this.height / 5), below = Math.min(this.geographic ? 62 : 36, this.height / 5), side = Math.min(24, this.width / 8);
+    const smallest = least / this.metres;
+    const wide = (this.width - 2 * side) / Math.max(right - left, smallest), high = (this.height - above - below) / Math.max(top - bottom, smallest);
+    this.scale = Math.min(wide, high);
     this.#bound();
+    this.x = (left + right) / 2;
+    this.y = (bottom + top) / 2 + (above - below) / 2 / this.scale;
   }
 
   /** Zoom with the point at a place where it is. */

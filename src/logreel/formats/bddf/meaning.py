@@ -1,0 +1,97 @@
+"""What happened on a walk: events by type, comments of the operator, and signals without a valid value."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+
+from logreel.errors import LogError
+from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.log.log import Log
+from logreel.log.scan import TextLine
+from logreel.log.tables import flattened
+
+#: Comments and types of events that are listed.
+LISTED = 8
+#: Metadata that name the robot.
+ROBOT = {
+    "bosdyn:robot-serial-number": "serial number",
+    "bosdyn:robot-species": "species",
+    "bosdyn:robot-version": "version",
+    "bosdyn:robot-computer-serial": "computer",
+    "bosdyn:robot-nickname": "name",
+    "release_version": "release",
+}
+
+
+def meaning(log: Log) -> Iterator[Section]:
+    """Yield the sections of the summary of a BDDF log."""
+    about = log.metadata
+    robot = [Fact(key, label, about[key], str(about[key])) for key, label in ROBOT.items() if about.get(key)]
+    yield Section("robot", "Robot", tuple(robot))
+    lines = list(log.text)
+    yield Section("events", "Events", (*_events(log, lines), *_comments(log, lines)))
+    yield Section("signals", "Signals", tuple(_signals(log)))
+
+
+def _events(log: Log, lines: list[TextLine]) -> Iterator[Fact]:
+    """Yield how often each type of event happened, most severe types first."""
+    by_type: dict[str, list[TextLine]] = defaultdict(list)
+    for line in lines:
+        if line.kind == "event":
+            by_type[line.text.partition(":")[0]].append(line)
+
+    def severity(line: TextLine) -> int:
+        return 7 if line.level is None else line.level
+
+    worst = {kind: min(map(severity, found)) for kind, found in by_type.items()}
+    for number, kind in enumerate(
+        sorted(by_type, key=lambda kind: (worst[kind], -len(by_type[kind])))[:LISTED], 1
+    ):
+        found = by_type[kind]
+        first = f"first at {since_start(found[0].time, log)}: {found[0].text}"
+        yield Fact(
+            f"event_{number}",
+            kind,
+            {"type": kind, "count": len(found), "first_ns": found[0].time},
+            f"{len(found)} x, {first}",
+            level=worst[kind] if worst[kind] <= WARNING else None,
+        )
+
+
+def _comments(log: Log, lines: list[TextLine]) -> Iterator[Fact]:
+    found = [line for line in lines if line.kind == "comment"]
+    for number, line in enumerate(found[:LISTED], 1):
+        yield Fact(
+            f"comment_{number}",
+            f"comment {since_start(line.time, log)}",
+            {"time_ns": line.time, "text": line.text},
+            line.text,
+        )
+    if len(found) > LISTED:
+        yield Fact("comments", "comments", len(found), f"{len(found) - LISTED} more")
+
+
+def _signals(log: Log) -> Iterator[Fact]:
+    """Yield the numeric series and signals, and those with values that are no numbers."""
+    count, bad = 0, {}
+    for ch in log.channels.values():
+        if not len(ch):
+            continue
+        with suppress(LogError):
+            table = flattened(ch.to_arrow())
+            for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
+                values = column.to_numpy() if str(field.type) in ("float", "double") else None
+                if values is None:
+                    continue
+                count += 1
+                if wrong := int(np.count_nonzero(~np.isfinite(values))):
+                    bad[f"{ch.topic}.{field.name}"] = wrong
+    if count:
+        yield Fact("signals", "signals", count, f"{count} with decimal numbers")
+    if bad:
+        text = ", ".join(f"{name} {n} x" for name, n in list(bad.items())[:LISTED])
+        yield Fact("not_finite", "not a number", bad, text, level=WARNING)

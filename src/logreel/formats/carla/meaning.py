@@ -1,0 +1,178 @@
+"""What happened in a drive in the simulator: actors, distances and speeds, collisions, blocked actors, red lights."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from logreel.formats.carla.actors import Track
+from logreel.formats.carla.columns import Array, Columns, metres
+from logreel.formats.carla.simulator.blocked import blocked
+from logreel.formats.carla.simulator.collisions import collisions
+from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.log.actor import Actor
+from logreel.log.log import Log
+from logreel.log.times import duration_text
+
+#: Vehicles and walkers that are listed, heroes first, then those that moved farthest.
+LISTED = 12
+#: Collisions and other events that are listed.
+EVENTS = 6
+#: State of a traffic light that is red, and the speed in m/s from which a vehicle that leaves the light runs it.
+RED, MOVING = 0, 1.0
+HERO = "hero"
+
+
+def meaning(log: Log) -> Iterator[Section]:
+    """Yield the sections of the summary of a CARLA recording."""
+    columns = Columns(log, any_axes=True)
+    yield _world(log)
+    yield Section("actors", "Moving actors", tuple(_moving(log, columns)))
+    yield Section("events", "Events", (*_collisions(log), *_blocked(log), *_red_lights(log, columns)))
+
+
+def _world(log: Log) -> Section:
+    facts = [
+        Fact(key, key, value, str(value))
+        for key in ("map", "engine", "release")
+        if (value := log.metadata.get(key)) not in (None, "")
+    ]
+    kinds = Counter(actor.type for actor in log.actors.values())
+    if kinds:
+        text = ", ".join(f"{n} {kind.replace('_', ' ')}{'s' * (n != 1)}" for kind, n in kinds.most_common())
+        facts.append(Fact("actors", "actors", dict(kinds), text))
+    heroes = [actor for actor in log.actors.values() if _is_hero(actor)]
+    for actor in heroes:
+        facts.append(Fact(f"hero_{actor.id}", HERO, actor.id, f"{actor.description}, id {actor.id}"))
+    return Section("world", "World", tuple(facts))
+
+
+def _is_hero(actor: Actor) -> bool:
+    return actor.attributes.get("role_name") == HERO
+
+
+def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
+    """Yield distance and speed of heroes, and of the vehicles and walkers that moved farthest."""
+    found = []
+    for actor in log.actors.values():
+        if actor.type in ("vehicle", "walker"):
+            length, fastest, mean = _motion(Track(columns, actor.id))
+            found.append((not _is_hero(actor), -length, actor, length, fastest, mean))
+    found.sort(key=lambda one: one[:2])
+    for _, _, actor, length, fastest, mean in found[:LISTED]:
+        name = f"{actor.type} {actor.id}"
+        yield Fact(
+            f"{actor.type}_{actor.id}",
+            f"{name}, {HERO}" if _is_hero(actor) else name,
+            {"description": actor.description, "distance": length, "max_speed": fastest, "mean_speed": mean},
+            f"{actor.description}: {length:.0f} m, {fastest:.1f} m/s at most, {mean:.1f} m/s on average",
+            "m",
+        )
+    if len(found) > LISTED:
+        rest = sum(one[3] for one in found[LISTED:])
+        yield Fact(
+            "others", "others", len(found) - LISTED, f"{len(found) - LISTED} more, {rest:.0f} m in all"
+        )
+
+
+def _motion(track: Track) -> tuple[float, float, float]:
+    """Return distance in m, greatest and mean speed in m/s."""
+    place = metres(track.location) if track.unit == "cm" else np.asarray(track.location, np.float64)
+    steps = np.sqrt((np.diff(place, axis=0) ** 2).sum(axis=1))
+    speed = np.sqrt((track.velocity**2).sum(axis=1))
+    speed = speed[np.isfinite(speed)]
+    if not len(speed):
+        return float(np.nansum(steps)), 0.0, 0.0
+    return float(np.nansum(steps)), float(speed.max()), float(speed.mean())
+
+
+def _collisions(log: Log) -> Iterator[Fact]:
+    found: Mapping[str, Any] = collisions(log, correct=True).columns
+    times = np.asarray(found["time_ns"]).tolist()
+    if not times:
+        if len(log["collisions"]) if "collisions" in log.channels else 0:
+            yield Fact("collisions", "collisions", 0, "none")
+        return
+    # Both actors record their collision: each pair counts once a frame.
+    seen: dict[tuple[int, frozenset[int]], str] = {}
+    for n, time in enumerate(times):
+        pair = frozenset((int(found["id1"][n]), int(found["id2"][n])))
+        names = f"{found['description1'][n]} and {found['description2'][n]}"
+        seen.setdefault((time, pair), f"{since_start(time, log)} {names}")
+    listed = list(seen.values())
+    more = f" and {len(listed) - EVENTS} more" if len(listed) > EVENTS else ""
+    yield Fact(
+        "collisions",
+        "collisions",
+        len(listed),
+        f"{len(listed)}: {', '.join(listed[:EVENTS])}{more}",
+        level=WARNING,
+    )
+
+
+def _blocked(log: Log) -> Iterator[Fact]:
+    found: Mapping[str, Any] = blocked(log, correct=True).columns
+    count = len(found["id"])
+    if not count:
+        return
+    order = np.argsort(-np.asarray(found["duration_s"]), kind="stable")[:EVENTS].tolist()
+    listed = [
+        f"{found['description'][n]} for {duration_text(int(found['duration_s'][n] * 1e9))}"
+        f" from {since_start(int(found['time_ns'][n]), log)}"
+        for n in order
+    ]
+    more = f" and {count - EVENTS} more" if count > EVENTS else ""
+    yield Fact("blocked", "blocked", count, f"{count}: {', '.join(listed)}{more}", note="carla blocked")
+
+
+def _red_lights(log: Log, columns: Columns) -> Iterator[Fact]:
+    """Yield the vehicles that left the area of a traffic light faster than MOVING while it was red."""
+    if not len(columns("trigger_volumes", "id")) or not len(columns("traffic_lights", "id")):
+        return
+    lights = [actor.id for actor in log.actors.values() if actor.type == "traffic_light"]
+    areas = {
+        int(light): (centre, extent)
+        for light, centre, extent in zip(
+            columns("trigger_volumes", "id").tolist(),
+            metres(columns.vector("trigger_volumes", "origin")),
+            metres(columns.vector("trigger_volumes", "extent")),
+            strict=True,
+        )
+        if light in lights
+    }
+    run = []
+    for actor in log.actors.values():
+        if actor.type == "vehicle":
+            track = Track(columns, actor.id)
+            for light, area in areas.items():
+                run += [(time, actor, light) for time in _left_red(columns, track, light, *area)]
+    run.sort(key=lambda one: one[0])
+    note = "estimated: recordings lack the rotation of the areas"
+    listed = [f"{since_start(t, log)} {a.description} (light {light})" for t, a, light in run[:EVENTS]]
+    more = f" and {len(run) - EVENTS} more" if len(run) > EVENTS else ""
+    text = f"{len(run)}: {', '.join(listed)}{more}" if run else "none"
+    yield Fact("red_lights", "red lights run", len(run), text, level=WARNING if run else None, note=note)
+
+
+def _left_red(columns: Columns, track: Track, light: int, centre: Array, extent: Array) -> list[int]:
+    """Return the times in ns at which an actor left the area of a light that was red."""
+    place = metres(track.location) if track.unit == "cm" else np.asarray(track.location, np.float64)
+    if len(place) < 2:
+        return []
+    away = np.abs(place[:, :2] - centre[:2])
+    inside = np.all(away <= extent[:2], axis=1) | np.all(away <= extent[1::-1], axis=1)
+    last = np.flatnonzero(inside[:-1] & ~inside[1:])
+    rows = columns.rows("traffic_lights", light)
+    frames = columns.frame_rows("traffic_lights")[rows]
+    if not len(last) or not len(rows):
+        return []
+    states = columns("traffic_lights", "state")[rows]
+    at = np.clip(np.searchsorted(frames, track.frame_row[last], side="right") - 1, 0, None)
+    speed = np.sqrt((track.velocity[last] ** 2).sum(axis=1))
+    with np.errstate(invalid="ignore"):
+        ran = (states[at] == RED) & (speed > MOVING)
+    found: list[int] = columns.times(track.frame_row[last[ran]]).tolist()
+    return found

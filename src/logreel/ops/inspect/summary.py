@@ -1,0 +1,220 @@
+"""What happened in a recording, as sections of facts: for people, programs, reports and viewers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import LogError
+from logreel.lenses.charts import Band
+from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, since_start
+from logreel.log.brief import Brief
+from logreel.log.log import Log
+from logreel.log.times import duration_text, utc_shift, utc_text
+from logreel.ops.inspect.lens_sections import by_lenses
+from logreel.ops.inspect.text import LEVELS
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.query.charts import bands
+from logreel.registry.registry import formats, meaning_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+
+#: Lines of text that are repeated in the summary, most severe first.
+LINES = 5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary(Brief):
+    """What happened in a recording.
+
+    path      name of the log
+    format    name of its format
+    start_ns, end_ns  ns of the log's clock; None if it is empty
+    utc       UTC time of the start, as text; empty if unknown
+    sections  facts by subject, the recording itself first; sections without facts are left out
+    bands     intervals such as modes, armed, in the air
+    """
+
+    path: str
+    format: str
+    start_ns: int | None
+    end_ns: int | None
+    utc: str
+    sections: tuple[Section, ...]
+    bands: tuple[Band, ...]
+
+    def __iter__(self) -> Iterator[Section]:
+        return iter(self.sections)
+
+    def __getitem__(self, key: str) -> Section:
+        for section in self.sections:
+            if section.key == key:
+                return section
+        raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return any(section.key == key for section in self.sections)
+
+    @property
+    def findings(self) -> list[tuple[Section, Fact]]:
+        """Facts that deserve attention with their sections, most severe first."""
+        found = [(section, fact) for section in self.sections for fact in section if fact.level is not None]
+        return sorted(found, key=lambda pair: pair[1].level or 0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``summary --json``, with times in ns."""
+        return {
+            "path": self.path,
+            "format": self.format,
+            "start_ns": self.start_ns,
+            "end_ns": self.end_ns,
+            "utc": self.utc,
+            "sections": [section.as_dict() for section in self.sections],
+            "bands": [
+                {"start_ns": b.start, "end_ns": b.end, "label": b.label, "kind": b.kind, "source": b.source}
+                for b in self.bands
+            ],
+        }
+
+    def table(self) -> pa.Table:
+        """Return the facts as a table: section, key, label, value (JSON), unit, text, level, note."""
+        import pyarrow as pa
+
+        rows = [
+            {
+                "section": section.key,
+                "key": fact.key,
+                "label": fact.label,
+                "value": json.dumps(fact.value),
+                "unit": fact.unit,
+                "text": fact.text,
+                "level": fact.level,
+                "note": fact.note,
+            }
+            for section in self.sections
+            for fact in section
+        ]
+        names = ("section", "key", "label", "value", "unit", "text", "level", "note")
+        schema = pa.schema([pa.field(name, pa.int8() if name == "level" else pa.string()) for name in names])
+        return pa.Table.from_pylist(rows, schema)
+
+
+def summary(what: Openable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Summary:
+    """Return what happened in a recording: facts from its own words and from the topics of its format.
+
+    what     an open Log, or anything that ``logreel.open`` takes
+    segment  number of one log of a file with several; see ``Log.segments``
+    definitions  as for ``logreel.open``
+
+    Channels that cannot be decoded are left out and their problems recorded; they never raise an error here.
+    """
+    with as_open_log(what, definitions) as whole:
+        log = whole if segment is None else whole.segment(segment)
+        shift = utc_shift(log)
+        stated = [section for section in _stated(log) if section.facts]
+        sections = [
+            _recording(log),
+            *stated,
+            *by_lenses(log, {section.key for section in stated}),
+            _text(log),
+        ]
+        return Summary(
+            log.name,
+            log.format,
+            log.start,
+            log.end,
+            "" if shift is None or log.start is None else utc_text(log.start + shift, 3),
+            tuple(section for section in sections if section.facts),
+            tuple(bands(log)),
+        )
+
+
+def _stated(log: Log) -> Iterator[Section]:
+    """Yield the sections that the format of *log* states, up to one that cannot be read."""
+    with suppress(LogError):
+        yield from meaning_of(log)
+
+
+def _recording(log: Log) -> Section:
+    """Return what the file itself says: format, size, time, losses."""
+    return Section("recording", "Recording", tuple(_recording_facts(log)))
+
+
+def _recording_facts(log: Log) -> Iterator[Fact]:
+    fmt = formats().get(log.format)
+    title = fmt.title if fmt is not None else log.format
+    version = f", version {log.version}" if log.version else ""
+    yield Fact("format", "format", [log.format, log.version], f"{title}{version}")
+    shift = utc_shift(log)
+    if log.start is None or log.end is None:
+        yield Fact("messages", "messages", 0, "none", level=WARNING)
+    else:
+        if shift is not None:
+            yield Fact(
+                "start",
+                "start",
+                log.start,
+                f"{utc_text(log.start + shift, 3)[:-1].replace('T', ' ')} UTC",
+                "ns",
+            )
+        length = log.end - log.start
+        yield Fact("duration", "duration", length, duration_text(length), "ns")
+        used = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
+        count = sum(map(len, used))
+        yield Fact("messages", "messages", count, f"{count} in {len(used)} channels")
+    if log.problems:
+        lost = sum(problem.size for problem in log.problems if problem.lost)
+        first = log.problems[0].text
+        more = f", and {len(log.problems) - 1} more" if len(log.problems) > 1 else ""
+        yield Fact(
+            "problems",
+            "problems",
+            {"count": len(log.problems), "lost_bytes": lost},
+            f"{first}{more}" + (f"; {lost} bytes lost" if lost else ""),
+            level=ERROR if lost else WARNING,
+        )
+
+
+def _text(log: Log) -> Section:
+    """Return how many lines of text there are by level, and the most severe ones."""
+    return Section("text", "Text", tuple(_text_facts(log)))
+
+
+def _text_facts(log: Log) -> Iterator[Fact]:
+    try:
+        lines = list(log.text)
+    except LogError as error:
+        yield Fact("unreadable", "text", None, error.text, level=WARNING)
+        return
+    counts = Counter(line.level for line in lines if line.level is not None)
+    if counts:
+        text = ", ".join(f"{n} {LEVELS[level]}" for level, n in sorted(counts.items()) if level < len(LEVELS))
+        yield Fact(
+            "levels", "lines", {LEVELS[k]: n for k, n in sorted(counts.items()) if k < len(LEVELS)}, text
+        )
+    bad = sorted(
+        (line for line in lines if line.level is not None and line.level <= WARNING),
+        key=lambda x: x.level or 0,
+    )
+    for number, line in enumerate(bad[:LINES], 1):
+        yield Fact(
+            f"line_{number}",
+            since_start(line.time, log),
+            {"time_ns": line.time, "text": line.text.strip(), "source": line.source},
+            line.text.strip(),
+            level=line.level,
+        )
+
+
+def name_of(found: Summary) -> str:
+    """Return the name of the file of a summary, without its folder."""
+    return os.path.basename(found.path)

@@ -1,0 +1,214 @@
+// Pictures and video at the cursor.
+
+import { button, el, frame } from "../dom.js";
+import { menu } from "../menu.js";
+import { sentence } from "./registry.js";
+import { Stills } from "./picture/still.js";
+import { Video, able } from "./picture/video.js";
+
+/** Pictures side by side at most, and how many to begin with. */
+const MOST = 6, FIRST = 2;
+
+export function create(context, settings) {
+  return new PicturePanel(context, settings);
+}
+
+class PicturePanel {
+  constructor(context, { chosen }) {
+    this.title = "Pictures";
+    this.context = context;
+    this.chosen = Array.isArray(chosen) ? chosen : null;
+    this.shots = new Map();
+  }
+
+  async mount(element) {
+    const { bus } = this.context;
+    this.element = element;
+    this.place = el("div", { class: "pictures" });
+    element.replaceChildren(el("div", { class: "tool" },
+      button("Channels", "Choose pictures", (event) => menu(event.currentTarget, this.#choices())), el("span", { class: "spring" }),
+      button("‹", "Picture before", () => this.#step(-1)), button("›", "Next picture", () => this.#step(1))), this.place);
+    this.offs = [
+      bus.on("shift", () => this.#ask()),
+      bus.on("clock", () => this.#ask()),
+      bus.on("grown", ({ log }) => { for (const shot of this.shots.values()) if (shot.source.log === log) { shot.reader.forget(); shot.ask(); } }),
+    ];
+    try {
+      await this.#sources();
+    } catch (error) {
+      return this.#say(error.message, true);
+    }
+    return this.#arrange();
+  }
+
+  settings() {
+    return this.chosen ? { chosen: this.chosen } : {};
+  }
+
+  resize() {
+    this.#columns();
+    this.#ask();
+  }
+
+  window() {
+    if (this.context.view.cursor == null) this.#ask();
+  }
+
+  cursor() {
+    this.#ask();
+  }
+
+  dispose() {
+    for (const off of this.offs ?? []) off();
+    for (const shot of this.shots.values()) shot.dispose();
+  }
+
+  async #sources() {
+    const { api, logs } = this.context;
+    const lists = await Promise.all(logs.map(async ({ id: log }) => (await api.get(`/api/logs/${log}/pictures`)).map((one) => ({ ...one, log, key: `${log} ${one.topic}` }))));
+    this.all = lists.flat();
+  }
+
+  #say(text, bad = false) {
+    this.place.replaceChildren(el("div", { class: "shot" }, sentence(text, bad)));
+    this.element.dataset.ready = bad ? "error" : "empty";
+  }
+
+  #wanted() {
+    const chosen = this.chosen ? this.all.filter(({ key }) => this.chosen.includes(key)) : this.all.slice(0, FIRST);
+    return chosen.slice(0, MOST);
+  }
+
+  #choices() {
+    const shown = new Set(this.#wanted().map(({ key }) => key)), several = this.context.logs.length > 1;
+    if (!this.all?.length) return [{ text: "The log holds no pictures." }];
+    return this.all.map((one) => ({
+      text: `${several ? `${this.context.log(one.log).name}: ` : ""}${one.topic} (${one.count.toLocaleString("en")} ${one.codec})`, on: shown.has(one.key),
+      run: () => {
+        if (!shown.delete(one.key)) shown.add(one.key);
+        if (shown.size > MOST) this.context.say(`At most ${MOST} are shown at once.`);
+        this.chosen = [...shown].slice(0, MOST);
+        this.context.state.changed();
+        this.#arrange();
+      },
+    }));
+  }
+
+  #arrange() {
+    const wanted = this.#wanted(), keys = new Set(wanted.map(({ key }) => key));
+    for (const [key, shot] of this.shots) if (!keys.has(key)) { shot.dispose(); this.shots.delete(key); }
+    if (!this.all.length) return this.#say("The log holds no pictures.");
+    if (!wanted.length) return this.#say("Choose pictures under Channels.");
+    for (const source of wanted) if (!this.shots.has(source.key)) this.shots.set(source.key, new Shot(this.context, source, () => this.#arrived()));
+    this.place.replaceChildren(...wanted.map(({ key }) => this.shots.get(key).element));
+    this.#columns();
+    return this.#ask();
+  }
+
+  /** Arrange the pictures so that they are as large as possible, taking them as 4 : 3. */
+  #columns() {
+    const n = this.shots.size, { clientWidth: width, clientHeight: height } = this.place;
+    if (!n || !width) return;
+    const size = (columns) => Math.min(width / columns, (height / Math.ceil(n / columns)) * 4 / 3);
+    const best = [1, 2, 3].reduce((a, b) => (size(b) > size(a) ? b : a));
+    this.place.style.gridTemplateColumns = `repeat(${Math.min(best, n)}, minmax(0, 1fr))`;
+    this.place.style.gridAutoRows = "minmax(0, 1fr)";
+  }
+
+  #ask() {
+    for (const shot of this.shots.values()) shot.ask();
+  }
+
+  #arrived() {
+    this.element.dataset.ready = "yes";
+    this.element.dataset.row = [...this.shots.values()].map(({ t }) => t ?? "").join(",");
+  }
+
+  #step(count) {
+    const { time, view } = this.context, [shot] = this.shots.values();
+    if (shot?.t == null) return;
+    const to = count > 0 ? shot.next : shot.t - 1;
+    if (to === null) return;
+    view.setCursor(time.toAxis(shot.source.log, to));
+    view.reveal();
+  }
+}
+
+/** One channel of pictures. */
+class Shot {
+  constructor(context, source, arrived) {
+    this.context = context;
+    this.source = source;
+    this.arrived = arrived;
+    this.canvas = el("canvas", { role: "img", "aria-label": `Picture of ${source.topic} at the cursor` });
+    this.image = el("div", { class: "image" }, this.canvas);
+    this.about = el("span", {});
+    this.age = el("span", { class: "age" });
+    this.element = el("figure", { class: "shot" }, this.image, el("figcaption", {}, el("span", { class: "name", title: source.topic }, source.topic), this.about, this.age));
+    this.stills = new Stills(context.api, source.log, source.topic);
+    this.reader = source.kind === "video" && able() ? new Video(context.api, source.log, source.topic) : this.stills;
+    this.ask = frame(() => this.#load());
+  }
+
+  dispose() {
+    this.gone = true;
+    this.stills.dispose();
+    if (this.reader !== this.stills) this.reader.dispose();
+  }
+
+  async #load() {
+    if (this.gone) return;
+    // While an answer is under way the newest cursor waits.
+    if (this.busy) { this.again = true; return; }
+    this.busy = true;
+    const { time, view } = this.context, at = time.toLog(this.source.log, view.cursor ?? view.window.from);
+    const width = Math.round(Math.max(64, this.image.clientWidth) * (devicePixelRatio || 1));
+    try {
+      this.#show(await this.#get(at, width), at);
+      if (this.reader === this.stills) this.stills.ahead(this, width);
+    } catch (error) {
+      if (!this.gone) this.#say(error.message);
+    }
+    this.busy = false;
+    if (!this.gone) this.arrived();
+    if (this.again) { this.again = false; this.ask(); }
+  }
+
+  async #get(at, width) {
+    if (this.reader === this.stills) return this.stills.get(at, width);
+    try {
+      return await this.reader.get(at);
+    } catch (error) {
+      // Before the first key frame the server says the same in better words.
+      this.failures = (this.failures ?? 0) + 1;
+      if (this.failures > 2 || error.name === "NotSupportedError" || /does not decode/.test(error.message)) { this.reader.dispose(); this.reader = this.stills; }
+      return this.stills.get(at, width);
+    }
+  }
+
+  #show({ t, next, bitmap, note, size }, at) {
+    if (this.gone) return;
+    const width = bitmap.displayWidth ?? bitmap.width, height = bitmap.displayHeight ?? bitmap.height;
+    Object.assign(this.canvas, { width, height });
+    this.canvas.getContext("2d").drawImage(bitmap, 0, 0, width, height);
+    this.canvas.className = width < this.image.clientWidth / 2 ? "sharp" : "";
+    this.image.querySelector(".sentence")?.remove();
+    this.canvas.hidden = false;
+    const stated = /^[1-9]\d*x[1-9]\d*$/.test(size) ? size.replace("x", " × ") : `${width} × ${height}`;
+    this.about.textContent = [stated, note].filter(Boolean).join(" · ");
+    this.about.title = this.about.textContent;
+    const { time } = this.context, age = (at - t) / 1e9;
+    this.age.textContent = age > 1 ? `${age.toFixed(1)} s ago` : time.full(time.toAxis(this.source.log, t));
+    [this.t, this.next] = [t, next];
+    this.element.dataset.t = t;
+  }
+
+  #say(text) {
+    this.canvas.hidden = true;
+    this.about.textContent = this.age.textContent = "";
+    this.t = null;
+    this.image.querySelector(".sentence")?.remove();
+    this.image.append(sentence(text));
+    delete this.element.dataset.t;
+  }
+}

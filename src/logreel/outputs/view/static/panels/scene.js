@@ -1,0 +1,395 @@
+// The scene in three dimensions: clouds, scans, poses, paths, actors, vehicles and frames at the cursor.
+
+import * as THREE from "/vendor/three/three.module.min.js";
+import { button, el, frame } from "../dom.js";
+import { menu } from "../menu.js";
+import { sentence } from "./registry.js";
+import { metres } from "./map/flat.js";
+import { decode } from "./scene/decode.js";
+import { Orbit } from "./scene/orbit.js";
+import { axes, boxes, colour, craft, free, grid, gridKey, line, points, tag } from "./scene/shapes.js";
+
+const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", frames: "Transforms" };
+/** Pixels that poses and vehicles have at least. */
+const LEAST = 34;
+const VIEWS = { Oblique: [-2.2, 0.6], "From above": [-Math.PI / 2, Math.PI / 2 - 0.01], "From behind": [Math.PI, 0.35], "From the side": [-Math.PI / 2, 0.15] };
+
+export function create(context, settings) {
+  return new ScenePanel(context, settings);
+}
+
+class ScenePanel {
+  constructor(context, { log, topics, fixed, follow, tags }) {
+    this.title = "3D";
+    this.context = context;
+    this.log = context.log(log ?? "").id;
+    this.chosen = topics ? new Set(topics) : null;
+    this.fixed = fixed ?? null;
+    this.following = follow !== false;
+    this.tagged = tags !== false;
+    this.items = new Map();
+    this.trails = new Map();
+    this.render = frame(() => this.#render());
+    this.later = frame(() => this.#load());
+  }
+
+  async mount(element) {
+    const { bus } = this.context;
+    this.element = element;
+    this.place = el("div", { class: "space scene", tabindex: 0, role: "application", "aria-label": "3D scene. Arrow keys turn, with Shift they move; plus and minus zoom." });
+    this.tags = el("div", {});
+    this.notes = el("ul", { class: "notes" });
+    this.place.append(this.tags, this.notes);
+    this.frameButton = button("Frame", "Choose the fixed frame", (event) => menu(event.currentTarget, this.#frames()));
+    element.replaceChildren(el("div", { class: "tool" },
+      button("Show", "Choose what is shown", (event) => menu(event.currentTarget, this.#choices())), this.frameButton, el("span", { class: "spring" }),
+      button("View", "Choose where to look from", (event) => menu(event.currentTarget, Object.entries(VIEWS).map(([text, [turn, tilt]]) => ({ text, run: () => this.#look(turn, tilt) })))),
+      this.hold = button("Follow", "Keep the vehicle in the middle", () => { this.following = !this.following; this.orbit.shifted = false; this.#pressed(); this.#render(); this.context.state.changed(); }),
+      button("Fit", "Show all", () => { this.orbit.shifted = false; this.#fit(true); this.render(); })), this.place);
+    this.#pressed();
+    try {
+      this.renderer = new THREE.WebGLRenderer({ antialias: true, powerPreference: "low-power" });
+    } catch {
+      return this.#say("This browser offers no WebGL, which 3D needs.", true);
+    }
+    this.place.prepend(this.renderer.domElement);
+    this.scene = new THREE.Scene();
+    const sun = new THREE.DirectionalLight(0xffffff, 1.6);
+    sun.position.set(-2, -3, 5);
+    this.scene.add(new THREE.AmbientLight(0xffffff, 1.6), sun);
+    this.orbit = new Orbit(this.place, this.render);
+    this.place.addEventListener("dblclick", () => { this.orbit.shifted = false; this.#fit(true); this.render(); });
+    this.offs = [
+      bus.on("theme", () => { this.#clear(); this.later(); }), bus.on("shift", this.later),
+      bus.on("grown", ({ log }) => { if (log === this.log) { for (const one of this.trails.values()) free(one.object); this.trails.clear(); this.#sources().then(this.later, () => {}); } }),
+    ];
+    this.resize();
+    try {
+      await this.#sources();
+    } catch (error) {
+      return this.#say(error.message, true);
+    }
+    if (!this.sources.length) return this.#say("The log holds nothing to show in space: no points, scans, poses, transforms or actors.");
+    return this.#load();
+  }
+
+  settings() {
+    return { log: this.log, topics: this.chosen ? [...this.chosen] : undefined, fixed: this.fixed ?? undefined, follow: this.following ? undefined : false, tags: this.tagged ? undefined : false };
+  }
+
+  resize() {
+    const width = this.place.clientWidth, height = this.place.clientHeight;
+    if (!this.renderer || !width || !height) return;
+    this.renderer.setPixelRatio(Math.min(2, devicePixelRatio || 1));
+    this.renderer.setSize(width, height);
+    this.orbit.camera.aspect = width / height;
+    this.orbit.apply();
+    this.render();
+  }
+
+  window() {
+    if (this.context.view.cursor == null) this.later();
+  }
+
+  cursor() {
+    this.later();
+  }
+
+  dispose() {
+    this.gone = true;
+    for (const off of this.offs ?? []) off();
+    if (!this.renderer) return;
+    this.#clear();
+    free(this.ground);
+    this.renderer.dispose();
+    this.renderer.forceContextLoss();
+  }
+
+  async #sources() {
+    const { api } = this.context;
+    this.sources = (await api.get(`/api/logs/${this.log}/scene/sources`)).sources;
+    this.tracks = await api.get(`/api/logs/${this.log}/tracks`);
+  }
+
+  #shown() {
+    return this.sources.filter(({ topic, shown }) => (this.chosen ? this.chosen.has(topic) : shown)).map(({ topic }) => topic);
+  }
+
+  #say(text, bad = false) {
+    this.place.querySelector(".sentence")?.remove();
+    if (text) this.place.append(sentence(text, bad));
+    this.element.dataset.ready = bad ? "error" : text ? "empty" : "yes";
+  }
+
+  #pressed() {
+    this.hold.setAttribute("aria-pressed", this.following);
+  }
+
+  #choices() {
+    const shown = new Set(this.#shown()), entries = [];
+    if (this.context.logs.length > 1) {
+      entries.push({ text: "Log" }, ...this.context.logs.map(({ id, name }) => ({ text: name, on: id === this.log, run: () => this.#other(id) })), null);
+    }
+    for (const [kind, title] of Object.entries(KINDS)) {
+      const own = this.sources?.filter((one) => one.kind === kind) ?? [];
+      if (own.length) entries.push({ text: title }, ...own.map(({ topic }) => ({ text: topic, on: shown.has(topic), run: () => this.#toggle(topic, shown) })));
+    }
+    entries.push(null, { text: "Names", on: this.tagged, run: () => { this.tagged = !this.tagged; this.#render(); this.context.state.changed(); } });
+    return entries;
+  }
+
+  #toggle(topic, shown) {
+    if (!shown.delete(topic)) shown.add(topic);
+    this.chosen = shown;
+    this.context.state.changed();
+    this.later();
+  }
+
+  async #other(id) {
+    this.log = id;
+    this.chosen = this.fixed = null;
+    this.fitted = false;
+    this.#clear();
+    await this.#sources();
+    this.context.state.changed();
+    this.later();
+  }
+
+  #frames() {
+    const names = this.answer?.frames.map(({ name }) => name) ?? [];
+    if (!names.length) return [{ text: "The log holds no transforms." }];
+    return [{ text: "Fixed frame" }, ...names.map((name) => ({ text: name, on: name === this.answer.fixed_frame, run: () => { this.fixed = name; this.fitted = false; this.context.state.changed(); this.later(); } }))];
+  }
+
+  #look(turn, tilt) {
+    this.orbit.turn = turn;
+    this.orbit.tilt = tilt;
+    this.orbit.apply();
+    this.render();
+  }
+
+  #clear() {
+    for (const { object } of this.items.values()) free(object);
+    for (const { object } of this.trails.values()) free(object);
+    this.items.clear();
+    this.trails.clear();
+    free(this.frames);
+    this.frames = null;
+  }
+
+  async #load() {
+    if (this.gone || !this.sources?.length) return;
+    // While an answer is under way the newest cursor waits: a cursor that plays must not starve it.
+    if (this.busy) { this.again = true; return; }
+    this.busy = true;
+    const { api, time, view } = this.context, log = this.log;
+    const at = Math.round(time.toLog(log, view.cursor ?? view.window.from)), topic = this.#shown();
+    const have = Object.fromEntries([...this.items].filter(([, one]) => one.keep).map(([name, one]) => [name, one.t]));
+    try {
+      const answer = topic.length ? decode(await api.bytes(`/api/logs/${log}/scene`, { at, topic, fixed_frame: this.fixed, have: JSON.stringify(have) })) : { fixed_frame: "", frames: [], items: [] };
+      if (this.gone || log !== this.log) return;
+      this.#take(answer, topic);
+      await this.#trail(answer);
+      if (this.gone) return;
+      if (!this.fitted) this.#fit();
+      const none = !answer.items.length && !answer.frames.length;
+      this.#say(topic.length ? none ? "Nothing was recorded before this moment." : "" : "Nothing is chosen: choose under Show.");
+      this.element.dataset.time = at;
+      this.#render();
+    } catch (error) {
+      if (!this.gone) this.#say(error.message, true);
+    } finally {
+      this.busy = false;
+      if (this.again) { this.again = false; this.later(); }
+    }
+  }
+
+  /** Take the items of an answer; those whose arrays are missing stay as they are. */
+  #take(answer, topics) {
+    this.answer = answer;
+    const there = new Set(answer.items.map(({ topic }) => topic));
+    for (const [topic, one] of this.items) if (!there.has(topic)) { free(one.object); this.items.delete(topic); }
+    for (const item of answer.items) {
+      let one = this.items.get(item.topic);
+      if (!one || Object.keys(item.arrays).length) {
+        free(one?.object);
+        one = { object: shape(item), keep: item.kind === "cloud" || item.kind === "scan" || item.kind === "path" };
+        this.items.set(item.topic, one);
+        this.scene.add(one.object);
+      }
+      Object.assign(one, { item, t: item.t });
+      put(one.object, item.place);
+    }
+    free(this.frames);
+    this.frames = null;
+    const wanted = this.sources.some(({ kind, topic }) => kind === "frames" && topics.includes(topic));
+    if (wanted && answer.frames.length) {
+      this.frames = new THREE.Group();
+      for (const { place, name } of answer.frames) {
+        if (!place) continue;
+        const one = axes(1);
+        one.userData = { least: true, name };
+        put(one, place);
+        this.frames.add(one);
+      }
+      this.scene.add(this.frames);
+    }
+    this.frameButton.textContent = answer.fixed_frame ? `Frame ${answer.fixed_frame}` : "Frame";
+  }
+
+  /** Draw the whole way of what moves, once. */
+  async #trail({ items, frames }) {
+    const { api } = this.context, moving = new Set(items.filter(({ kind }) => kind === "body" || kind === "pose" || kind === "actors").map(({ topic }) => topic));
+    for (const [key, one] of this.trails) if (!moving.has(one.topic)) { free(one.object); this.trails.delete(key); }
+    for (const { id, topic, kind, frame: own } of this.tracks) {
+      if (kind !== "local" || !moving.has(topic) || this.trails.has(id)) continue;
+      this.trails.set(id, { topic, frame: own, object: null });
+      const { columns: { x, y, z } } = await api.arrow(`/api/logs/${this.log}/track`, { track: id }), place = new Float32Array(3 * x.length);
+      for (let i = 0; i < x.length; i++) place.set([x[i], y[i], z[i]], 3 * i);
+      const found = { topic, frame: own, place, object: line(place, colour("--series-3")) };
+      this.trails.set(id, found);
+      this.scene.add(found.object);
+    }
+    for (const { object, frame: own } of this.trails.values()) {
+      const at = own && frames.length ? frames.find(({ name }) => name === own)?.place ?? null : undefined;
+      if (object && at !== undefined) put(object, at);
+    }
+  }
+
+  /** Return the place that is followed: of the first vehicle, pose, moving actor or robot frame, or null. */
+  #middle() {
+    const order = ["body", "pose", "actors"];
+    const list = [...this.items.values()].filter(({ item }) => item.place && order.includes(item.kind)).sort((a, b) => order.indexOf(a.item.kind) - order.indexOf(b.item.kind));
+    for (const { item, object } of list) {
+      const row = item.kind === "actors" ? this.#hero(item) : 0;
+      const place = (item.kind === "actors" ? object.userData.position : object.userData.position)?.subarray(3 * row, 3 * row + 3);
+      if (place?.length === 3) return new THREE.Vector3(...place).applyMatrix4(object.matrixWorld);
+    }
+    return null;
+  }
+
+  /** The row of the actor whose way is longest: its track comes first. */
+  #hero(item) {
+    const id = this.tracks.find(({ topic }) => topic === item.topic)?.id.split(" ").at(-1);
+    return Math.max(0, item.labels.findIndex((label) => label.split("\n")[1]?.split(" ")[0] === id));
+  }
+
+  #fit(all = false) {
+    const box = new THREE.Box3(), moved = new THREE.Vector3();
+    this.scene.updateMatrixWorld();
+    const actors = [...this.items.values()].some(({ item }) => item.kind === "actors");
+    const add = (object, list) => {
+      if (!list || list.length > 1.5e6) return;
+      for (let i = 0; i < list.length; i += 3) {
+        moved.set(list[i], list[i + 1], list[i + 2]);
+        if (Number.isFinite(moved.x)) box.expandByPoint(moved.applyMatrix4(object.matrixWorld));
+      }
+    };
+    for (const { object, item } of this.items.values()) if (item.place && !(actors && !all)) add(object, object.userData.position);
+    for (const { object, place } of this.trails.values()) if (object && (!actors || all)) add(object, place);
+    for (const one of this.frames?.children ?? []) box.expandByPoint(one.position);
+    const middle = this.#middle();
+    // Of a town only what is around the vehicle can be told apart.
+    if (actors && !all && middle) box.setFromCenterAndSize(middle, new THREE.Vector3(36, 36, 6));
+    if (box.isEmpty()) return;
+    const size = box.getSize(new THREE.Vector3()).length();
+    box.getCenter(this.orbit.target);
+    this.orbit.far = Math.max(2, size * 1.15);
+    if (middle && !all && this.following) this.orbit.target.copy(middle);
+    this.orbit.apply();
+    this.fitted = true;
+  }
+
+  #render() {
+    if (!this.renderer || this.gone || !this.answer) return;
+    const { orbit, renderer, scene } = this;
+    scene.updateMatrixWorld();
+    const middle = this.following && !orbit.shifted ? this.#middle() : null;
+    if (middle) { orbit.target.copy(middle); orbit.apply(); }
+    this.#ground();
+    const height = this.place.clientHeight, pixel = (distance) => (2 * Math.tan((orbit.camera.fov * Math.PI) / 360) * distance) / height;
+    const grow = (one, size) => {
+      const far = orbit.camera.position.distanceTo(one.getWorldPosition(new THREE.Vector3()));
+      one.scale.setScalar(Math.max(size, LEAST * pixel(far)));
+    };
+    for (const { object } of this.items.values()) object.traverse((one) => { if (one.userData.least) grow(one, 0.5); });
+    this.frames?.traverse((one) => { if (one.userData.least) grow(one, 0.2); });
+    scene.background = colour("--panel");
+    renderer.render(scene, orbit.camera);
+    this.#words();
+    this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
+  }
+
+  #ground() {
+    const { target, far } = this.orbit, key = `${gridKey(target, far)} ${this.context.theme()}`;
+    if (this.gridKey === key) return;
+    free(this.ground);
+    this.gridKey = key;
+    this.ground = grid(target, far);
+    this.scene.add(this.ground);
+  }
+
+  /** Names of frames and actors, and notes about what is assumed. */
+  #words() {
+    const { orbit } = this, width = this.place.clientWidth, height = this.place.clientHeight, found = [], taken = [];
+    const add = (point, text, faint) => {
+      const seen = point.clone().project(orbit.camera);
+      if (seen.z > 1 || Math.abs(seen.x) > 1 || Math.abs(seen.y) > 1) return;
+      const one = tag(text, faint), x = Math.round(((seen.x + 1) / 2) * width) + 6;
+      let y = Math.round(((1 - seen.y) / 2) * height) + 2;
+      while (taken.some(([a, b]) => Math.abs(a - x) < 40 && Math.abs(b - y) < 12)) y += 12;
+      taken.push([x, y]);
+      one.style.transform = `translate(${x}px, ${y}px)`;
+      found.push(one);
+    };
+    if (this.tagged) {
+      for (const one of this.frames?.children ?? []) add(one.position, one.userData.name, true);
+      for (const { item, object } of this.items.values()) {
+        if (item.kind !== "actors") continue;
+        for (const [i, label] of item.labels.entries()) {
+          const [kind, name] = label.split("\n");
+          if (kind !== "vehicle" && kind !== "walker") continue;
+          const place = object.userData.position.subarray(3 * i, 3 * i + 3);
+          if (found.length < 60) add(new THREE.Vector3(place[0], place[1], place[2] + 2.2), name.replace(/^(\d+) (vehicle|walker)\./, "$1 "), false);
+        }
+      }
+    }
+    this.tags.replaceChildren(...found);
+    const { time, view } = this.context, now = time.toLog(this.log, view.cursor ?? view.window.from);
+    const notes = [...this.items.values()].flatMap(({ item }) => {
+      const age = (now - item.t) / 1e9;
+      return [item.note && el("li", { class: item.place ? null : "warn" }, `${item.topic}: ${item.note}`), age > 1 && el("li", {}, `${item.topic}: last message ${age.toFixed(1)} s ago`)].filter(Boolean);
+    });
+    this.notes.replaceChildren(...notes.slice(0, 4), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
+  }
+}
+
+/** Return the object for an item; `userData.position` keeps its places. */
+function shape({ kind, arrays, labels }) {
+  const { position } = arrays, group = new THREE.Group();
+  if (position) {
+    if (kind === "cloud") group.add(points(arrays, { size: 1.6 }));
+    else if (kind === "scan") group.add(points(arrays, { size: 3, plain: colour("--series-2") }));
+    else if (kind === "actors") group.add(boxes(arrays, labels));
+    else if (kind === "path") group.add(line(position, colour("--series-4")));
+    else {
+      const one = kind === "body" ? craft() : axes(1), turn = arrays.rotation;
+      one.userData.least = true;
+      one.position.set(...position.subarray(0, 3));
+      one.quaternion.set(...turn.subarray(0, 4)).normalize();
+      group.add(one);
+      // A line to the ground shows the height.
+      if (kind === "body") group.add(line(Float32Array.of(position[0], position[1], 0, ...position.subarray(0, 3)), colour("--faint")));
+    }
+  }
+  group.userData.position = position;
+  return group;
+}
+
+/** Place an object in the fixed frame; without a place it is not shown. */
+function put(object, place) {
+  object.visible = Boolean(place);
+  if (!place) return;
+  object.position.set(...place.slice(0, 3));
+  object.quaternion.set(...place.slice(3)).normalize();
+}
