@@ -64,7 +64,7 @@ class ViewPage:
         self.errors: list[str] = []
         self.requests: list[str] = []
         page.on("console", self._console)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
         page.set_default_timeout(PATIENCE)
 
@@ -83,8 +83,9 @@ class ViewPage:
         """Wait until all plots have drawn what they asked for, and no request is under way."""
         self.page.wait_for_function(
             """() => document.documentElement.dataset.pending === "0"
-                && ![...document.querySelectorAll("#plots .frame .body")].some((body) => !body.dataset.ready)
-                && !document.querySelector("#plots .busy")
+                && [...document.querySelectorAll("#plots .frame")].every(({ dataset, lastChild }) =>
+                     "seen" in dataset && (!dataset.seen || lastChild.previousSibling.dataset.ready))
+                && !document.querySelector("#plots [data-seen=yes] .busy")
                 && new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() =>
                      done(document.documentElement.dataset.pending === "0"))))"""
         )

@@ -29,10 +29,10 @@ class Sample:
 SAMPLES = {
     "ulog": Sample("flight.ulg", lambda: flight(10), "battery voltage_v", "battery_status", "voltage_v"),
     "rosbag": Sample("drive.bag", lambda: bag_drive(5), "imu angular z", "/imu", "angular_velocity.z"),
-    "bddf": Sample("walk.bddf", lambda: bddf_walk(20), "body/height value", "patrol/body/height", "value"),
+    "bddf": Sample("walk.bddf", lambda: bddf_walk(20), "patrol height value", "patrol/body/height", "value"),
     "carla": Sample("drive.log", lambda: carla_drive(10).bytes(), "frames duration", "frames", "duration"),
-    "koblenz": Sample("city.log", lambda: koblenz_drive(1), "robotpose x", "RobotPoseM", ""),
-    "mcap": Sample("walk.mcap", lambda: mcap_walk(10), "imu angular z", "/imu", ""),
+    "koblenz": Sample("city.log", lambda: koblenz_drive(1), "obd rpm", "OBDDataM", "rpm"),
+    "mcap": Sample("walk.mcap", lambda: mcap_walk(10), "imu angular z", "/imu", "angular_velocity.z"),
 }
 
 

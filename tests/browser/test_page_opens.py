@@ -1,28 +1,143 @@
-"""The page in a browser: what is seen when a log opens."""
+"""The page in a browser: logs of each format, fields found by search, themes, narrow windows, hostile names."""
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
-from logreel.formats.ulog.sample.builder import flight
+import pytest
+
+from browser.samples import SAMPLES, sample
+from logreel.formats.ulog.sample.builder import Builder
 
 
-def test_the_first_screen_has_plots_a_tree_and_a_timeline(view, tmp_path: Path) -> None:
-    file = tmp_path / "flight.ulg"
-    file.write_bytes(flight(10))
-    page = view(file).page
-    assert page.locator("#plots .frame canvas").count() >= 1
-    assert page.locator("#tree [role=treeitem]").count() > 3
-    assert "flight.ulg" in page.inner_text("#facts")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_field_is_found_by_search_and_plotted(view, tmp_path: Path, name: str) -> None:
+    found, about = view(sample(name, tmp_path)), SAMPLES[name]
+    page = found.page
     page.wait_for_selector("#timeline canvas[data-ready=yes]")
+    found.shot(f"first-{name}")
+    before = page.locator("#plots .frame").count()
+    assert before >= 1, "the first screen has no plot"
+    assert about.file in page.inner_text("#facts")
+    # A new plot: Shift.
+    page.keyboard.press("Control+k")
+    page.wait_for_function("() => document.querySelectorAll('#found [role=option]').length > 20")
+    page.keyboard.type(about.words)
+    page.wait_for_selector(f"#found[data-for={about.words!r}]")
+    assert page.inner_text("#found [aria-selected=true] .label") == f"{about.topic}.{about.field}"
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_function(f"() => document.querySelectorAll('#plots .frame').length === {before + 1}")
+    found.settle()
+    plot = page.locator("#plots .frame.chosen")
+    assert about.field in plot.locator(".legend").inner_text()
+    assert int(plot.locator(".body").get_attribute("data-points")) > 1
+
+
+def test_the_tree_shows_units_counts_and_pins_fields(view, tmp_path: Path) -> None:
+    found = view(sample("bddf", tmp_path))
+    page = found.page
+    page.fill("#tree input", "patrol height")
+    page.wait_for_selector("#tree .rows[data-for='patrol height']")
+    row = page.locator("#tree [role=treeitem]", has_text="height.value").first
+    assert row.locator(".aside").inner_text() == "m"
+    row.click()
+    page.wait_for_selector("#panel-message[data-topic='patrol/body/height']")
+    row.locator(".pin").click()
+    page.fill("#tree input", "")
+    page.wait_for_function("() => document.querySelector('#tree .item.head')?.textContent === 'Pinned'")
+    page.wait_for_function("() => location.hash.includes('pinned')")
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]")
+    assert page.locator("#tree .item.head").first.inner_text() == "Pinned"
+
+
+def test_a_field_is_dragged_from_the_tree_into_a_plot(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path))
+    page = found.page
+    page.fill("#tree input", "battery_status.voltage_v")
+    page.wait_for_selector("#tree .rows[data-for='battery_status.voltage_v']")
+    frame = page.locator("#plots .frame").first
+    before = frame.locator(".legend li").count()
+    page.locator("#tree [role=treeitem]", has_text="voltage_v").first.drag_to(frame.locator(".body"))
+    page.wait_for_function(
+        f"() => document.querySelector('#plots .frame .legend').children.length === {before + 1}"
+    )
+    found.settle()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nothing_overlaps_in_a_narrow_window(view, tmp_path: Path, dark: bool) -> None:
+    found = view(sample("ulog", tmp_path), size=(1024, 700), dark=dark)
+    page = found.page
+    assert page.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    boxes = {
+        name: page.locator(name).bounding_box()
+        for name in ("#head", "#tree", "#centre", "#side", "#foot", "#plots", "#bottom")
+    }
+    for box in boxes.values():
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 1024 + 0.5
+        assert box["y"] + box["height"] <= 700 + 0.5
+    assert boxes["#tree"]["x"] + boxes["#tree"]["width"] <= boxes["#centre"]["x"]
+    assert boxes["#centre"]["x"] + boxes["#centre"]["width"] <= boxes["#side"]["x"]
+    assert boxes["#plots"]["width"] > 300
+    found.shot(f"narrow-{'dark' if dark else 'light'}")
+
+
+def test_the_theme_changes_the_colours_and_is_kept(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path))
+    page = found.page
+    colour = "getComputedStyle(document.getElementById('plots')).backgroundColor"
+    light = page.evaluate(colour)
+    found.press("t")
+    assert page.evaluate(colour) != light
+    found.shot("dark")
+    page.wait_for_function("() => location.hash.includes('theme')")
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_names_and_texts_of_a_log_are_never_markup(view, tmp_path: Path) -> None:
+    bad = "<script>window.hacked=1</script><img src=x onerror=window.hacked=2>"
+    out = Builder(start_us=1_000_000).flags()
+    out.info("sys_name", bad).info("ver_sw", bad)
+    out.format("odd:uint64_t timestamp;float value;")
+    out.parameter("<b>GAIN</b>", 0.5)
+    out.subscribe("odd", 0)
+    for step in range(200):
+        out.data(0, struct.pack("<Qf", 1_000_000 + 1000 * step, step % 7))
+        if step % 50 == 0:
+            out.text(3, 1_000_000 + 1000 * step, bad)
+    path = tmp_path / "<img src=x onerror=window.hacked=3>.ulg"
+    path.write_bytes(out.bytes())
+    found = view(path)
+    page = found.page
+    for kind in ("parameters", "problems", "message"):
+        page.click(f"#tab-{kind}")
+        page.wait_for_selector(f"#panel-{kind}[data-ready]")
+    page.wait_for_selector("#panel-text[data-ready] li")
+    page.hover("#timeline canvas")
+    found.press("n")
+    assert bad in page.inner_text("#panel-text .lines")
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator("script").count() == 2
+    assert page.evaluate("window.hacked") is None
 
 
 def test_a_wrong_token_is_said_in_the_page(view, tmp_path: Path) -> None:
-    file = tmp_path / "flight.ulg"
-    file.write_bytes(flight(2))
-    found = view(file, keep=False)
+    found = view(sample("ulog", tmp_path), keep=False)
     found.page.evaluate("sessionStorage.clear()")
     found.page.goto("about:blank")
     found.page.goto(f"{found.viewer.url}#token=wrong-token-wrong-token")
     found.page.wait_for_selector("html[data-ready=error]")
     assert "right token" in found.page.inner_text("[role=alert]")
+
+
+def test_the_token_leaves_the_address(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path))
+    found.page.wait_for_function("() => !location.hash.includes('token')")
+    assert found.viewer.token not in found.page.url
+    assert not [one for one in found.requests if found.viewer.token in one.partition("#")[0]]

@@ -9,10 +9,11 @@ import pytest
 
 import logreel
 from logreel.errors import NotFoundError
+from logreel.formats.bddf.sample.builder import walk
 from logreel.formats.carla.sample.drive import drive as carla_drive
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight
-from logreel.outputs.view.track import POINTS, read_track, thinned, track_sources, values_at
+from logreel.outputs.view.track import POINTS, read_track, spread, thinned, track_sources, values_at
 
 
 def track(log: logreel.Log, id: str, **options: object):
@@ -115,3 +116,19 @@ def test_long_tracks_lose_only_points_of_the_same_place() -> None:
 def test_standing_still_keeps_first_and_last() -> None:
     place = np.zeros((POINTS * 2, 3))
     assert thinned(place, POINTS).tolist() == [0, len(place) - 1]
+
+
+def test_records_of_one_message_are_spread_up_to_the_next() -> None:
+    time = np.array([0, 0, 0, 0, 100, 100, 100, 100], np.int64)
+    assert spread(time).tolist() == [0, 25, 50, 75, 100, 125, 150, 175]
+    assert spread(time[3:5]).tolist() == [0, 100]
+    assert spread(np.array([7, 7, 3, 3])).tolist() == [7, 7, 3, 3]
+
+
+def test_position_of_a_robot_by_name_and_unit_is_a_track() -> None:
+    with logreel.open(walk(5)) as log:
+        (source,) = track_sources(log)
+        time, place = source.read()
+        want = [r["value"] for m in log["patrol/body/position"] for r in m.decode()["records"]]
+    assert place.tolist() == want
+    assert (np.diff(time) > 0).all()

@@ -10,6 +10,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.lenses import (
+    ActorPose,
     Image,
     Imu,
     Joints,
@@ -109,6 +110,7 @@ def first_charts(found: list[Chart]) -> int:
 def side_panels(log: Log) -> list[str]:
     """Return which panels *log* has content for, most important first: ``map``, ``picture``, ``scene``."""
     there: set[str] = set()
+    local = False
     for ch in log.channels.values():
         if not len(ch) or ch.reserved:
             continue
@@ -119,7 +121,10 @@ def side_panels(log: Log) -> list[str]:
                 there.add(PICTURE)
             elif not isinstance(lens, (Text, Imu, Joints)):
                 there.add(SCENE)
-    return [panel for panel in (MAP, PICTURE, SCENE) if panel in there]
+                local |= isinstance(lens, ActorPose | Transform) or bool(getattr(lens, "position", ()))
+    # Without a position on Earth the map has local tracks, which the scene shows, too.
+    found = [panel for panel in (MAP, PICTURE, SCENE) if panel in there]
+    return [*found, MAP] if local and MAP not in there else found
 
 
 def _proposed(log: Log) -> Iterator[Chart]:

@@ -127,9 +127,25 @@ def _geographic(ch: Channel, lens: Position) -> tuple[I64, F64]:
 def _local(ch: Channel, lens: LocalPose | Pose) -> tuple[I64, F64]:
     found = lens.track(ch)
     known = np.isfinite(found.position).all(axis=1)
-    time, place = found.time[known], found.position[known]
+    time, place = spread(found.time)[known], found.position[known]
     order = np.argsort(time, kind="stable")
     return time[order], place[order]
+
+
+def spread(time: I64) -> I64:
+    """Return times (ns) of records: those of one message, which are equal, are spread evenly up to the next message."""
+    first = np.flatnonzero(np.r_[True, time[1:] != time[:-1]])
+    if len(time) == 0 or len(first) == len(time):
+        return time
+    count = np.diff(np.append(first, len(time)))
+    begin = time[first]
+    step = np.diff(begin, append=begin[-1])
+    # The last message is taken to last as long as the one before; gaps and jumps back are not bridged.
+    step[-1] = step[-2] if len(step) > 1 else 0
+    step = np.where((step > 0) & (step < GAP_NS), step, 0)
+    inside = np.arange(len(time)) - np.repeat(first, count)
+    moved: I64 = time + np.repeat(step, count) * inside // np.repeat(count, count)
+    return moved
 
 
 def _frame_sources(ch: Channel) -> Iterator[TrackSource]:

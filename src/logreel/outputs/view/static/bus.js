@@ -2,7 +2,7 @@
 //
 // Kinds: cursor and cursor2 (axis ns or null), hover (axis ns or null: where the pointer is), window ({from, to}),
 // select ({log, topic, field}), theme ("light" or "dark"), clock ("start", "utc" or "log"), shift (logs were moved against
-// each other), playing ({on, rate}), grown ({log}), marks (filter of markers), plot ({log, topic, field, …}: a wish).
+// each other), playing ({on, rate}), grown ({log}), ready ({log, topic, field}: better curves), marks (filter of markers), plot ({log, topic, field, …}: a wish).
 
 /** Return a new bus: `on(kind, listener)` returns a function that ends it, `send(kind, value)`, `last(kind)`. */
 export function makeBus() {

@@ -5,7 +5,7 @@ import { marked, search } from "./fuzzy.js";
 import { panels, toggleTheme } from "./head.js";
 
 export function find(context) {
-  const input = el("input", { type: "search", placeholder: "Find a field, a channel or a command …", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false" });
+  const input = el("input", { type: "search", placeholder: "Find a field, a channel or a command …", role: "combobox", "aria-expanded": "true", "aria-controls": "found", "aria-label": "Find a field, a channel or a command", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false" });
   const list = el("div", { class: "rows", role: "listbox", id: "found", "aria-label": "Found" });
   const dialog = el("dialog", { class: "palette", "aria-label": "Find" }, input, list);
   document.body.append(dialog);

@@ -11,10 +11,10 @@ export function head(context) {
 
   function facts() {
     const items = [["firm", logs.length > 1 ? `${logs.length} logs: ${logs.map((one) => one.name).join(", ")}` : log.name]];
-    if (log.utc_shift != null) items.push(["", `${new Date(Number(utcStart(log) / 1000000n)).toISOString().slice(0, 19).replace("T", " ")} UTC`]);
+    if (log.utc_shift != null) items.push(["firm", `${new Date(Number(utcStart(log) / 1000000n)).toISOString().slice(0, 19).replace("T", " ")} UTC`]);
     items.push(["firm", length(log.duration)], ["", `${log.messages.toLocaleString("en")} messages`]);
-    for (const [label, value] of log.facts ?? []) items.push(["", value, label]);
-    place.replaceChildren(...items.map(([kind, text, label]) => el("span", { class: kind, title: label ? `${label}: ${text}` : text }, text)));
+    for (const [label, value] of log.facts ?? []) items.push(["", value.length > 24 ? `${value.slice(0, 12)}…` : value, `${label}: ${value}`]);
+    place.replaceChildren(...items.map(([kind, text, label]) => el("span", { class: kind, title: label ?? text }, text)));
     const problems = logs.reduce((sum, one) => sum + (one.problems ?? 0), 0), lost = logs.some((one) => one.lost);
     if (problems) {
       place.append(button(`${problems} ${problems === 1 ? "problem" : "problems"}`, "Show the problems of this log", () => context.lower?.choose("problems"), { class: `firm ${lost ? "bad" : "warn"}` }));

@@ -101,9 +101,9 @@ export class Tabs {
     const panel = this.panels.get(kind);
     if (!panel) return;
     this.panels.delete(kind);
-    const { settings, dispose } = await panel;
-    this.context.state.set("tabs", { ...this.context.state.get("tabs", {}), [kind]: settings?.() ?? {} });
-    dispose?.();
+    const shown = await panel;
+    this.context.state.set("tabs", { ...this.context.state.get("tabs", {}), [kind]: shown.settings?.() ?? {} });
+    shown.dispose();
     if (!this.panels.has(kind)) document.getElementById(`panel-${kind}`).replaceChildren();
   }
 }

@@ -95,7 +95,7 @@ async function start() {
   for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
   await first(context, Tabs);
   markChanges(context);
-  if (session.follow) follow(context);
+  follow(context);
   root.dataset.ready = "yes";
   if (broken.length) say(broken.map((log) => `${log.name}: ${log.error}`).join("; "));
   return undefined;

@@ -24,6 +24,8 @@ export class Plots {
     this.ready = false;
     context.state.from(() => (this.ready ? { panels: this.settings() } : {}));
     new ResizeObserver(() => this.#heights()).observe(element);
+    // Panels are made when they come into sight: a log may deserve dozens of plots.
+    this.sight = new IntersectionObserver((seen) => seen.forEach((one) => this.#seen(one)), { root: element, rootMargin: "120px" });
   }
 
   settings() {
@@ -52,9 +54,29 @@ export class Plots {
     if (choose) this.choose(frame);
     this.#heights();
     const context = { ...this.context, legend: frame.legend, title: (text, unit = "") => this.#title(frame, text, unit) };
-    frame.panel = await mount(kind, settings, context, frame.body);
+    frame.mount = () => {
+      frame.mounted ??= mount(kind, settings, context, frame.body).then((panel) => {
+        frame.panel = panel;
+        if (!this.frames.includes(frame)) panel.dispose();
+        return panel;
+      });
+      return frame.mounted;
+    };
+    if (settings.title) this.#title(frame, settings.title);
+    this.sight.observe(frame.element);
+    if (choose) await frame.mount();
     this.context.state.changed();
     return frame;
+  }
+
+  #seen({ target, isIntersecting }) {
+    const frame = this.frames.find(({ element }) => element === target);
+    if (!frame) return;
+    if (isIntersecting) {
+      delete frame.body.dataset.away;
+      if (frame.panel) frame.panel.seen?.(); else frame.mount();
+    } else frame.body.dataset.away = "yes";
+    frame.element.dataset.seen = isIntersecting ? "yes" : "";
   }
 
   #title(frame, text, unit) {
@@ -67,8 +89,10 @@ export class Plots {
     const at = this.frames.indexOf(frame);
     if (at < 0) return;
     frame.panel?.dispose();
+    this.sight.unobserve(frame.element);
     frame.element.remove();
     this.frames.splice(at, 1);
+    if (frame === this.chosen) this.chosen = null;
     this.choose(this.frames[Math.min(at, this.frames.length - 1)] ?? null);
     this.chosen?.element.focus();
     this.#heights();
@@ -97,7 +121,7 @@ export class Plots {
   /** Return the series that are drawn now, each once. */
   series() {
     const found = new Map();
-    for (const { panel } of this.frames) for (const one of panel?.series?.() ?? []) found.set(JSON.stringify(one), one);
+    for (const { panel, settings } of this.frames) for (const one of panel?.series?.() ?? planned(settings, this.context)) found.set(JSON.stringify(one), one);
     return [...found.values()];
   }
 
@@ -154,4 +178,9 @@ export class Plots {
       dropped(JSON.parse(event.dataTransfer.getData(FIELD)), event);
     });
   }
+}
+
+/** The curves of a plot that was not in sight yet. */
+function planned({ series }, { logs }) {
+  return (series ?? []).filter((one) => !one.hidden).map((one) => ({ ...one, log: one.log ?? logs[0].id }));
 }

@@ -53,6 +53,13 @@ export class Curves {
     for (const curve of this.list) curve.asked = false;
   }
 
+  /** Forget samples of a field of which all values can be had now; return whether there were any. */
+  ready({ log, topic, field }) {
+    const found = this.list.filter((curve) => curve.sample && curve.log === log && curve.series.topic === topic && (!field || !curve.series.field || curve.series.field === field));
+    for (const curve of found) curve.asked = false;
+    return found.length > 0;
+  }
+
   get busy() {
     return this.flight !== null;
   }
@@ -93,7 +100,7 @@ export class Curves {
         if (shift) for (let i = 0; i < t.length; i++) t[i] += shift;
         Object.assign(curve, {
           t, v: columns.v, shift, from: low, to: high, px: width, asked: true,
-          error: metadata.error ?? "", all: metadata.points === "all" || Boolean(metadata.error), unit: curve.series.unit || metadata.unit || "", count: Number(metadata.count ?? t.length),
+          error: metadata.error ?? "", sample: metadata.points === "sample", all: metadata.points === "all" || Boolean(metadata.error), unit: curve.series.unit || metadata.unit || "", count: Number(metadata.count ?? t.length),
         });
         if (low <= whole.from && high >= whole.to && curve.all) Object.assign(curve, { from: -Infinity, to: Infinity });
       } catch (error) {

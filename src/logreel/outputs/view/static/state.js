@@ -1,11 +1,11 @@
 // What a view is: kept in the fragment of the address, so that a link, a reload or a layout file brings it back.
 //
 // {panels: [{kind, ...settings}], window: [from, to], cursor, cursor2, theme, clock, side, lower, pinned: [topic.field],
-//  align, offsets: {log: ns}, sizes: {tree, side, bottom, lower}}
+//  align, offsets: {log: ns}, sizes: {tree, side, bottom, lower}, tabs: {kind: settings}}
 
-const NAMES = ["panels", "window", "cursor", "cursor2", "theme", "clock", "side", "lower", "pinned", "align", "offsets", "sizes"];
+const NAMES = ["panels", "window", "cursor", "cursor2", "theme", "clock", "side", "lower", "pinned", "align", "offsets", "sizes", "tabs"];
 /** Names that say how a view is laid out, and nothing of one log. */
-const LAYOUT = ["panels", "theme", "clock", "side", "lower", "pinned", "sizes"];
+const LAYOUT = ["panels", "theme", "clock", "side", "lower", "pinned", "sizes", "tabs"];
 
 /** Return the state in a fragment; what cannot be read is left out. */
 export function parse(fragment) {

@@ -69,8 +69,9 @@ export async function overlay(context) {
   const { plots, logs, data } = context;
   const topics = new Map();
   for (const { id } of logs) topics.set(id, new Set((await data.channels(id)).map(({ topic }) => topic)));
-  for (const { panel, kind } of plots.frames) {
+  for (const { kind, mount } of plots.frames) {
     if (kind !== "plot") continue;
+    const panel = await mount();
     for (const one of panel.series()) {
       for (const { id } of logs) if (!panel.has({ ...one, log: id }) && topics.get(id).has(one.topic)) panel.drop({ ...one, log: id });
     }

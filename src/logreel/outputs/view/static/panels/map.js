@@ -1,6 +1,7 @@
 // The map: tracks over a bundled outline of the world and a grid in metres; local tracks where there is no position on Earth.
 
 import { button, drag, el, fit, frame } from "../dom.js";
+import { seriesColour } from "../colours.js";
 import { menu } from "../menu.js";
 import { sentence } from "./registry.js";
 import { short } from "../series.js";
@@ -35,8 +36,8 @@ class MapPanel {
     this.element = element;
     this.base = el("canvas", {});
     this.over = el("canvas", { class: "over", tabindex: 0, role: "application", "aria-label": "Map. Arrow keys move, plus and minus zoom, 0 shows all." });
-    this.place = el("div", { class: "space" }, this.base, this.over, this.where);
     this.where = el("div", { class: "where" });
+    this.place = el("div", { class: "space" }, this.base, this.over, this.where);
     this.tools = el("div", { class: "tool" },
       button("Tracks", "Choose tracks", (event) => menu(event.currentTarget, this.#choices())),
       button("Colour", "Choose what colours the tracks", (event) => menu(event.currentTarget, this.#colours())),
@@ -198,8 +199,20 @@ class MapPanel {
     const pen = fit(this.over, this.width, this.height);
     if (this.hover != null) for (const place of this.tracks.map((track) => at(track, this.hover))) if (place) marker(pen, ...sight.at(place.x, place.y), null, palette.faint, palette.panel, true);
     for (const place of here) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, palette.accent, palette.panel);
-    this.where.replaceChildren(...[...(first ? this.#text(first) : []), this.about].filter(Boolean).map((line) => el("div", {}, line)));
+    const plain = !this.#limits() && this.tracks.length > 1;
+    const lines = plain ? this.#names() : [...(first ? this.#text(first) : []), this.about];
+    this.where.replaceChildren(...lines.filter(Boolean).map((line) => el("div", {}, line)));
     if (first) this.element.dataset.marker = sight.at(first.x, first.y).map(Math.round).join(",");
+  }
+
+  /** Return the names of the tracks in their colours. */
+  #names() {
+    const names = this.tracks.slice(0, 8).map(({ source }, i) => {
+      const mark = el("i", {});
+      mark.style.background = seriesColour(i);
+      return el("span", { class: "key" }, mark, (this.context.logs.length > 1 ? `${this.context.log(source.log).name}: ` : "") + source.label);
+    });
+    return this.tracks.length > 8 ? [...names, `and ${this.tracks.length - 8} others`] : names;
   }
 
   #text({ x, y, z, lat, lon, speed }) {

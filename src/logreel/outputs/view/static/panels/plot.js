@@ -41,6 +41,7 @@ class Plot {
       bus.on("hover", (axis) => { this.hover = axis; this.#lines(); }),
       bus.on("cursor2", () => this.#lines()),
       bus.on("theme", () => this.#build()),
+      bus.on("ready", (about) => { if (this.curves.ready(about)) this.#ask(); }),
       bus.on("shift", () => this.#ask()),
       bus.on("clock", () => this.plot?.redraw(false)),
       bus.on("overview", () => this.plot?.redraw(false)),
@@ -109,6 +110,7 @@ class Plot {
   dispose() {
     for (const off of this.offs) off();
     this.curves.dispose();
+    clearTimeout(this.retry);
     this.plot?.destroy();
   }
 
@@ -137,6 +139,9 @@ class Plot {
     if (fresh && this.plot) this.plot.setScale("x", { min: this.from, max: this.to });
     this.#sentence();
     this.#lines();
+    // An event says when samples become exact; one that was missed is made up for.
+    clearTimeout(this.retry);
+    if (this.curves.list.some((curve) => curve.sample)) this.retry = setTimeout(() => { this.curves.stale(); this.#ask(); }, 4000);
     this.element.dataset.points = this.curves.list.reduce((sum, curve) => sum + curve.t.length, 0);
     this.element.dataset.count = this.curves.list.reduce((sum, curve) => sum + (curve.count ?? 0), 0);
     this.element.dataset.ready = "yes";
@@ -284,6 +289,8 @@ function roomy(low, high) {
 function numbers(ticks) {
   const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : 1, most = Math.max(...ticks.map(Math.abs));
   if (most >= 1e7 || most < 1e-4) return ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(Math.min(6, Math.max(1, Math.ceil(Math.log10(most / step)))))));
-  const digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  let digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+  // Steps such as 0.025 need one more.
+  if (digits < 9 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
   return ticks.map((tick) => tick.toFixed(digits));
 }

@@ -10,6 +10,7 @@ function clip(u, work) {
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
   work(ctx, bbox, devicePixelRatio);
   ctx.restore();
 }

@@ -35,7 +35,8 @@ export async function mount(kind, settings, context, element) {
     console.warn(`panel ${kind}:`, error);
     return { kind, title: kind, dispose() {}, settings: () => settings };
   }
-  const tell = (name, ...values) => element.isConnected && panel[name]?.(...values);
+  // A panel that is scrolled away is told nothing until it is seen again.
+  const tell = (name, ...values) => element.isConnected && !element.dataset.away && panel[name]?.(...values);
   const size = new ResizeObserver(() => {
     if (element.clientWidth && element.clientHeight) tell("resize", element.clientWidth, element.clientHeight);
   });
@@ -44,9 +45,12 @@ export async function mount(kind, settings, context, element) {
     bus.on("window", ({ from, to }) => tell("window", from, to)),
     bus.on("cursor", (axis) => tell("cursor", axis)),
   ];
-  const now = bus.last("window");
-  if (now) tell("window", now.from, now.to);
-  tell("cursor", bus.last("cursor"));
+  panel.seen = () => {
+    const now = bus.last("window");
+    if (now) tell("window", now.from, now.to);
+    tell("cursor", bus.last("cursor"));
+  };
+  panel.seen();
   const dispose = panel.dispose?.bind(panel);
   panel.kind = kind;
   panel.dispose = () => {

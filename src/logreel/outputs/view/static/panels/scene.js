@@ -294,7 +294,7 @@ class ScenePanel {
     if (box.isEmpty()) return;
     const size = box.getSize(new THREE.Vector3()).length();
     box.getCenter(this.orbit.target);
-    this.orbit.far = Math.max(2, size * 1.15);
+    this.orbit.far = Math.max(2, size * Math.max(0.95, 0.8 / this.orbit.camera.aspect));
     if (middle && !all && this.following) this.orbit.target.copy(middle);
     this.orbit.apply();
     this.fitted = true;
@@ -356,10 +356,14 @@ class ScenePanel {
     }
     this.tags.replaceChildren(...found);
     const { time, view } = this.context, now = time.toLog(this.log, view.cursor ?? view.window.from);
-    const notes = [...this.items.values()].flatMap(({ item }) => {
+    // The same is said once for all whom it concerns.
+    const said = new Map(), note = (text, topic, warn) => said.set(text, { topics: [...(said.get(text)?.topics ?? []), topic], warn });
+    for (const { item } of this.items.values()) {
+      if (item.note) note(item.note, item.topic, !item.place);
       const age = (now - item.t) / 1e9;
-      return [item.note && el("li", { class: item.place ? null : "warn" }, `${item.topic}: ${item.note}`), age > 1 && el("li", {}, `${item.topic}: last message ${age.toFixed(1)} s ago`)].filter(Boolean);
-    });
+      if (age > 1) note(`The last message is ${age.toFixed(1)} s old.`, item.topic, false);
+    }
+    const notes = [...said].map(([text, { topics, warn }]) => el("li", { class: warn ? "warn" : null }, `${topics.length > 2 ? `${topics[0]} and ${topics.length - 1} others` : topics.join(", ")}: ${text}`));
     this.notes.replaceChildren(...notes.slice(0, 4), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
   }
 }

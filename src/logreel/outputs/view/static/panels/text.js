@@ -88,7 +88,7 @@ class Text {
       this.lines = (after ? [...this.lines, ...found] : found).sort((a, b) => time.toAxis(a.log, a.t) - time.toAxis(b.log, b.t));
       this.next = Object.fromEntries(answers.filter(({ next }) => next != null).map(({ id, next }) => [id, next]));
       const names = this.sources.size;
-      for (const { sources } of answers) for (const name of sources ?? []) this.sources.add(name);
+      for (const { sources } of answers) for (const name of sources ?? []) if (name) this.sources.add(name);
       if (this.sources.size !== names) this.#names();
       this.#draw();
     } catch (error) {
@@ -99,7 +99,7 @@ class Text {
   #draw() {
     const { time, view, logs } = this.context;
     this.list.replaceChildren(...this.lines.map((line) => {
-      const axis = time.toAxis(line.log, line.t), level = line.kind === "comment" || line.kind === "event" ? line.kind : LEVELS[line.level] ?? "";
+      const axis = time.toAxis(line.log, line.t), level = LEVELS[line.level] ?? (line.kind === "text" ? "" : line.kind);
       const item = el("li", { tabindex: -1, title: line.text, on: { click: () => { view.setCursor(axis); item.focus(); } } },
         el("span", { class: "time" }, time.text(axis, 1e6)), el("span", { class: levelClass(line.level) || "faint" }, level),
         el("span", { class: "text" }, line.text), el("span", { class: "faint small" }, logs.length > 1 ? `${this.context.log(line.log).name} ${line.source}` : line.source));

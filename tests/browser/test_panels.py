@@ -1,0 +1,125 @@
+"""Panels: XY plots, arrays, spectrograms, derived curves, parameters, problems, comparison of logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from browser.samples import content, sample
+from logreel.formats.ulog.sample.builder import flight
+
+
+def panels(*given: dict) -> str:
+    """Return the state of an address with these panels."""
+    return f"panels={quote(json.dumps(list(given)))}"
+
+
+ACCEL = {"topic": "sensor_accel", "field": "x"}
+CASES = {
+    "xy": {
+        "kind": "xy",
+        "x": {"topic": "vehicle_local_position", "field": "x"},
+        "y": {"topic": "vehicle_local_position", "field": "y"},
+    },
+    "spectrogram": {"kind": "spectrogram", **ACCEL},
+    "array": {"kind": "array", "topic": "vehicle_attitude", "field": "q"},
+    "function": {"kind": "plot", "series": [{"topic": "vehicle_attitude", "field": "q", "function": "roll"}]},
+    "sql": {"kind": "plot", "series": [{"topic": "sensor_accel", "sql": "sqrt(x * x + y * y + z * z)"}]},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_panel_draws(view, tmp_path: Path, name: str) -> None:
+    if name == "sql":
+        pytest.importorskip("duckdb", reason="duckdb is not installed")
+    found = view(sample("ulog", tmp_path), state=panels(CASES[name]))
+    body = found.page.locator("#plots .frame .body")
+    assert found.page.locator("#plots .sentence:visible").all_inner_texts() == []
+    found.page.wait_for_function(
+        "() => Number(document.querySelector('#plots .frame .body').dataset.points) > 0"
+    )
+    colours = body.locator("canvas").first.evaluate(
+        """(canvas) => {
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            const found = new Set();
+            for (let i = 0; i < data.length; i += 4) if (data[i + 3]) found.add(data.slice(i, i + 3).join(" "));
+            return found.size; }"""
+    )
+    assert colours > 3
+    found.shot(f"panel-{name}")
+
+
+def test_an_expression_that_is_wrong_is_said_in_its_plot(view, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    wrong = {"kind": "plot", "series": [{"topic": "sensor_accel", "sql": "no_such_column + 1"}]}
+    found = view(sample("ulog", tmp_path), state=panels(wrong, CASES["array"]))
+    assert "no_such_column" in found.page.inner_text("#plots .frame .sentence.bad")
+
+
+def test_a_derived_curve_is_added_by_its_form(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path), state=panels({"kind": "plot", "series": [ACCEL]}))
+    page = found.page
+    page.locator("#plots .frame").first.focus()
+    page.keyboard.press("m")
+    page.click(".menu button:has-text('derived')")
+    page.select_option("dialog[open] select[aria-label=Function]", "derivative")
+    page.click("dialog[open] button.main")
+    page.wait_for_function("() => document.querySelector('#plots .legend').children.length === 2")
+    found.settle()
+    assert page.locator("#plots .sentence:visible").count() == 0
+
+
+def test_parameters_and_problems_are_listed(view, tmp_path: Path) -> None:
+    path = tmp_path / "cut.ulg"
+    path.write_bytes(content("ulog")[: len(content("ulog")) * 2 // 3 - 5])
+    found = view(path)
+    page = found.page
+    page.click("#tab-parameters")
+    page.wait_for_selector("#panel-parameters[data-ready] tbody tr")
+    page.fill("#panel-parameters input", "BAT")
+    page.wait_for_function(
+        """() => [...document.querySelectorAll("#panel-parameters tbody tr")]
+            .every((row) => /b.*a.*t/i.test(row.textContent))"""
+    )
+    page.click("#facts button")
+    page.wait_for_selector("#panel-problems[data-ready] tbody tr")
+    assert int(page.get_attribute("#panel-problems", "data-count")) >= 1
+    assert page.get_attribute("#tab-problems", "aria-selected") == "true"
+
+
+def test_two_logs_lie_over_each_other_with_an_offset(view, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.ulg", tmp_path / "two.ulg"
+    one.write_bytes(content("ulog"))
+    two.write_bytes(flight(6))
+    series = {"topic": "battery_status", "field": "voltage_v"}
+    found = view(one, two, state=panels({"kind": "plot", "series": [series]}, {"kind": "compare"}))
+    page = found.page
+    page.click("button:has-text('Same curves of all logs')")
+    page.wait_for_function("() => document.querySelector('#plots .legend').children.length === 2")
+    found.settle()
+    assert page.locator("#plots .legend i.other").count() == 1
+    before = page.evaluate("document.querySelector('#plots .frame canvas').toDataURL()")
+    page.fill("input[aria-label='Offset of two.ulg in seconds']", "2.5")
+    page.keyboard.press("Tab")
+    found.settle()
+    page.wait_for_function("() => location.hash.includes('offsets')")
+    assert page.evaluate("document.querySelector('#plots .frame canvas').toDataURL()") != before
+    found.shot("compare")
+    # With Alt, the row of a log is dragged in the strip of time.
+    box = page.locator("#timeline canvas").bounding_box()
+    y = box["y"] + box["height"] * 0.8
+    page.keyboard.down("Alt")
+    page.mouse.move(box["x"] + 300, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 400, y, steps=4)
+    page.mouse.up()
+    page.keyboard.up("Alt")
+    found.settle()
+    moved = float(page.input_value("input[aria-label='Offset of two.ulg in seconds']"))
+    assert moved > 2.6
+    page.select_option("select[aria-label=Alignment]", "utc")
+    found.settle()
+    assert page.input_value("input[aria-label='Offset of two.ulg in seconds']") == "0"
