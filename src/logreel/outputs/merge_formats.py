@@ -19,7 +19,6 @@ from logreel.ops.open_logs import open_many
 from logreel.ops.rewrite.merge import kept_topics
 from logreel.ops.rewrite.merge import merge as merge_same_format
 from logreel.ops.rewrite.target import Progress, Rewritten, log_output_of
-from logreel.outputs.convert import convert
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
@@ -106,6 +105,9 @@ def merge(
                 if log.format == fmt.name and everything:
                     same.append(log)
                     continue
+                # Loaded here, because logs of one format do not need it.
+                from logreel.outputs.convert import convert
+
                 made = Path(folder, f"{n}{fmt.suffixes[0]}")
                 known[str(made)] = log.name
                 names = None if everything else sorted(kept[n])

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
 from logreel.registry.format import Format
 from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
+    from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
     from logreel.log.schema import Schema
 
 __all__ = ["FORMAT", "register_type", "registered_types", "type_id"]
 
+#: The module of the public functions, which is not loaded when only another format is read.
+_FUNCTIONS = "logreel.formats.koblenz.definitions"
 _MAGIC = b"\xa4VEL"
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module(_FUNCTIONS), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _sniff(source: Source) -> bool:
