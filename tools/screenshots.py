@@ -23,7 +23,7 @@ def report(browser: Any, log: Path) -> Path:
     """Write the picture of the report of a log; return its path."""
     page_file = log.with_suffix(".html")
     logreel.report(log).save(page_file)
-    page = browser.new_page(viewport={**SIZE, "height": 1240}, color_scheme="light")
+    page = browser.new_page(viewport={**SIZE, "height": 1600}, color_scheme="light")
     page.set_default_timeout(PATIENCE)
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-ready]")
