@@ -26,8 +26,10 @@ import logreel
 
 ROUNDS = 3
 DRAWN = """() => document.documentElement.dataset.pending === "0"
-    && document.querySelectorAll("#plots .frame .body").length > 0
-    && ![...document.querySelectorAll("#plots .frame .body")].some((body) => !body.dataset.ready)"""
+    && document.querySelectorAll("#plots .frame").length > 0
+    && [...document.querySelectorAll("#plots .frame")].every(({ dataset, lastChild }) =>
+         "seen" in dataset && (!dataset.seen || lastChild.previousSibling.dataset.ready))
+    && !document.querySelector("#plots [data-seen=yes] .busy")"""
 
 
 def family(pid: int) -> list[int]:

@@ -42,8 +42,9 @@ def viewer(browser: Any, log: Path) -> Path:
         page.wait_for_selector("html[data-ready]")
         page.wait_for_function(
             """() => document.documentElement.dataset.pending === "0"
-                && ![...document.querySelectorAll("#plots .frame .body")].some((body) => !body.dataset.ready)
-                && !document.querySelector("#plots .busy")"""
+                && [...document.querySelectorAll("#plots .frame")].every(({ dataset, lastChild }) =>
+                     "seen" in dataset && (!dataset.seen || lastChild.previousSibling.dataset.ready))
+                && !document.querySelector("#plots [data-seen=yes] .busy")"""
         )
         page.wait_for_timeout(1500)
         return shot(page, "viewer.png")
