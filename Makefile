@@ -15,10 +15,10 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench oracles fuzz soak asan docs build clean
+.PHONY: help demo test lint bench oracles fuzz soak asan screenshots docs build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.run ## guided run on a bundled log
 	@./logreel demo
@@ -61,6 +61,9 @@ asan: $(VENV)/.test ## kernel and damage tests with bounds checked, AddressSanit
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LOGREEL_FUZZ=$(ASAN_FUZZ) \
 	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/layout tests/index tests/damage \
 	    tests/registry/test_index_cache.py
+
+screenshots: $(VENV)/.test ## the pictures of docs/images (needs chromium)
+	$(BIN)/python tools/screenshots.py
 
 docs: $(VENV)/.test ## run every example of README.md and docs/
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py

@@ -111,7 +111,16 @@ def test_a_report_says_what_the_recording_is(report: logreel.Report, log: logree
     for word in ("2025-05-17 08:42:20 UTC", "60.0 s", "v1.16.0", "PX4_FMU_V6C", f"{log.message_count} in "):
         assert word in words, word
     sections = [a["id"] for t, a in page.tags if t == "section"]
-    assert sections == ["findings", "track", "charts", "text", "parameters", "topics", "about-the-file"]
+    assert sections == [
+        "findings",
+        "track",
+        "what-happened",
+        "charts",
+        "text",
+        "parameters",
+        "topics",
+        "about-the-file",
+    ]
     assert {a["href"] for t, a in page.tags if t == "a"} == {f"#{name}" for name in sections}
     for channel in log.channels.values():
         if len(channel):
@@ -159,6 +168,12 @@ def test_a_sound_log_has_a_finding_that_says_what_was_looked_at() -> None:
         found = logreel.report(carla).findings
     assert found[0].severity == "good"
     assert "no gaps" in found[0].text
+
+
+def test_facts_of_the_summary_are_shown_with_their_notes(report: logreel.Report) -> None:
+    page = check_page(report.html)
+    assert "Mission 35.0 s, Position 12.6 s, Land 12.3 s" in page.words
+    assert any(a.get("title") == "vehicle_status.arming_state" for t, a in page.tags if t == "td")
 
 
 def test_lost_bytes_come_first() -> None:

@@ -30,12 +30,17 @@ def demo(folder: str) -> int:
     path, topic = _write_sample(Path(folder))
     name = _command()
     out = os.path.join(folder, "channels.parquet") + os.sep
+    page = os.path.join(folder, "report.html")
     steps = [
         ("What is in the log?", ["info", path]),
         ("Messages of one channel, as text.", ["cat", path, "-t", topic, "-n", "3"]),
         ("What the robot said.", ["text", path]),
         ("Parameters changed in flight.", ["params", path, "--changed"]),
         ("Every channel as a table.", ["convert", path, out, *(["--force"] if os.path.exists(out) else [])]),
+        (
+            "Everything at a glance, on one page.",
+            ["report", path, "-o", page, *(["--force"] if os.path.exists(page) else [])],
+        ),
     ]
     for title, command in steps:
         draw.echo()
@@ -45,6 +50,10 @@ def demo(folder: str) -> int:
         code = main(command)
         if code:
             return code
+    draw.echo()
+    sys.stdout.write(draw.emphasis("# See it") + "\n")
+    draw.echo(f"Open {Path(page).resolve().as_uri()} in a browser, or look around in the viewer:")
+    draw.echo(f"$ {name} view {shlex.quote(path)}")
     draw.echo()
     sys.stdout.write(draw.emphasis("# What to try next") + "\n")
     draw.echo(f"$ {name} stats {shlex.quote(path)} --fields")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from logreel.errors import LogError
 from logreel.lenses.charts import Band
@@ -26,7 +27,7 @@ def bands(log: Log) -> Iterator[Band]:
             table = ch.to_arrow(["type", "description", "start_time", "end_time"])
         except LogError:
             continue
-        start, end = (np.asarray(table.column(n).cast("int64")) for n in ("start_time", "end_time"))
+        start, end = (np.asarray(table.column(n).cast(pa.int64())) for n in ("start_time", "end_time"))
         kinds, texts = (table.column(name).to_pylist() for name in ("type", "description"))
         last = -(2**63)
         for row in np.argsort(start, kind="stable")[:MOST].tolist():

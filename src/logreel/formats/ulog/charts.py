@@ -85,11 +85,17 @@ def _position(log: Log) -> Iterator[Chart]:
         altitude.append(Series(gps, "alt", "thousandth", "GPS", "m"))
     if baro := _first(log, ("vehicle_air_data", "baro_alt_meter"), ("sensor_combined", "baro_alt_meter")):
         altitude.append(Series(*baro, "", "barometer", "m"))
-    if not any(_has(log, series.topic, series.field) for series in altitude):
-        altitude = [Series("vehicle_local_position", "z", "negative", "above the origin", "m")]
-    elif _has(log, "position_setpoint_triplet", "current.alt"):
+    if _has(log, "position_setpoint_triplet", "current.alt"):
         altitude.append(Series("position_setpoint_triplet", "current.alt", "", "setpoint", "m"))
-    yield Chart("Altitude", tuple(altitude), group="Position", first=True)
+    # Without a global position, what the receiver says may be nonsense: the height by the local estimate comes first.
+    known = _has(log, "vehicle_global_position", "alt") or not _has(log, "vehicle_local_position", "z")
+    if not known:
+        heights = (
+            Series("vehicle_local_position", "z", "negative", "estimated", "m"),
+            Series("vehicle_local_position_setpoint", "z", "negative", "setpoint", "m"),
+        )
+        yield Chart("Height above the origin", heights, group="Position", first=True)
+    yield Chart("Altitude", tuple(altitude), group="Position", first=known)
     local, wanted = "vehicle_local_position", "vehicle_local_position_setpoint"
     names = {"x": "North", "y": "East", "z": "Down"}
     for axis, direction in names.items():

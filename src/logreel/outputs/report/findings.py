@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from logreel.lenses.charts import Band
     from logreel.log.log import Log
     from logreel.log.scan import TextLine
+    from logreel.ops.inspect.summary import Summary
 
 BAD, WARN, NOTE, GOOD = "bad", "warn", "note", "good"
 #: Syslog levels of errors, and of warnings.
 ERROR, WARNING = 3, 4
+#: Keys of sections and facts of a summary that are told otherwise: with their times, or in the head.
+ELSEWHERE = {"recording", "text", "failsafe", "dropouts"}
 #: Most lines of text, and most findings of one kind, that are told one by one.
 FEW = 6
 
@@ -32,9 +35,13 @@ class Told:
     time: int | None = None
 
 
-def findings(log: Log, bands: Sequence[Band], lines: Sequence[TextLine]) -> list[Told]:
-    """Return the findings, worst first; if nothing is wrong, one that says what was looked at."""
-    found = [*_damage(log), *_failsafes(bands), *_text(lines), *_checks(log)]
+def findings(log: Log, about: Summary, bands: Sequence[Band], lines: Sequence[TextLine]) -> list[Told]:
+    """Return the findings, worst first; if nothing is wrong, one that says what was looked at.
+
+    about         what happened in the log
+    bands, lines  those of the part that is shown
+    """
+    found = [*_damage(log), *_failsafes(bands), *_facts(about), *_text(lines), *_checks(log)]
     order = (BAD, WARN, NOTE)
     if not any(one.severity in (BAD, WARN) for one in found):
         looked = (
@@ -50,6 +57,14 @@ def _damage(log: Log) -> Iterator[Told]:
         size = sum(problem.size for problem in lost)
         where = "one place" if len(lost) == 1 else f"{len(lost)} places"
         yield Told(BAD, f"{size} bytes in {where} of the file could not be read; see Problems.")
+
+
+def _facts(about: Summary) -> Iterator[Told]:
+    """Yield the facts that deserve attention, except what other findings say with their times."""
+    for section, fact in about.findings:
+        if section.key not in ELSEWHERE and fact.key not in ELSEWHERE:
+            severity = BAD if fact.level is not None and fact.level <= ERROR else WARN
+            yield Told(severity, f"{section.title}, {fact.label}: {fact.text}")
 
 
 def _failsafes(bands: Sequence[Band]) -> Iterator[Told]:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from logreel._version import __version__
+from logreel.lenses.meaning import ERROR
 from logreel.log.times import duration_text, utc_text
 from logreel.ops.inspect.facts import facts
 from logreel.outputs import vendor
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
     from logreel.lenses.charts import Band
     from logreel.log.log import Log
     from logreel.log.scan import TextLine
+    from logreel.ops.inspect.summary import Summary
     from logreel.outputs.report.findings import Told
     from logreel.outputs.report.track import Tracks
 
 #: Most marks of text lines above the charts.
 MARKS = 500
+#: Most facts of one section that are shown.
+FACTS = 40
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -67,6 +71,7 @@ def page(
     log: Log,
     clock: Clock,
     shift: int | None,
+    about: Summary,
     told: Sequence[Told],
     bands: Sequence[Band],
     lines: Sequence[TextLine],
@@ -76,6 +81,7 @@ def page(
 ) -> str:
     """Return the text of the page.
 
+    about  what happened in the log
     shift  ns from the log's clock to UTC if times are UTC; None: seconds since the start
     part   whether charts, track and text show a part of the log
     """
@@ -88,6 +94,7 @@ def page(
     found = {
         "Findings": _findings(told, moment),
         "Track": _track(tracks),
+        "What happened": _sections(about),
         "Charts": _charts(panels),
         "Text": tables.text(lines, moment) if lines else "",
         "Parameters": _folded(len(log.parameters), tables.parameters(list(log.parameters.values()), moment)),
@@ -172,6 +179,29 @@ def _findings(told: Sequence[Told], moment: Any) -> str:
         for one in told
     ]
     return f'<ul class="findings">{"".join(items)}</ul>'
+
+
+def _sections(about: Summary) -> str:
+    """Return the facts of a summary; the recording itself is in the head, and the text has a table."""
+    blocks = []
+    for section in about:
+        if section.key in {"recording", "text"}:
+            continue
+        rows = "".join(
+            f'<tr class="{_mark(fact.level)}"><th scope="row">{cell_text(fact.label, 80)}</th>'
+            f'<td title="{cell_text(fact.note, 200)}">{cell_text(fact.text, 600)}</td></tr>'
+            for fact in section.facts[:FACTS]
+        )
+        more = len(section.facts) - FACTS
+        rest = f'<p class="note">and {more} more</p>' if more > 0 else ""
+        blocks.append(f"<div><h3>{cell_text(section.title, 80)}</h3><table>{rows}</table>{rest}</div>")
+    return f'<div class="facts">{"".join(blocks)}</div>' if blocks else ""
+
+
+def _mark(level: int | None) -> str:
+    if level is None:
+        return ""
+    return "bad" if level <= ERROR else "warn"
 
 
 def _track(tracks: Tracks | None) -> str:

@@ -13,6 +13,7 @@ from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.brief import Brief
 from logreel.log.times import Time, interval, shift_of
+from logreel.ops.inspect.summary import summary
 from logreel.ops.inspect.text import lines_between
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.charts import bands, charts
@@ -92,9 +93,19 @@ def report(
         spans = [band for band in bands(opened) if band.start < clock.last and band.end > clock.first]
         lines = list(lines_between(opened, None, lo, hi))
         panels = drawn.panels(opened, proposed, clock, lo, hi, progress)
-        told = findings(opened, spans, lines)
+        about = summary(opened)
+        told = findings(opened, about, spans, lines)
         tracks = find_tracks(opened, proposed, lo, hi)
         text = page(
-            opened, clock, shift, told, spans, lines, panels, tracks, part=lo is not None or hi is not None
+            opened,
+            clock,
+            shift,
+            about,
+            told,
+            spans,
+            lines,
+            panels,
+            tracks,
+            part=lo is not None or hi is not None,
         )
         return Report(opened.name, text, tuple(told), tuple(panel["title"] for panel in panels))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,8 @@ F64 = NDArray[np.float64]
 SEGMENT, LEAST = 1024, 64
 #: Messages that are read of a channel; of a longer one, equal parts all over the log.
 MOST, PARTS = 1_000_000, 50
-#: A step longer than this many median steps ends a segment.
-GAP = 1.5
+#: A step longer than this many median steps ends a segment; over shorter ones, values are interpolated.
+GAP = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +78,21 @@ def _parts(
 
 
 def _segments(times: I64, values: F64, rate: float) -> list[F64]:
-    """Return segments of equal length that overlap by half, without gaps and without missing values."""
+    """Return evenly sampled segments of equal length that overlap by half, without long gaps and missing values."""
     good = np.isfinite(values)
     times, values = times[good], values[good]
     size = SEGMENT
     while size > len(values) // 4 and size > LEAST:
         size //= 2
-    broken = np.flatnonzero(np.diff(times) > GAP * 1e9 / rate)
-    edges = [0, *(broken + 1).tolist(), len(values)]
+    step = 1e9 / rate
+    broken = np.flatnonzero(np.diff(times) > GAP * step) + 1
     found = []
-    for lo, hi in itertools.pairwise(edges):
-        found += [values[at : at + size] for at in range(lo, hi - size + 1, size // 2)]
+    for part in np.split(np.arange(len(times)), broken):
+        if len(part) < size:
+            continue
+        since = times[part] - times[part[0]]
+        even = np.interp(np.arange(0, since[-1] + 1, step), since, values[part])
+        found += [even[at : at + size] for at in range(0, len(even) - size + 1, size // 2)]
     return found
 
 

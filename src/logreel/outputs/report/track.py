@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.io.arrays import I64
-from logreel.lenses import ActorPose, Pose, Position, lenses
+from logreel.lenses import ActorPose, LocalPose, Pose, Position, lenses
 from logreel.lenses.charts import XY
 from logreel.ops.query.curves import extrema
 from logreel.ops.query.functions import series_curve
@@ -29,6 +29,8 @@ F64 = NDArray[np.float64]
 DEGREE = 111_320.0
 #: Points of a track, about; most tracks.
 POINTS, TRACKS = 1200, 10
+#: A track with less than this part of the points of the first one is left out.
+SPARSE = 50
 #: Size of the drawing in its own units; margins at the left and bottom for numbers.
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 720, 430, 46, 30, 14
 #: Grid lines across the longer side, about.
@@ -67,6 +69,7 @@ def find_tracks(log: Log, charts: Sequence[Chart], start: int | None, end: int |
         _geographic(log, start, end)
         or _of_charts(log, charts, start, end)
         or _of_actors(log, start, end)
+        or _local(log, start, end)
         or _of_poses(log, start, end)
     )
 
@@ -91,6 +94,8 @@ def _geographic(log: Log, start: int | None, end: int | None) -> Tracks | None:
         return None
     found = sorted(found, key=lambda pair: -len(pair[1]))[:TRACKS]
     first = found[0][1]
+    # A home position that was set a few times is no track.
+    found = [pair for pair in found if len(pair[1]) * SPARSE >= len(first)]
     lat, lon = float(np.median(first.latitude)), float(np.median(first.longitude))
     tracks = []
     for name, fixes in found:
@@ -111,6 +116,19 @@ def _of_charts(log: Log, charts: Sequence[Chart], start: int | None, end: int | 
                 track = _reduced(chart.series[0].topic, x.times, x.values, y.values)
                 names = [series.name for series in chart.series]
                 return Tracks([track], names[0], names[1], f"the origin of {chart.series[0].topic}")
+    return None
+
+
+def _local(log: Log, start: int | None, end: int | None) -> Tracks | None:
+    found = [
+        (ch, lens) for ch, lens in _channels(log) if isinstance(lens, LocalPose) and len(lens.position) > 1
+    ]
+    for ch, lens in sorted(found, key=lambda pair: -len(pair[0])):
+        places = lens.track(ch, start, end)
+        track = _reduced(ch.topic, places.time, places.position[:, 0], places.position[:, 1])
+        if len(track.times) > 1 and np.ptp(track.right) + np.ptp(track.up) > 0:
+            names = ("east", "north") if lens.aerospace else ("x", "y")
+            return Tracks([track], *names, f"the origin of {ch.topic}")
     return None
 
 

@@ -14,7 +14,7 @@ const sync = { key: "time", busy: false };
 // What is drawn: {plot, panel, box}. What waits until it is seen: {panel, box}.
 let plots = [], waiting = [];
 let shownSpan = data.span.slice();
-let printWidth = 0;
+let printWidth = 0, height = HEIGHT;
 
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
@@ -96,7 +96,15 @@ function clock(plot, marks) {
 
 // Numbers of a value axis; powers of ten where digits would not fit.
 function labels(plot, marks) {
-  return marks.map((v) => (v === 0 || (Math.abs(v) < 1e6 && Math.abs(v) >= 1e-4) ? Number(v.toPrecision(7)).toString() : v.toExponential(1)));
+  // Marks without a label are null on logarithmic axes.
+  return marks.map((v) => (v == null ? "" : v === 0 || (Math.abs(v) < 1e6 && Math.abs(v) >= 1e-4) ? Number(v.toPrecision(7)).toString() : v.toExponential(1)));
+}
+
+// The value axis: constant values lie in the middle, not between 0 and 100.
+function range(least, most) {
+  if (least == null) return [0, 1];
+  if (least === most) return [least - (Math.abs(least) * 0.01 || 1), most + (Math.abs(most) * 0.01 || 1)];
+  return uPlot.rangeNum(least, most, 0.1, true);
 }
 
 // Bands of modes behind the curves.
@@ -124,11 +132,11 @@ function options(panel, width) {
   const drag = { x: true, y: false };
   return {
     width,
-    height: HEIGHT,
+    height,
     cursor: spectrum ? { drag } : { sync: { key: sync.key, setSeries: false }, drag },
     scales: {
       x: spectrum ? { time: false } : { time, min: shownSpan[0], max: shownSpan[1] },
-      y: panel.y ? { range: panel.y } : {},
+      y: spectrum ? { distr: 3 } : { range: panel.y || ((_, least, most) => range(least, most)) },
     },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
     axes: [
@@ -143,7 +151,7 @@ function options(panel, width) {
         stroke: colors[i % colors.length],
         dash: i >= colors.length ? [6, 3] : undefined,
         width: 1,
-        points: { show: !spectrum && curve.times.length < 200 },
+        points: { show: !spectrum && curve.times.length < 60 },
         value: (_, v) => value(v),
       })),
     ],
@@ -265,6 +273,6 @@ document.getElementById("whole").onclick = showWhole;
 draw();
 system.addEventListener("change", draw);
 addEventListener("resize", () => {
-  if (!printWidth) for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth, height: HEIGHT });
+  if (!printWidth) for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth, height });
 });
 addEventListener("keydown", (event) => event.key === "0" && !event.target.matches("input, textarea") && showWhole());

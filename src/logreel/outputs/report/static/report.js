@@ -2,15 +2,16 @@
 
 const BAND_LIGHT = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8c6d1f", "#6a51a3"];
 const BAND_DARK = ["#56B4E9", "#E69F00", "#2CC295", "#CC79A7", "#F0E442", "#D55E00", "#c2a35c", "#a89ad6"];
-const LEVELS = { mode: 0, armed: 1, air: 1, failsafe: 2 };
+const LEVELS = { mode: 0, armed: 1, air: 1, failsafe: 2, collision: 2 };
 
 function paintBands() {
   const colors = isDark() ? BAND_DARK : BAND_LIGHT, names = new Map();
   for (const band of data.bands) {
     if (band.kind === "mode" && !names.has(band.label)) names.set(band.label, colors[names.size % colors.length]);
-    band.tint = band.kind === "mode" ? names.get(band.label) : band.kind === "failsafe" ? style("--bad") : style("--faint");
-    band.color = band.kind === "mode" || band.kind === "failsafe" ? band.tint : "";
-    band.alpha = band.kind === "failsafe" ? 0.22 : 0.09;
+    const bad = band.kind === "failsafe" || band.kind === "collision";
+    band.tint = bad ? style("--bad") : names.get(band.kind === "mode" ? band.label : "") ?? style("--faint");
+    band.color = bad || band.kind === "mode" ? band.tint : "";
+    band.alpha = bad ? 0.22 : 0.09;
   }
 }
 
@@ -92,12 +93,14 @@ addEventListener("beforeprint", () => {
   before = document.documentElement.dataset.theme ?? "";
   document.documentElement.dataset.theme = "light";
   printWidth = 680;
+  height = 165;
   redraw();
 });
 addEventListener("afterprint", () => {
   if (before) document.documentElement.dataset.theme = before;
   else delete document.documentElement.dataset.theme;
   printWidth = 0;
+  height = HEIGHT;
   redraw();
 });
 redraw();

@@ -1,0 +1,139 @@
+"""Reports in a real browser: opened from disk, zoomed, in both colour schemes, printed; nothing leaves the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from browser.conftest import PATIENCE, SHOTS
+from support.builders.contents import SAMPLES
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Open the report of a log from a file; at the end, no error and no request but the file itself."""
+    pages: list[tuple[Any, list[str], list[str]]] = []
+
+    def open_report(data: bytes, dark: bool = False, width: int = 1440) -> Any:
+        path = tmp_path / f"report{len(pages)}.html"
+        with logreel.open(data) as log:
+            logreel.report(log).save(path)
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", offline=True
+        )
+        page, errors, requests = context.new_page(), [], []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready]")
+        pages.append((page, errors, requests))
+        return page
+
+    yield open_report
+    for page, errors, requests in pages:
+        assert not errors
+        assert [one for one in requests if not one.startswith(("file:", "data:"))] == []
+        page.context.close()
+
+
+def shown_span(page: Any) -> list[float]:
+    found: list[float] = page.evaluate("shownSpan")
+    return found
+
+
+@pytest.mark.parametrize("suffix", sorted(SAMPLES))
+def test_reports_open_from_disk_and_draw(opened: Callable[..., Any], suffix: str) -> None:
+    page = opened(SAMPLES[suffix]())
+    page.evaluate("drawWaiting(waiting.slice())")
+    drawn = page.evaluate("plots.filter(({ plot }) => plot.data[0].length > 0).length")
+    assert drawn == page.evaluate("data.panels.length") > 0
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"report{suffix}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_drag_zooms_all_charts_and_a_key_shows_all_again(opened: Callable[..., Any]) -> None:
+    page = opened(SAMPLES[".ulg"]())
+    whole = shown_span(page)
+    chart = page.locator("figure .u-over").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.25, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, middle, steps=5)
+    page.mouse.up()
+    page.wait_for_function("whole => shownSpan[1] - shownSpan[0] < (whole[1] - whole[0]) * 0.6", arg=whole)
+    spans = page.evaluate(
+        "plots.filter((p) => p.panel.kind !== 'spectrum').map(({ plot }) => plot.scales.x.max)"
+    )
+    assert len(set(spans)) == 1
+    page.keyboard.press("0")
+    assert shown_span(page) == whole
+
+
+def test_the_cursor_moves_a_circle_on_the_track(opened: Callable[..., Any]) -> None:
+    page = opened(SAMPLES[".ulg"]())
+    assert page.get_attribute("#here", "cx") == "-99"
+    chart = page.locator("figure .u-over").first
+    chart.hover()
+    page.wait_for_function("document.getElementById('here').getAttribute('cx') !== '-99'")
+
+
+def test_a_click_on_a_time_shows_that_moment(opened: Callable[..., Any]) -> None:
+    page = opened(SAMPLES[".bag"]())
+    button = page.locator("#text button.at").last
+    at = float(button.get_attribute("data-at"))
+    button.click()
+    low, high = shown_span(page)
+    assert low <= at <= high
+    assert high - low < 0.2 * page.evaluate("data.span[1] - data.span[0]")
+
+
+def test_dark_and_light_have_their_colours(opened: Callable[..., Any]) -> None:
+    data = SAMPLES[".ulg"]()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light, dark = opened(data), opened(data, dark=True)
+    colours = light.evaluate(ground), dark.evaluate(ground)
+    assert colours[0] != colours[1]
+    dark.click("#theme")
+    assert dark.evaluate(ground) == colours[0]
+    dark.screenshot(path=SHOTS / "report-switched.png")
+
+
+def test_a_narrow_window_shows_one_column(opened: Callable[..., Any]) -> None:
+    page = opened(SAMPLES[".ulg"](), width=600)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_print_is_light_and_fits_the_paper(opened: Callable[..., Any], tmp_path: Path) -> None:
+    page = opened(SAMPLES[".ulg"](), dark=True)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("waiting.length") == 0
+    assert page.evaluate("Math.max(...plots.map(({ plot }) => plot.width))") <= 680
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") is None
+    out = page.pdf(prefer_css_page_size=True)
+    assert out.startswith(b"%PDF")
+    assert len(out) > 20_000
+
+
+def test_markup_in_a_log_is_text(opened: Callable[..., Any], tmp_path: Path) -> None:
+    evil = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+    path = tmp_path / "evil.mcap"
+    with logreel.create(path) as out:
+        text = '{"type": "object", "properties": {"v": {"type": "number"}}}'
+        ch = out.add_channel(evil, logreel.Schema(evil, "jsonschema", text))
+        for i in range(50):
+            out.write(ch, i * 10**8, b'{"v": %d}' % i)
+    page = opened(path.read_bytes())
+    assert page.title() != "run"
+    assert page.locator("img").count() == 0
+    assert "<img src=x" in page.inner_text("#topics")
