@@ -99,7 +99,7 @@ def test_constants_are_noted_once_and_come_back(tmp_path: Path) -> None:
     for other in (".ulg", ".bddf", ".vel"):
         done = logreel.convert(tmp_path / "a.bag", tmp_path / f"b{other}")
         (note,) = (text for text in done.notes if "constants" in text)
-        assert note.startswith("new definitions of 2 channels have no constants (OK, BAD, NAME of '/one')")
+        assert note.startswith("definitions of 2 new channels have no constants (OK, BAD, NAME of '/one')")
         logreel.convert(tmp_path / f"b{other}", tmp_path / "c.bag", force=True)
         assert logreel.open(tmp_path / "c.bag")["/two"].schema.text == text
 

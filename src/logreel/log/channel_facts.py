@@ -26,7 +26,7 @@ class Facts(Mapping[str, tuple[str, ...]]):
     part of this after the last colon (``service``). Items of lists are values of the list's key.
 
     units   returns the units of the fields; called when they are first needed
-    lenses  returns the names of the lenses, values of ``lens``, in the same way; None: there is no such key
+    lenses  returns the names of the lenses of *channel*, values of ``lens``; None: there is no such key
     """
 
     def __init__(
@@ -35,10 +35,11 @@ class Facts(Mapping[str, tuple[str, ...]]):
         schema: Schema | None = None,
         metadata: Mapping[str, Any] | None = None,
         units: Callable[[], Iterable[str]] = tuple,
-        lenses: Callable[[], Iterable[str]] | None = None,
+        lenses: Callable[[Any], Iterable[str]] | None = None,
+        channel: Any = None,
     ) -> None:
         self._topic, self._schema, self._metadata, self._units = topic, schema, metadata or {}, units
-        self._lenses = lenses
+        self._lenses, self._channel = lenses, channel
 
     @cached_property
     def _texts(self) -> Mapping[str, dict[str, None]]:
@@ -57,7 +58,7 @@ class Facts(Mapping[str, tuple[str, ...]]):
 
     @cached_property
     def _with_lenses(self) -> tuple[str, ...]:
-        found = () if self._lenses is None else self._lenses()
+        found = () if self._lenses is None else self._lenses(self._channel)
         return tuple({**self._texts[LENS], **dict.fromkeys(found)})
 
     @cached_property

@@ -111,9 +111,7 @@ class Channel:
 
         The keys are ``topic``, ``type``, ``encoding``, ``units`` of all fields, ``lens``, and those of ``metadata``.
         """
-        lens_names = self.log._lens_names
-        lenses = None if lens_names is None else partial(lens_names, self)
-        return Facts(self.topic, self.schema, self.metadata, self._units, lenses)
+        return Facts(self.topic, self.schema, self.metadata, self._units, self.log._lens_names, self)
 
     def _units(self) -> list[str]:
         with suppress(LogError):
@@ -463,8 +461,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         read_text: Callable[[Log], Iterable[TextLine]] | None = None,
         lens_names: Callable[[Channel], Iterable[str]] | None = None,
     ) -> None:
-        self._source, self._scan = source, scan
-        self._read_text, self._lens_names = read_text, lens_names
+        self._source, self._scan, self._read_text, self._lens_names = source, scan, read_text, lens_names
         #: Options of ``open_log``, to open the log in other processes.
         self._options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
         self.closed = False
@@ -606,9 +603,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
     @cached_property
     def text(self) -> tuple[TextLine, ...]:
         """Text messages and events for people to read, sorted by time."""
-        if self._scan.text is not None:
-            return tuple(self._scan.text())
-        return () if self._read_text is None else tuple(self._read_text(self))
+        read = self._scan.text or partial(self._read_text or (lambda log: ()), self)
+        return tuple(read())
 
     @cached_property
     def actors(self) -> Mapping[int, Actor]:

@@ -184,7 +184,7 @@ class Transcoding(Rewriting):
             topic, names = next(iter(self.constants.items()))
             shown = ", ".join(names[:3]) + " …" * (len(names) > 3)
             self.notes.append(
-                f"new definitions of {len(self.constants)} channels have no constants ({shown} of {topic!r}); "
+                f"definitions of {len(self.constants)} new channels have no constants ({shown} of {topic!r}); "
                 "metadata keep the old definitions"
             )
         # Last, since there may be many.
