@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from logreel.errors import LogError
 from logreel.lenses.charts import Band
@@ -27,7 +26,10 @@ def bands(log: Log) -> Iterator[Band]:
             table = ch.to_arrow(["type", "description", "start_time", "end_time"])
         except LogError:
             continue
-        start, end = (np.asarray(table.column(n).cast(pa.int64())) for n in ("start_time", "end_time"))
+        start, end = (
+            table.column(n).to_numpy().astype("datetime64[ns]").astype(np.int64)
+            for n in ("start_time", "end_time")
+        )
         kinds, texts = (table.column(name).to_pylist() for name in ("type", "description"))
         last = -(2**63)
         for row in np.argsort(start, kind="stable")[:MOST].tolist():
