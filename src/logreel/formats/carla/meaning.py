@@ -28,8 +28,8 @@ HERO = "hero"
 
 def meaning(log: Log) -> Iterator[Section]:
     """Yield the sections of the summary of a CARLA recording."""
-    columns = Columns(log, any_axes=True)
     yield _world(log)
+    columns = Columns(log, any_axes=True)
     yield Section("actors", "Moving actors", tuple(_moving(log, columns)))
     yield Section("events", "Events", (*_collisions(log), *_blocked(log), *_red_lights(log, columns)))
 

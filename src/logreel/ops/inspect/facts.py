@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
+from itertools import islice
 
+from logreel.errors import LogError
 from logreel.log.log import Log
 from logreel.log.times import duration_text, utc_shift, utc_text
+from logreel.registry.registry import meaning_of
 
-#: Names under which logs say what was recorded by what, and their labels; the first known name of a label counts.
-_LABELS = {
-    "sys_name": "System",
-    "ver_hw": "Hardware",
-    "ver_sw_release": "Release",
-    "ver_vendor_sw_release": "Vendor release",
-    "ver_sw_branch": "Branch",
-    "ver_sw": "Software",
-    "bosdyn:robot-serial-number": "Robot",
-    "robot": "Robot",
-    "robot_name": "Robot",
-    "vehicle": "Vehicle",
-    "release": "Release",
-    "map": "Map",
-    "engine": "Engine",
-    "host": "Host",
-    "profile": "Profile",
-    "library": "Library",
-}
-#: Checksum of a commit, of which the beginning is enough to find it.
-_HASH = re.compile(r"[0-9a-f]{32,}")
-#: Longest value that is shown.
-LONGEST = 80
+#: Facts of the first section of the summary that are shown, and the longest text of one.
+FACTS, LONGEST = 6, 80
 
 
 def facts(log: Log) -> list[tuple[str, str]]:
-    """Return label and value of what *log* says of its recording: start, duration, format, and known metadata."""
+    """Return label and value of what *log* says of its recording: start, duration, format, and what recorded it."""
     shift = utc_shift(log)
-    found: dict[str, str] = {}
+    found: list[tuple[str, str]] = []
     if log.start is not None and shift is not None:
-        found["Start"] = utc_text(log.start + shift, 0).replace("T", " ").replace("Z", " UTC")
-    found["Duration"] = duration_text(log.duration)
-    found["Format"] = f"{log.format} {log.version}".strip()
-    for name, label in _LABELS.items():
-        value = log.metadata.get(name)
-        if isinstance(value, (str, int, float)) and str(value).strip() and label not in found:
-            text = str(value)
-            if _HASH.fullmatch(text):
-                text = text[:12]
-            found[label] = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return list(found.items())
+        found.append(("Start", utc_text(log.start + shift, 0).replace("T", " ").replace("Z", " UTC")))
+    found += [("Duration", duration_text(log.duration)), ("Format", f"{log.format} {log.version}".strip())]
+    return [*found, *recorded_by(log)]
+
+
+def recorded_by(log: Log) -> list[tuple[str, str]]:
+    """Return label and value of what *log* says of the robot, vehicle or world: the first section of its summary."""
+    with suppress(LogError):
+        for section in islice(meaning_of(log), 1):
+            short = [fact for fact in section if len(fact.text) <= LONGEST]
+            return [(fact.label.capitalize(), fact.text) for fact in short[:FACTS]]
+    return []

@@ -13,6 +13,7 @@ from logreel._version import __version__
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
+from logreel.ops.inspect.facts import recorded_by
 from logreel.outputs.http.answer import Flows
 from logreel.outputs.view.events import Events
 from logreel.outputs.view.limits import OPENING
@@ -113,7 +114,7 @@ def _facts(log: Log) -> dict[str, Any]:
     """Return what the head of the page says about a log."""
     shift = utc_shift(log)
     problems = log.problems
-    facts = [["Format", f"{log.format} {log.version}".strip()], *_known_facts(log)]
+    facts = [["Format", f"{log.format} {log.version}".strip()], *map(list, recorded_by(log))]
     return {
         "title": log.name,
         "format": log.format,
@@ -125,29 +126,3 @@ def _facts(log: Log) -> dict[str, Any]:
         "lost": sum(problem.lost for problem in problems),
         "facts": facts,
     }
-
-
-#: Names under which logs say what was recorded by what, and what the page calls it.
-_FACTS = {
-    "sys_name": "System",
-    "ver_hw": "Hardware",
-    "ver_sw_release_str": "Release",
-    "ver_sw": "Software",
-    "robot": "Robot",
-    "robot_name": "Robot",
-    "vehicle": "Vehicle",
-    "map": "Map",
-    "host": "Host",
-    "profile": "Profile",
-    "library": "Library",
-}
-
-
-def _known_facts(log: Log) -> list[list[str]]:
-    """Return pairs of label and value of what the metadata say of the recording, in the order of the table."""
-    found: dict[str, str] = {}
-    for key, label in _FACTS.items():
-        value = log.metadata.get(key)
-        if isinstance(value, (str, int, float)) and str(value) and label not in found:
-            found[label] = str(value)[:200]
-    return [[label, value] for label, value in found.items()]

@@ -18,8 +18,9 @@ from logreel.log.log import Log
 
 def meaning(log: Log) -> Iterator[Section]:
     """Yield the sections of the summary of a ULog; empty ones where the log says nothing."""
-    topics, phases = Topics(log), Phases.of(log)
+    topics = Topics(log)
     yield vehicle(topics)
+    phases = Phases.of(log)
     yield flight(topics, phases)
     yield power(topics)
     yield satellites(topics)
