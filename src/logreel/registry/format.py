@@ -66,6 +66,8 @@ class Format:
               topics and fields are left out by the caller. Empty: charts by lenses
     meaning   ``module:name`` of a function that yields the Sections that the summary of a Log consists of; empty: none
     detectors  ``module:name`` of a tuple of Detectors for faults that only logs of this format show; empty: none
+    states    ``module:name`` of a function that returns the names of the numbers that fields of a Log hold, by topic,
+              path and number; empty: none
     bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
     """
 
@@ -93,6 +95,7 @@ class Format:
     charts: str = ""
     bands: str = ""
     meaning: str = ""
+    states: str = ""
     detectors: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -120,6 +120,15 @@ def detectors_of(log: Log) -> Sequence[Detector]:
     """Return the detectors that the format of *log* offers."""
     fmt = formats().get(log.format)
     found: Sequence[Detector] = _named(fmt.detectors) if fmt is not None and fmt.detectors else ()
+    return found
+
+
+def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
+    """Return names of the numbers that fields of *log* hold, by topic, path and number; empty if there are none."""
+    fmt = formats().get(log.format)
+    found: Mapping[str, Mapping[str, Mapping[int, str]]] = (
+        _named(fmt.states)(log) if fmt is not None and fmt.states else {}
+    )
     return found
 
 

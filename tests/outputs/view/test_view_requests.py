@@ -48,6 +48,14 @@ def test_channels_list_their_numeric_fields_by_the_paths_of_plot(page: Page) -> 
     assert channels["vehicle_attitude"]["count"] > 0
 
 
+def test_states_have_names(page: Page) -> None:
+    channels = {one["topic"]: one for one in page.json("channels")}
+    fields = {one["path"]: one for one in channels["vehicle_status"]["fields"]}
+    assert fields["nav_state"]["enum"]["3"] == "Mission"
+    assert fields["arming_state"]["enum"]["2"] == "Armed"
+    assert fields["timestamp"]["enum"] is None
+
+
 def test_series_equal_the_curve_of_the_field(page: Page, flight: Path) -> None:
     got = page.arrow("series", **FIELD)
     with logreel.open(flight) as log:

@@ -63,6 +63,7 @@ FORMAT = Format(
     share=lazy("logreel.formats.ulog.shared:share"),
     free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),
+    states="logreel.formats.ulog.states:states",
     meaning="logreel.formats.ulog.meaning:meaning",
     detectors="logreel.formats.ulog.health:DETECTORS",
     sample=lazy("logreel.formats.ulog.sample.builder:flight"),

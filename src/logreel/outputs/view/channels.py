@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
@@ -15,12 +15,16 @@ from logreel.log.tables import empty_table, flattened
 from logreel.outputs.view.limits import CHANNELS, FIELDS
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
+from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
+
+
+_NO_STATES: Mapping[str, Mapping[int, str]] = {}
 
 
 def routes() -> list[ViewRoute]:
@@ -33,14 +37,14 @@ def _channels(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
 
 
 def _all(log: Log, given: Parameters) -> list[dict[str, Any]]:
-    found = []
+    found, states = [], states_of(log)
     for ch in list(log.channels.values())[:CHANNELS]:
         given.check()
-        found.append(_channel(ch))
+        found.append(_channel(ch, states.get(ch.topic, {})))
     return found
 
 
-def _channel(ch: Channel) -> dict[str, Any]:
+def _channel(ch: Channel, states: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
     about: dict[str, Any] = {
         "topic": ch.topic,
         "type": ch.schema.name,
@@ -54,16 +58,17 @@ def _channel(ch: Channel) -> dict[str, Any]:
     }
     try:
         about["lens"] = list(dict.fromkeys(type(lens).__name__ for lens in lenses(ch)))
-        about["fields"] = list(fields_of(ch))
+        about["fields"] = list(fields_of(ch, states))
     except LogError as error:
         about["error"] = error.text
     return about
 
 
-def fields_of(ch: Channel) -> Iterator[dict[str, Any]]:
+def fields_of(ch: Channel, states: Mapping[str, Mapping[int, str]] = _NO_STATES) -> Iterator[dict[str, Any]]:
     """Yield the fields of a channel with their types, paths as in ``logreel plot``; at most FIELDS of them.
 
-    items  of an array: their number, 0 if it differs between messages; None for one value
+    states  names of the numbers of fields by path
+    items   of an array: their number, 0 if it differs between messages; None for one value
     """
     schema = flattened(empty_table(ch)).schema
     for i, field in enumerate(list(schema)[1:]):
@@ -78,7 +83,9 @@ def fields_of(ch: Channel) -> Iterator[dict[str, Any]]:
             "number": _is_number(kind),
             "unit": unit,
             "text": text,
-            "enum": None,
+            "enum": {str(n): name for n, name in states[field.name].items()}
+            if field.name in states
+            else None,
             "items": items,
         }
 

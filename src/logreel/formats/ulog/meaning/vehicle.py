@@ -57,9 +57,6 @@ def _facts(topics: Topics) -> Iterator[Fact]:
         yield Fact("type", "type", kind, VEHICLE_TYPES[kind], note="parameter MAV_TYPE")
     elif status is not None and (last := int(status.values["vehicle_type"][-1])) in KINDS:
         yield Fact("type", "type", last, KINDS[last], note="vehicle_status.vehicle_type")
-    frame = value_of("SYS_AUTOSTART")
-    if frame:
-        yield Fact("airframe", "airframe", frame, str(frame), note="parameter SYS_AUTOSTART")
     release, commit = about.get("ver_sw_release"), str(about.get("ver_sw", ""))
     system = str(about.get("sys_name", ""))
     branch = str(about.get("ver_sw_branch", ""))
@@ -75,6 +72,9 @@ def _facts(topics: Topics) -> Iterator[Fact]:
     if board := about.get("ver_hw"):
         subtype = str(about.get("ver_hw_subtype", "") or "")
         yield Fact("hardware", "hardware", str(board), " ".join(filter(None, (str(board), subtype))))
+    frame = value_of("SYS_AUTOSTART")
+    if frame:
+        yield Fact("airframe", "airframe", frame, str(frame), note="parameter SYS_AUTOSTART")
     if number := about.get("sys_uuid"):
         yield Fact("uuid", "board number", str(number), str(number))
     changed = [p for p in parameters.values() if any(value != p.value for value in p.defaults.values())]
