@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
+import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -87,11 +90,20 @@ def sliced(log: logreel.Log, tmp: Path, **span: Any) -> int:
     return sum(ch.messages for ch in done.channels)
 
 
+def points_of_report(log: logreel.Log, tmp: Path, **span: Any) -> int:
+    """Return the number of points, float32 each, of the first curve on the page; 0 without charts."""
+    page = logreel.report(log, **span).html
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    panels = json.loads(found[1])["panels"]
+    return len(base64.b64decode(panels[0]["curves"][0]["values"])) // 4 if panels else 0
+
+
 #: Calls of each function that return the number of messages.
 FUNCTIONS: dict[str, Callable[..., int]] = {
     "slice": sliced,
     "convert": lambda log, tmp, **span: logreel.convert(log, tmp / "x.ndjson", force=True, **span).rows,
     "plot": lambda log, tmp, **span: len(logreel.plot(log, "/x", **span).panels[0].curves[0].times),
+    "report": points_of_report,
     "align": lambda log, tmp, **span: logreel.align(log, clock="/x", **span).num_rows,
     "sql": lambda log, tmp, **span: logreel.sql("select count(*) as n from x", log, **span)["n"][0].as_py(),
     "play": lambda log, tmp, **span: len(list(logreel.play(log, rate=1e6, **span))),

@@ -23,7 +23,7 @@ def test_a_query_ends_when_its_time_is_over() -> None:
     with (
         logreel.open(tiny()) as log,
         pytest.raises(UsageError, match="longer than"),
-        answer(ENDLESS, [log], bounds=Bounds(0.2, "64MB", no_check)) as (_, batches),
+        answer(ENDLESS, [log], bounds=Bounds(0.2, "512MB", no_check)) as (_, batches),
     ):
         list(batches)
 
@@ -38,7 +38,7 @@ def test_a_query_ends_when_its_check_raises() -> None:
     with (
         logreel.open(tiny()) as log,
         pytest.raises(GoneError),
-        answer(ENDLESS, [log], bounds=Bounds(300, "64MB", gone)) as (_, batches),
+        answer(ENDLESS, [log], bounds=Bounds(300, "512MB", gone)) as (_, batches),
     ):
         list(batches)
     assert not [one for one in threading.enumerate() if one.name == "logreel-sql-bounds"]
@@ -47,6 +47,6 @@ def test_a_query_ends_when_its_check_raises() -> None:
 def test_a_query_within_its_limits_is_answered() -> None:
     with (
         logreel.open(tiny()) as log,
-        answer("SELECT 1 AS one", [log], bounds=Bounds(300, "64MB", no_check)) as (_, batches),
+        answer("SELECT 1 AS one", [log], bounds=Bounds(300, "512MB", no_check)) as (_, batches),
     ):
         assert [batch.to_pydict() for batch in batches] == [{"one": [1]}]

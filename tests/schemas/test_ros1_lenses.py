@@ -123,7 +123,7 @@ def test_every_lens_reads_a_channel_without_messages():
             else:
                 assert not len(getattr(got, "position", got[0] if isinstance(got, tuple) else None)), name
             seen.add(type(lens))
-    assert len(seen) == 11
+    assert len(seen) == 12
 
 
 def test_poses_of_odometry():

@@ -38,6 +38,7 @@ def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitio
     """
     try:
         import polars as pl
+        import polars.io.plugins
     except ImportError as error:
         raise MissingDependencyError("polars", "polars") from error
     opened = log if isinstance(log, Log) else open_log(log, definitions=definitions)
