@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -141,19 +142,31 @@ def _direct(
 ) -> PyramidFile:
     """Build the pyramid of a column whose rows stay in the log; raises _NotInOrder."""
     n = column.messages
-    with new_file(place, key, Shape(n, False)) as file:
-        latest = None
+    with new_file(place, key, Shape(n, False)) as file, ThreadPoolExecutor(1, "logreel-fold") as pool:
+        latest, folding = None, None
         for lo in range(0, n, STEP):
             progress(lo / n)
             with guard():
                 times, values = column.read(slice(lo, min(n, lo + STEP)))
-            if (latest is not None and times[0] < latest) or (times[1:] < times[:-1]).any():
+            if latest is not None and times[0] < latest:
                 raise _NotInOrder
             latest = times[-1]
-            file.time[lo // FACTOR : lo // FACTOR + -(-len(times) // FACTOR)] = times[::FACTOR]
-            _fold_rows(file, lo, values)
+            # One piece is folded while the next one is read: both take about as long, and neither holds the GIL.
+            if folding is not None:
+                folding.result()
+            folding = pool.submit(_fold_piece, file, lo, times, values)
+        if folding is not None:
+            folding.result()
         _fold_levels(file)
     return file
+
+
+def _fold_piece(file: PyramidFile, lo: int, times: I64, values: F64) -> None:
+    """Fill the times and the finest level from the rows that begin at *lo*; raises _NotInOrder."""
+    if (times[1:] < times[:-1]).any():
+        raise _NotInOrder
+    file.time[lo // FACTOR : lo // FACTOR + -(-len(times) // FACTOR)] = times[::FACTOR]
+    _fold_rows(file, lo, values)
 
 
 def _stored(
