@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -162,10 +163,10 @@ def _direct(
 
 
 def _fold_piece(file: PyramidFile, lo: int, times: I64, values: F64) -> None:
-    """Fill the times and the finest level from the rows that begin at *lo*; raises _NotInOrder."""
+    """Fold the times and values of the rows that begin at *lo*; raises _NotInOrder."""
     if (times[1:] < times[:-1]).any():
         raise _NotInOrder
-    file.time[lo // FACTOR : lo // FACTOR + -(-len(times) // FACTOR)] = times[::FACTOR]
+    file.store("time", lo // FACTOR, times[::FACTOR])
     _fold_rows(file, lo, values)
 
 
@@ -194,9 +195,10 @@ def _stored(
             for lo in range(0, n, STEP):
                 progress(1.0)
                 rows = slice(lo, min(n, lo + STEP)) if order is None else order[lo : lo + STEP]
-                part = slice(lo, min(n, lo + STEP))
-                file.time[part], file.value[part] = every_time[rows], every_value[rows]
-                _fold_rows(file, lo, file.value[part])
+                values = every_value[rows]
+                file.store("time", lo, every_time[rows])
+                file.store("value", lo, values)
+                _fold_rows(file, lo, values)
             _fold_levels(file)
     return file
 
@@ -204,17 +206,21 @@ def _stored(
 def _fold_rows(file: PyramidFile, lo: int, values: F64) -> None:
     """Fill the groups of the finest level from the rows that begin at *lo*, a multiple of the group."""
     values = np.ascontiguousarray(values)
-    part = slice(lo // FACTOR, lo // FACTOR + -(-len(values) // FACTOR))
-    kernel.fold(
-        values, values, file.least[part], file.most[part], file.least_at[part], file.most_at[part]
-    )  # fmt: skip
+    _fold(file, lo // FACTOR, values, values)
 
 
 def _fold_levels(file: PyramidFile) -> None:
     """Fill all levels from the finest one."""
     begin = file.shape.begin.tolist()
-    for below, here, end in zip(begin, begin[1:], begin[2:], strict=False):
-        kernel.fold(
-            file.least[below:here], file.most[below:here], file.least[here:end], file.most[here:end],
-            file.least_at[here:end], file.most_at[here:end],
-        )  # fmt: skip
+    for below, here in pairwise(begin[:-1]):
+        _fold(file, here, file.least[below:here], file.most[below:here])
+
+
+def _fold(file: PyramidFile, at: int, low: F64, high: F64) -> None:
+    """Fill the groups of a level from group *at* on, from least and greatest values of the level below."""
+    groups = -(-len(low) // FACTOR)
+    least, most = np.empty(groups), np.empty(groups)
+    least_at, most_at = np.empty(groups, np.uint8), np.empty(groups, np.uint8)
+    kernel.fold(low, high, least, most, least_at, most_at)
+    for name, found in (("least", least), ("most", most), ("least_at", least_at), ("most_at", most_at)):
+        file.store(name, at, found)

@@ -95,8 +95,8 @@ class PyramidFile:
     least_at, most_at  uint8[m]: which item of the group that is
     """
 
-    def __init__(self, data: mmap.mmap, shape: Shape) -> None:
-        self.shape = shape
+    def __init__(self, data: mmap.mmap, shape: Shape, file: BinaryIO | None = None) -> None:
+        self.shape, self._file = shape, file
 
         def array(name: str) -> NDArray[Any]:
             at, length, kind = shape.arrays[name]
@@ -108,6 +108,21 @@ class PyramidFile:
         self.most: F64 = array("most")
         self.least_at: NDArray[np.uint8] = array("least_at")
         self.most_at: NDArray[np.uint8] = array("most_at")
+
+    def store(self, name: str, at: int, values: NDArray[Any]) -> None:
+        """Write *values* into the array *name* from item *at* on; only for files that ``new_file`` made.
+
+        Writing costs less than the page faults of stores into the mapping, and a full disk is an error in place of a
+        signal. The arrays show what is written. Raises OSError.
+        """
+        begin, length, kind = self.shape.arrays[name]
+        data = np.ascontiguousarray(values, kind)
+        if self._file is None or not 0 <= at <= at + len(data) <= length:
+            raise ValueError(f"{len(data)} items at {at} do not fit into {name}")
+        rest, place = data.view(np.uint8).data, begin + at * data.itemsize
+        while len(rest):
+            done = os.pwrite(self._file.fileno(), rest, place)
+            rest, place = rest[done:], place + done
 
     @classmethod
     def load(cls, place: str, key: str) -> PyramidFile | None:
@@ -154,8 +169,8 @@ def new_file(place: str | None, key: str, shape: Shape) -> Iterator[PyramidFile]
             file.write(MAGIC + len(text).to_bytes(8, "little") + text)
             file.truncate(shape.size)
             file.flush()
-            data = mmap.mmap(file.fileno(), shape.size)
-        yield PyramidFile(data, shape)
+            data = mmap.mmap(file.fileno(), shape.size, access=mmap.ACCESS_READ)
+            yield PyramidFile(data, shape, file)
         if name is not None and place is not None:
             os.replace(name, place)
             prune(Path(place).parent, SUFFIX)
