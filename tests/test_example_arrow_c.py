@@ -1,4 +1,4 @@
-"""The example in C reads channels through Arrow's C data interface; skipped without a C compiler."""
+"""The example in C and C++ reads channels through Arrow's C data interface; skipped without a compiler."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ from support.harness.cli_runner import environment
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "arrow_c"
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not (gcc := shutil.which("gcc")):
-        pytest.skip("no gcc here")
+#: Compilers, and the options by which they read the example as their language.
+LANGUAGES = {"gcc": ["-std=c11"], "g++": ["-x", "c++", "-std=c++17"]}
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (compiler := shutil.which(request.param)):
+        pytest.skip(f"no {request.param} here")
     out = tmp_path_factory.mktemp("c") / "libread_log.so"
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([gcc, *flags, EXAMPLE / "read_log.c", "-o", out], check=True)
+    flags = [*LANGUAGES[request.param], "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, EXAMPLE / "read_log.c", "-o", out], check=True)
     return out
 
 
@@ -67,6 +71,7 @@ def test_the_means_of_all_columns_are_those_of_numpy(
 def test_a_command_of_the_page_is_the_one_that_is_tested() -> None:
     text = (EXAMPLE / "README.md").read_text(encoding="utf-8")
     assert "gcc -O2 -Wall -Wextra -shared -fPIC read_log.c -o libread_log.so" in text
+    assert "g++ -x c++ -O2 -Wall -Wextra -shared -fPIC read_log.c -o libread_log.so" in text
     assert "python read_log.py ./libread_log.so" in text
 
 

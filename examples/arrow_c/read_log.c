@@ -4,6 +4,7 @@
  * specification fixes). There is nothing to link: neither Arrow nor Python. See README.md for both ways to call it.
  *
  *     gcc -O2 -Wall -Wextra -shared -fPIC read_log.c -o libread_log.so
+ *     g++ -x c++ -O2 -Wall -Wextra -shared -fPIC read_log.c -o libread_log.so
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -52,7 +53,7 @@ struct total {
 };
 
 static int is_valid(const struct ArrowArray *column, int64_t row) {
-    const uint8_t *bits = column->n_buffers ? column->buffers[0] : NULL;
+    const uint8_t *bits = (const uint8_t *)(column->n_buffers ? column->buffers[0] : NULL);
     return !bits || (bits[row >> 3] >> (row & 7) & 1);
 }
 
@@ -114,12 +115,18 @@ static void print_column(const struct total *totals, int *leaf, const struct Arr
     putchar('\n');
 }
 
+#ifdef __cplusplus
+extern "C"
+#endif
 /* Reads and releases the stream; returns 0, or a number of errno as the stream gives it. */
 int read_log(struct ArrowArrayStream *stream) {
-    struct ArrowSchema schema = {0};
-    struct ArrowArray batch = {0};
-    struct total totals[MOST_LEAVES] = {{0, 0}};
+    struct ArrowSchema schema;
+    struct ArrowArray batch;
+    struct total totals[MOST_LEAVES];
     int64_t rows = 0;
+    memset(&schema, 0, sizeof schema);
+    memset(&batch, 0, sizeof batch);
+    memset(totals, 0, sizeof totals);
     int error = stream->get_schema(stream, &schema);
     while (!error) {
         error = stream->get_next(stream, &batch);
