@@ -83,7 +83,7 @@ def test_the_cursor_moves_a_circle_on_the_track(opened: Callable[..., Any]) -> N
     assert page.get_attribute("#here", "cx") == "-99"
     chart = page.locator("figure .u-over").first
     chart.hover()
-    page.wait_for_function("document.getElementById('here').getAttribute('cx') !== '-99'")
+    page.wait_for_function("() => document.getElementById('here').getAttribute('cx') !== '-99'")
 
 
 def test_a_click_on_a_time_shows_that_moment(opened: Callable[..., Any]) -> None:
