@@ -54,6 +54,8 @@ class Server:
 
     def ask(self, what: str, **given: Any) -> bytes:
         query = urlencode({name.rstrip("_"): value for name, value in given.items()}, doseq=True)
+        # The server closes a connection that is idle for some seconds.
+        self._connection.close()
         self._connection.request(
             "GET", f"/api/{what}?{query}", headers={"Authorization": f"Bearer {self._token}"}
         )
