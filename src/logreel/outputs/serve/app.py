@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from logreel._version import __version__
-from logreel.errors import LogError, NotFoundError, UsageError
+from logreel.errors import UsageError
 from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
 from logreel.outputs.http.answer import Answer, Flows, Tell
+from logreel.outputs.http.errors import ErrorAnswers
 from logreel.outputs.serve.catalogue import Catalogue, Entry
 from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
 from logreel.outputs.serve.openapi import document
@@ -64,9 +64,13 @@ class App:
             Route("/slice", self._slice_of_all),
             Route("/text", self._text),
         ]
-        failed: Any = self._failed
-        handlers: Any = dict.fromkeys((LogError, OSError, HTTPException, Exception), failed)
-        self.asgi: ASGIApp = Starlette(routes=routes, exception_handlers=handlers)
+        errors = ErrorAnswers(
+            tell,
+            "there is nothing here; see / and /openapi.json",
+            "this cannot be answered: see what the service says",
+            {ChangedError: 409},
+        )
+        self.asgi: ASGIApp = Starlette(routes=routes, exception_handlers=errors.handlers)
         self.asgi.router.redirect_slashes = False
 
     def close(self) -> None:
@@ -184,28 +188,6 @@ class App:
 
     async def _entry(self, request: Request) -> Entry:
         return await self._run(lambda: self._catalogue.find(request.path_params["id"]))
-
-    # ---------------------------------------------------------------------------------------------- errors
-
-    async def _failed(self, request: Request, error: Exception) -> Response:
-        headers = None
-        match error:
-            case HTTPException():
-                status, text, headers = error.status_code, error.detail, error.headers
-                if status == 404:
-                    text = "there is nothing here; see / and /openapi.json"
-            case UsageError():
-                status, text = 400, error.text
-            case NotFoundError() | FileNotFoundError():
-                status, text = 404, getattr(error, "text", "the file is gone")
-            case ChangedError():
-                status, text = 409, error.text
-            case LogError():
-                status, text = 422, error.text
-            case _:
-                status, text = 500, "this cannot be answered: see what the service says"
-                self._tell(f"{request.url.path}: {error!r}")
-        return JSONResponse({"error": text}, status, headers)
 
 
 def _text_filter(request: Request, given: Mapping[str, str]) -> TextFilter:

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from logreel.errors import LogError, MissingDependencyError, NotFoundError, UsageError
+from logreel.errors import MissingDependencyError
+from logreel.outputs.http.errors import ErrorAnswers
 from logreel.outputs.view import (
     channels,
     charts,
@@ -69,14 +69,18 @@ class App:
     """
 
     def __init__(self, session: Session, tell: Callable[[str], None]) -> None:
-        self._session, self._tell = session, tell
+        self._session = session
         self._pool = ThreadPoolExecutor(THREADS, "logreel-view")
         self._waiting = 0
         api = [Route(route.address, partial(self._api, route)) for route in routes()]
         every = [*api, Route("/api/events", session.events), Route("/{path:path}", _static)]
-        failed: Any = self._failed
-        handlers: Any = dict.fromkeys((LogError, OSError, HTTPException, Exception), failed)
-        self.asgi: ASGIApp = Starlette(routes=every, exception_handlers=handlers)
+        errors = ErrorAnswers(
+            tell,
+            "there is nothing here",
+            "this cannot be answered: see what the viewer says where it was started",
+            {MissingDependencyError: 501},
+        )
+        self.asgi: ASGIApp = Starlette(routes=every, exception_handlers=errors.handlers)
         self.asgi.router.redirect_slashes = False
 
     def close(self) -> None:
@@ -110,26 +114,6 @@ class App:
         except Cancelled:
             return Response(status_code=GONE)
         return answer
-
-    async def _failed(self, request: Request, error: Exception) -> Response:
-        headers = None
-        match error:
-            case HTTPException():
-                status, text, headers = error.status_code, error.detail, error.headers
-                if status == 404:
-                    text = "there is nothing here"
-            case UsageError():
-                status, text = 400, error.text
-            case NotFoundError() | FileNotFoundError():
-                status, text = 404, getattr(error, "text", "the file is gone")
-            case MissingDependencyError():
-                status, text = 501, error.text
-            case LogError():
-                status, text = 422, error.text
-            case _:
-                status, text = 500, "this cannot be answered: see what the viewer says where it was started"
-                self._tell(f"{request.url.path}: {error!r}")
-        return JSONResponse({"error": text}, status, headers)
 
 
 def _parts(request: Request) -> list[tuple[str, str]]:
