@@ -48,7 +48,7 @@ def definitions() -> events.Definitions:
 
 
 def plain_events(path: Path) -> Iterator[tuple[int, str, str, str, int]]:
-    """Yield time in µs, group, kind, message without arguments, and internal level of each event, by pyulog and JSON."""
+    """Yield time in µs, group, kind, message without arguments, and internal level of each event."""
     log = ULog(str(path), ["event"])
     parts = log.msg_info_multiple_dict["metadata_events"][0]
     content = json.loads(lzma.decompress(b"".join(bytes(part) for part in parts)))
