@@ -8,6 +8,8 @@ import os
 import rich_click as click
 
 from logreel._version import __version__
+from logreel.cli.help import GroupWithExamples
+from logreel.registry.commands import Example
 
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
@@ -43,8 +45,10 @@ ALIASES = {
 }  # fmt: skip
 
 
-class Verbs(click.RichGroup):
+class Verbs(GroupWithExamples):
     """Command group that imports each command at its first use."""
+
+    purposes = VERBS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -90,7 +94,14 @@ HELP = {
 }
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP})
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP},
+    examples=(
+        Example("logreel info flight.ulg", "what is in a log"),
+        Example("logreel cat --help", "the options of a verb, with examples"),
+    ),
+)
 @click.version_option(__version__, prog_name="logreel", message="%(prog)s %(version)s")
 def logreel() -> None:
     """Inspect, convert and edit logs of robots, drones and vehicles.

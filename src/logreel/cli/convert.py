@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from logreel.outputs.registry import Output
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel convert flight.ulg flight.parquet/": "one table per channel",
+        "logreel convert drive.bag drive.mcap -x '/camera/*'": "another log format, without the pictures",
+    },
+)
 @click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form

@@ -8,13 +8,19 @@ import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.scan import Parameter
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel params flight.ulg --changed": "parameters that changed during the log",
+        "logreel params flight.ulg --format qgc -o vehicle.params": "a parameter file for QGroundControl",
+    },
+)
 @common.file
 @click.option("--changed", is_flag=True, help="Only parameters that changed during the log.")
 @click.option(
@@ -25,7 +31,8 @@ if TYPE_CHECKING:
     "form",
     type=click.Choice(("text", "csv", "octave", "qgc")),
     default="text",
-    help="csv; text of GNU Octave; parameter file of QGroundControl.",
+    metavar="NAME",
+    help="text, csv, octave (text of GNU Octave) or qgc (parameter file of QGroundControl).",
 )
 @click.option("--only-initial", "initial", is_flag=True, help="With csv, octave: leave later values out.")
 @click.option("--timestamps", is_flag=True, help="With csv: times of the values in µs, in a second line.")
