@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
+    from logreel.ops.inspect.params import params
     from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
@@ -88,6 +89,7 @@ _LAZY = {
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
+    "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "health": ("logreel.ops.health.health", "health"),
@@ -162,6 +164,7 @@ __all__ = [
     "migrate",
     "open",
     "open_growing",
+    "params",
     "play",
     "plot",
     "record",
