@@ -80,6 +80,13 @@ start = click.option("-S", "--start", metavar="TIME", help=f"Start of the interv
 end = click.option(
     "-E", "--end", metavar="TIME", help="End of the interval, not included; same forms as --start."
 )
+where = click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only messages whose fields meet this condition in SQL, of channels that have these fields: "
+    '"battery_status.voltage_v < 14".',
+)
 utc = click.option("--utc", is_flag=True, help="Show UTC times; needs a log with a known offset to UTC.")
 interpolate = click.option(
     "--interpolate",

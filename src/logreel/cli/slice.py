@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
 @click.option("--keep-latched", is_flag=True, help="Also copy the latched state at the start of the slice.")
 @common.segment
@@ -39,6 +40,7 @@ def slice(  # noqa: A001 - the verb's name
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     keep_latched: bool,
     segment: int | None,
@@ -68,6 +70,7 @@ def slice(  # noqa: A001 - the verb's name
                 exclude=exclude,
                 start=start,
                 end=end,
+                where=where,
                 count=count,
                 keep_latched=keep_latched,
                 latched=latched,

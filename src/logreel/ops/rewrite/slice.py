@@ -47,6 +47,7 @@ def slice_log(
     exclude: str | Iterable[str] = (),
     start: Time | None = None,
     end: Time | None = None,
+    where: str | Iterable[str] = (),
     count: int | None = None,
     keep_latched: bool = False,
     latched: str | Iterable[str] = (),
@@ -64,6 +65,8 @@ def slice_log(
     topics, exclude  names or shell patterns; None: all, including text, parameters and dropouts; a channel that is
                      joined from others includes these
     start, end       ns, or texts; half-open interval
+    where            conditions in SQL on fields, ``"battery_status.voltage_v < 14"``: only messages that meet them, of
+                     the channels that have these fields; see "Messages that meet a condition" in the documentation
     count            only the first *count* messages in the file
     keep_latched     also keep what is in force at *start*: the last message of latched topics, all static transforms,
                      parameters and actors; such messages get the time of the first one in the slice
@@ -83,7 +86,8 @@ def slice_log(
         log = log if segment is None else log.segment(segment)
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
-        part = select_part(log, wanted, exclude, first, last, count, keep_latched or bool(latched), latched)
+        keep = keep_latched or bool(latched)
+        part = select_part(log, wanted, exclude, first, last, count, keep, latched, where)
         target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite([part], target)
 
