@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 @common.end
 @common.where
 @common.count
-@click.option("--keep-latched", is_flag=True, help="Also copy the latched state at the start of the slice.")
+@common.keep_latched
 @common.segment
-@click.option(
-    "--latched", multiple=True, metavar="TOPIC", help="Treat this topic as latched; implies --keep-latched."
-)
+@common.latched
 @common.compression
 @common.chunk_size
 @common.options

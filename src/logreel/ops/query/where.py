@@ -141,7 +141,7 @@ def matching(
     with Tester() as tester:
         for number, several in by_number.items():
             picked = log.index.rows_between(number, start, end)
-            found = _numbers(picked)
+            found = numbers_of(picked)
             for one in several:
                 found = found[tester.test(one, found)]
             rows[number] = found
@@ -285,19 +285,19 @@ def _is_decodable(ch: Channel, paths: Iterable[str]) -> bool:
         return False
 
 
-def _numbers(rows: Rows) -> I64:
+def numbers_of(rows: Rows) -> I64:
+    """Return rows as int64[n]."""
     return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
 
 
 def _is_name(part: Mapping[str, Any]) -> bool:
-    return part["class"] == "COLUMN_REF"
+    return bool(part["class"] == "COLUMN_REF")
 
 
 def _is_zero(part: Mapping[str, Any]) -> bool:
     # DuckDB 2 writes the text of a number, DuckDB 1 its value.
     literal, value = part.get("literal") or {}, part.get("value") or {}
-    texts: tuple[str, ...] = (str(literal.get("text")), str(value.get("value")))
-    return "0" in texts
+    return "0" in {str(literal.get("text")), str(value.get("value"))}
 
 
 class Tester:
