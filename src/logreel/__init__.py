@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.recover import recover
     from logreel.ops.rewrite.slice import slice_log as slice
     from logreel.ops.rewrite.slice import sort_log as sort
-    from logreel.ops.rewrite.slice import split
+    from logreel.ops.rewrite.split import split
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.media.geotag import geotag
@@ -99,7 +99,7 @@ _LAZY = {
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
     "migrate": ("logreel.ops.migrate", "migrate"),
-    "split": ("logreel.ops.rewrite.slice", "split"),
+    "split": ("logreel.ops.rewrite.split", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
