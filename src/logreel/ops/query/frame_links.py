@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.io.arrays import I64
-from logreel.lenses import F64, ActorPose, Places, Pose, Transform, lenses
+from logreel.lenses import F64, ActorPose, LocalPose, Places, Pose, Transform, lenses
+from logreel.lenses.local import BODY
 from logreel.lenses.rotation import unit
+from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.times import SECOND
 from logreel.ops.rewrite.latched import is_marked_latched
 
@@ -146,7 +148,8 @@ def links_of(
     notes: list[str] = []
     batches = [one for one in _transforms(log, start, end, notes) if len(one.time)]
     if poses or (poses is None and not batches):
-        batches += [one for one in _poses(log, start, end, notes) if len(one.time)]
+        several = (_vehicles(log, start, end, notes), _poses(log, start, end, notes))
+        batches += [one for few in several for one in few if len(one.time)]
     if stamps is None:
         stamps = _are_of_log(log, batches)
         if not stamps and any(np.any(one.stamp) for one in batches):
@@ -201,7 +204,9 @@ def _poses(log: Log, start: int | None, end: int | None, notes: list[str]) -> It
             continue
         for lens in lenses(ch):
             try:
-                if isinstance(lens, Pose) and not lens.many:
+                if (isinstance(lens, Pose) and not lens.many) or (
+                    isinstance(lens, LocalPose) and not lens.aerospace
+                ):
                     yield _batch(ch, lens.track(ch, start, end), WORLD, ch.topic.lstrip("/"), False)
                 elif isinstance(lens, ActorPose):
                     found = lens.states(ch, start, end)
@@ -215,10 +220,23 @@ def _poses(log: Log, start: int | None, end: int | None, notes: list[str]) -> It
                 notes.append(f"channel {ch.topic!r} cannot be used: {error.text}")
 
 
+def _vehicles(log: Log, start: int | None, end: int | None, notes: list[str]) -> Iterator[Batch]:
+    for pose in vehicle_poses(log):
+        try:
+            places = pose.track(start, end)
+        except LogError as error:
+            notes.append(f"{pose.child!r} cannot be used: {error.text}")
+            continue
+        if pose.child == BODY and pose.position is not None and not pose.has_position():
+            notes.append(f"the horizontal position of {BODY!r} is never known: x and y are 0")
+        batch = _batch(pose.base[0], places, WORLD, pose.child, False)
+        yield replace(batch, topic=" + ".join(pose.topics))
+
+
 def _batch(ch: Channel, places: Places, parent: str, child: str, static: bool) -> Batch:
     n = len(places.time)
     above, below = _plain(places.frame, n, parent), _plain(places.child, n, child)
-    held = np.zeros(n, np.bool_)
+    held = np.zeros(n, np.bool_) if places.held is None else places.held
     return Batch(
         ch.topic, places.time, places.stamp, above, below, places.position, places.rotation, held, static
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.arrays import I64
 from logreel.lenses import F64
-from logreel.lenses.rotation import angle_between
+from logreel.lenses.curve import Columns, Curve
 from logreel.log.times import duration_ns, interval, seconds_text, time_ns
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.frame_links import Link, links_of, plain_name
@@ -30,8 +30,6 @@ Missing = Literal["error", "nan", "hold"]
 MISSING = ("error", "nan", "hold")
 #: Times that are computed together, so that intermediate columns stay in the cache.
 BLOCK = 8192
-#: Angles (rad) below which a rotation is interpolated as one of this angle: the sine of 0 cannot be divided by.
-_LEAST_ANGLE = 1e-9
 
 
 def transforms(
@@ -73,7 +71,7 @@ class Transforms:
         self.path = log.name
         self.links: Mapping[str, Link] = {link.child: link for link in links}
         self.notes = tuple(notes)
-        self._curves: dict[str, _Curve] = {}
+        self._curves: dict[str, Curve] = {}
 
     def __repr__(self) -> str:
         return f"Transforms({self.path!r}, {len(self.frames)} frames, {len(self.links)} links)"
@@ -167,9 +165,13 @@ class Transforms:
         turns = np.broadcast_to(turn.T, (at.size, 4)).reshape(*shape, 4)
         return RigidTransforms(parent, name, at, places, turns, np.ones(shape, np.bool_))
 
-    def _curve(self, name: str) -> _Curve:
+    def _curve(self, name: str) -> Curve:
         if name not in self._curves:
-            self._curves[name] = _Curve(self.links[name])
+            link = self.links[name]
+            # A frame does not move from one parent to another.
+            kept = link.held | np.append(np.diff(link.parent) != 0, False)
+            own = (link.position[-1:], link.rotation[-1:]) if link.static else (link.position, link.rotation)
+            self._curves[name] = Curve(link.time, *own, None if link.static else kept)
         return self._curves[name]
 
     def latest_common_time(self, target: str, source: str) -> int | None:
@@ -330,8 +332,6 @@ class Transforms:
         )
 
 
-#: Translation float64[3, n or 1] and rotation float64[4, n or 1].
-Columns = tuple[F64, F64]
 _SAME: Columns = (np.zeros((3, 1)), np.array([[0.0], [0.0], [0.0], [1.0]]))
 
 
@@ -356,55 +356,6 @@ def _columns_inverse(one: Columns) -> Columns:
     back = turn * np.array([[-1.0], [-1.0], [-1.0], [1.0]])
     moved, _ = _columns_after((np.zeros((3, 1)), back), (place, _SAME[1]))
     return -moved, back
-
-
-class _Curve:
-    """A link prepared for interpolation."""
-
-    def __init__(self, link: Link) -> None:
-        self.time, self.static = link.time, link.static
-        if link.static:
-            self._fixed: Columns = (link.position[-1][:, None], link.rotation[-1][:, None])
-            return
-        n = len(link)
-        turn, place = link.rotation, link.position
-        after = np.append(np.arange(1, n), n - 1)
-        # A frame does not move from one parent to another, nor across the reset of an estimator.
-        kept = link.held | (link.parent[after] != link.parent)
-        after = np.where(kept, np.arange(n), after)
-        other = turn[after]
-        # Of a quaternion and its negative, which are the same rotation, the nearer one is the shortest way.
-        other = np.where((np.einsum("ij,ij->i", turn, other) < 0)[:, None], -other, other)
-        angle = np.maximum(angle_between(turn, other) / 2, _LEAST_ANGLE)
-        size = np.sin(angle)[:, None]
-        step = np.diff(link.time, append=link.time[-1:]).astype(np.float64)
-        self.step = np.where(step > 0, step, 1.0)
-        self.angle = angle
-        self.place, self.move = place.T.copy(), (place[after] - place).T.copy()
-        self.turn, self.other = (turn / size).T.copy(), (other / size).T.copy()
-
-    def at(self, times: I64, hold: bool, gap: int | None, good: NDArray[np.bool_]) -> Columns:
-        """Return the transforms at *times*; *good* becomes False where they are not known."""
-        if self.static:
-            return self._fixed
-        i = np.searchsorted(self.time, times, side="right") - 1
-        if not hold:
-            good &= (i >= 0) & (times <= self.time[-1])
-            np.maximum(i, 0, out=i)
-        else:
-            np.maximum(i, 0, out=i)
-            times = np.clip(times, self.time[0], self.time[-1])
-        f = (times - self.time[i]) / self.step[i]
-        if gap is not None and not hold:
-            good &= ~((f > 0) & (self.step[i] > gap))
-        angle = self.angle[i]
-        np.clip(f, 0.0, 1.0, out=f)
-        done = f * angle
-        turn = np.sin(angle - done) * self.turn.take(i, axis=1)
-        turn += np.sin(done) * self.other.take(i, axis=1)
-        place = self.place.take(i, axis=1)
-        place += f * self.move.take(i, axis=1)
-        return place, turn
 
 
 class _Clock:
