@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
+    from logreel.ops.query.rigid_transforms import RigidTransforms
     from logreel.ops.query.sql import sql
+    from logreel.ops.query.transforms import Transforms, transforms
     from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
@@ -91,6 +93,9 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
+    "transforms": ("logreel.ops.query.transforms", "transforms"),
+    "Transforms": ("logreel.ops.query.transforms", "Transforms"),
+    "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
@@ -138,11 +143,13 @@ __all__ = [
     "Plot",
     "Problem",
     "Report",
+    "RigidTransforms",
     "Schema",
     "Service",
     "Sink",
     "Summary",
     "TopicError",
+    "Transforms",
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
@@ -178,6 +185,7 @@ __all__ = [
     "sql",
     "stats",
     "summary",
+    "transforms",
     "view",
 ]
 

@@ -15,7 +15,7 @@ from logreel.registry.commands import Example
 VERBS = {
     "Look": (
         "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff",
-        "sql", "plot", "report", "view",
+        "tf", "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (
@@ -40,6 +40,7 @@ ALIASES = {
     "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
     "viewer": "view", "browse": "view", "gui": "view",
+    "frames": "tf", "transforms": "tf", "tf2": "tf", "view_frames": "tf", "urdf": "tf",
     "chart": "plot", "draw": "plot", "graph": "plot",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
