@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
+    from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
@@ -90,6 +91,7 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
     "summary": ("logreel.ops.inspect.summary", "summary"),
@@ -153,6 +155,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "edit",
     "geotag",
     "health",
     "info",

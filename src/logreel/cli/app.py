@@ -17,7 +17,7 @@ VERBS = {
     ),
     "Play": ("play",),
     "Make": (
-        "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
+        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
@@ -39,6 +39,8 @@ ALIASES = {
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
     "viewer": "view", "browse": "view", "gui": "view",
     "chart": "plot", "draw": "plot", "graph": "plot",
+    "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",
+    "modify": "edit", "change": "edit",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 
