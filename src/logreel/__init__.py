@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
+    from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
@@ -97,6 +98,7 @@ _LAZY = {
     "Transforms": ("logreel.ops.query.transforms", "Transforms"),
     "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
     "summary": ("logreel.ops.inspect.summary", "summary"),
@@ -162,6 +164,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "edit",
     "geotag",
     "health",
     "info",

@@ -19,7 +19,7 @@ VERBS = {
     ),
     "Play": ("play",),
     "Make": (
-        "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
+        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
@@ -42,6 +42,8 @@ ALIASES = {
     "viewer": "view", "browse": "view", "gui": "view",
     "frames": "tf", "transforms": "tf", "tf2": "tf", "view_frames": "tf", "urdf": "tf",
     "chart": "plot", "draw": "plot", "graph": "plot",
+    "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",
+    "modify": "edit", "change": "edit",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 
