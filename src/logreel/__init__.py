@@ -16,6 +16,7 @@ from logreel._version import __version__
 from logreel.errors import (
     DamagedError,
     DefinitionError,
+    FileChangedError,
     Finding,
     IncompleteOutputError,
     LogError,
@@ -120,6 +121,7 @@ __all__ = [
     "DamagedError",
     "DefinitionError",
     "Feed",
+    "FileChangedError",
     "Finding",
     "Format",
     "Health",
