@@ -16,6 +16,7 @@ from logreel._version import __version__
 from logreel.errors import (
     DamagedError,
     DefinitionError,
+    FileChangedError,
     Finding,
     IncompleteOutputError,
     LogError,
@@ -129,6 +130,7 @@ __all__ = [
     "DamagedError",
     "DefinitionError",
     "Feed",
+    "FileChangedError",
     "Finding",
     "Format",
     "Health",
