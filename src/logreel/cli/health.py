@@ -11,6 +11,7 @@ import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
@@ -24,7 +25,12 @@ AROUND = 2
 SECOND = 10**9
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel health drive.bag": "faults of the robot, with the interval of each",
+        "logreel health logs --fail-on warn": "exit code 4 if any log in a folder has a warning or an error",
+    },
+)
 @common.files
 @click.option(
     "--detector", "detectors", multiple=True, metavar="NAME", help="Run only this detector; may be repeated."

@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from logreel.log.scan import TextLine
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel text flight.ulg --level warning": "warnings and errors of the robot",
+        "logreel text flight.ulg --utc -n 20": "the first 20 lines, with wall-clock times",
+    },
+)
 @common.file
 @click.option(
     "--level", metavar="LEVEL", help="Only this severity or worse: error, warning, info …, or 0 to 7."
