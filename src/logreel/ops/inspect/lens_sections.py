@@ -67,18 +67,20 @@ Found = list[tuple[Channel, list[Lens]]]
 def by_lenses(log: Log, stated: set[str]) -> Iterator[Section]:
     """Yield the sections that lenses and times give; those with a key in *stated* are left out."""
     channels = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
-    found = [(ch, lenses(ch)) for ch in channels]
-    if "flight" not in stated and "track" not in stated:
+    # Flight controllers have hundreds of topics, whose sensors and times the sections of the flight cover.
+    is_flight = bool(stated & {"flight", "vehicle"})
+    found = [] if is_flight else [(ch, lenses(ch)) for ch in channels]
+    if "track" not in stated:
         yield Section("track", "Track", tuple(_tracks(found)))
-    # Flight controllers have hundreds of topics, whose sensors the sections of the flight cover.
-    if not stated & {"sensors", "flight", "vehicle", "actors"}:
+    if not stated & {"sensors", "actors"}:
         left_out = [Image] if "pictures" in stated else []
         yield Section("sensors", "Sensors", tuple(_sensors(found, left_out)))
         yield Section("topics", "Other topics", tuple(_others(found, left_out)))
     if "transforms" not in stated:
         yield Section("transforms", "Transforms", tuple(_transforms(found)))
     if "pauses" not in stated:
-        yield Section("pauses", "Times", (*_pauses(log, channels), *_backwards(channels)))
+        backwards = () if is_flight else _backwards(channels)
+        yield Section("pauses", "Times", (*_pauses(log, channels), *backwards))
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:
@@ -263,15 +265,26 @@ def _pauses(log: Log, channels: Sequence[Channel]) -> Iterator[Fact]:
         return
     width = (log.end - log.start) // BINS + 1
     filled = np.zeros(BINS + 1, bool)
-    for ch in channels:
-        at = (ch.times - log.start) // width
-        filled[at[(at >= 0) & (at <= BINS)]] = True
-    at = np.flatnonzero(filled)
-    empty = np.diff(at) * width
-    # A log with few messages pauses most of the time.
-    usual = float(np.median(empty)) if len(empty) else 0.0
-    least = max(PAUSE_NS + width, PAUSE_SHARE * (log.end - log.start), PAUSE_FACTOR * usual)
-    long = np.flatnonzero(empty > least)
+    long = at = np.zeros(0, np.int64)
+    # Mostly, one channel says that there is no pause, for which it needs no more messages than a few in each interval.
+    dense = 4 * BINS
+    order = sorted(channels, key=lambda ch: (len(ch) < dense, len(ch) if len(ch) >= dense else -len(ch)))
+    for ch in order:
+        places = (ch.times - log.start) // width
+        filled[places[(places >= 0) & (places <= BINS)]] = True
+        at = np.flatnonzero(filled)
+        empty = np.diff(at) * width
+        # A log with few messages pauses most of the time.
+        usual = float(np.median(empty)) if len(empty) else 0.0
+        least = max(PAUSE_NS + width, PAUSE_SHARE * (log.end - log.start), PAUSE_FACTOR * usual)
+        long = np.flatnonzero(empty > least)
+        is_whole = (
+            len(at) > 1
+            and at[0] <= least // width
+            and at[-1] >= (log.end - log.start) // width - least // width
+        )
+        if is_whole and not len(long):
+            return
     if len(long):
         spans = [[int(log.start + at[n] * width), int(log.start + at[n + 1] * width)] for n in long]
         worst = max(spans, key=lambda span: span[1] - span[0])
