@@ -174,7 +174,10 @@ def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
     assert run("text", logs / "tiny.ulg", "-E", "+50ms").out.count("\n") == 2
     assert run("text", logs / "flight.ulg", "--utc").out.startswith("2025-")
     found = run("text", logs / "tiny.ulg", "--json", "--level", "4").json["lines"]
-    assert found[0] == {"time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7"}
+    assert found[0] == {
+        "time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7", "kind": "text",
+        "repeated": False,
+    }  # fmt: skip
     assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
 
 

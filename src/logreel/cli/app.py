@@ -15,11 +15,11 @@ from logreel.registry.commands import Example
 VERBS = {
     "Look": (
         "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff",
-        "sql", "plot", "report", "view",
+        "tf", "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (
-        "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
+        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
@@ -40,7 +40,10 @@ ALIASES = {
     "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
     "viewer": "view", "browse": "view", "gui": "view",
+    "frames": "tf", "transforms": "tf", "tf2": "tf", "view_frames": "tf", "urdf": "tf",
     "chart": "plot", "draw": "plot", "graph": "plot",
+    "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",
+    "modify": "edit", "change": "edit",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
 @common.segment
 @common.utc
@@ -77,6 +78,7 @@ def convert(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     segment: int | None,
     utc: bool,
@@ -141,6 +143,7 @@ def convert(
                 exclude=exclude,
                 start=start,
                 end=end,
+                where=where,
                 count=count,
                 utc=utc,
                 interpolate=interpolate,

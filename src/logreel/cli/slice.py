@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
-@click.option("--keep-latched", is_flag=True, help="Also copy the latched state at the start of the slice.")
+@common.keep_latched
 @common.segment
-@click.option(
-    "--latched", multiple=True, metavar="TOPIC", help="Treat this topic as latched; implies --keep-latched."
-)
+@common.latched
 @common.compression
 @common.chunk_size
 @common.options
@@ -45,6 +44,7 @@ def slice(  # noqa: A001 - the verb's name
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     keep_latched: bool,
     segment: int | None,
@@ -74,6 +74,7 @@ def slice(  # noqa: A001 - the verb's name
                 exclude=exclude,
                 start=start,
                 end=end,
+                where=where,
                 count=count,
                 keep_latched=keep_latched,
                 latched=latched,

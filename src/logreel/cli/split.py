@@ -31,6 +31,26 @@ if TYPE_CHECKING:
 @click.option("--by-topic", is_flag=True, help="One log per channel.")
 @click.option("--by-segment", is_flag=True, help="One log per log in a file that contains several.")
 @click.option(
+    "--on",
+    metavar="TOPIC.FIELD",
+    type=arguments.TOPIC_OR_FIELD,
+    help="A new log at each change of this field: vehicle_status.nav_state.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help='One log per interval in which this condition in SQL is true: "battery_status.voltage_v < 14".',
+)
+@click.option(
+    "--name",
+    metavar="TEMPLATE",
+    help="File names, such as {stem}_{index:03}_{value}. Keys: {stem} {index} {start} {end} {utc}; {value} with --on, "
+    "--by-topic and --by-segment; {topic} with --by-topic; {segment} with --by-segment.",
+)
+@common.keep_latched
+@common.latched
+@click.option(
     "-o",
     "--output",
     "folder",
@@ -56,6 +76,11 @@ def split(
     size: str | None,
     by_topic: bool,
     by_segment: bool,
+    on: str | None,
+    where: tuple[str, ...],
+    name: str | None,
+    keep_latched: bool,
+    latched: tuple[str, ...],
     folder: str,
     compression: str | None,
     chunk_bytes: int | None,
@@ -64,9 +89,16 @@ def split(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Split a log into several logs: by time, size, channel or segment."""
+    """Split a log into several logs: by time, size, channel, segment, value of a field, or condition.
+
+    A value holds, and a condition is true, until the next message of its channel.
+
+    logreel split flight.ulg --on vehicle_status.nav_state -o modes
+
+    logreel split drive.bag --where "cmd_vel.linear.x > 1" -o fast
+    """
     from logreel.log.times import duration_ns
-    from logreel.ops.rewrite.slice import split as write
+    from logreel.ops.rewrite.split import split as write
     from logreel.registry.open import open_log
 
     paths.no_folder(folder, "parts of a log")
@@ -83,6 +115,11 @@ def split(
                 size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,
                 by_segment=by_segment,
+                on=on,
+                where=where,
+                name=name,
+                keep_latched=keep_latched,
+                latched=latched,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 options=options,

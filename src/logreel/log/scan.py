@@ -132,7 +132,9 @@ class TextLine:
     time    ns
     level   syslog level 0 (emergency) … 7 (debug), or None
     source  name of the sender, or empty
-    kind    ``comment`` of an operator, ``event`` that is also there as data, else ``text``
+    kind    ``comment`` of an operator, ``event`` that is also there as data, ``check`` for an event that is part of
+            a report of the robot's state, else ``text``
+    repeated  whether it is a check that the report before had, too
     """
 
     time: int
@@ -140,6 +142,7 @@ class TextLine:
     text: str
     source: str = ""
     kind: str = "text"
+    repeated: bool = False
 
 
 @dataclass(slots=True)
