@@ -16,6 +16,7 @@ from logreel._version import __version__
 from logreel.errors import (
     DamagedError,
     DefinitionError,
+    FileChangedError,
     Finding,
     IncompleteOutputError,
     LogError,
@@ -34,16 +35,20 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
+    from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
+    from logreel.ops.inspect.params import params
     from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
+    from logreel.ops.query.rigid_transforms import RigidTransforms
     from logreel.ops.query.sql import sql
+    from logreel.ops.query.transforms import Transforms, transforms
     from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
@@ -88,8 +93,13 @@ _LAZY = {
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
+    "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
+    "transforms": ("logreel.ops.query.transforms", "transforms"),
+    "Transforms": ("logreel.ops.query.transforms", "Transforms"),
+    "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
     "summary": ("logreel.ops.inspect.summary", "summary"),
@@ -120,6 +130,7 @@ __all__ = [
     "DamagedError",
     "DefinitionError",
     "Feed",
+    "FileChangedError",
     "Finding",
     "Format",
     "Health",
@@ -136,11 +147,13 @@ __all__ = [
     "Plot",
     "Problem",
     "Report",
+    "RigidTransforms",
     "Schema",
     "Service",
     "Sink",
     "Summary",
     "TopicError",
+    "Transforms",
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
@@ -153,6 +166,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "edit",
     "geotag",
     "health",
     "info",
@@ -162,6 +176,7 @@ __all__ = [
     "migrate",
     "open",
     "open_growing",
+    "params",
     "play",
     "plot",
     "record",
@@ -175,6 +190,7 @@ __all__ = [
     "sql",
     "stats",
     "summary",
+    "transforms",
     "view",
 ]
 

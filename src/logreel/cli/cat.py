@@ -13,6 +13,7 @@ import rich_click as click
 
 from logreel.cli import common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 STYLES = ("text", "ndjson", "csv")
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel cat flight.ulg -t battery_status:voltage_v,current_a -n 10": "the first ten values of two fields",
+        "logreel cat drive.bag -t /imu -S +5s -E +6s -o imu.csv": "one second of a channel as CSV",
+    },
+)
 @common.file
 @common.topics_or_fields
 @common.exclude

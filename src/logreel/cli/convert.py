@@ -9,13 +9,19 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.outputs.registry import Output
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel convert flight.ulg flight.parquet/": "one table per channel",
+        "logreel convert drive.bag drive.mcap -x '/camera/*'": "another log format, without the pictures",
+    },
+)
 @click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form

@@ -8,12 +8,18 @@ import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel slice flight.ulg -S +10s -E +20s -o part.ulg": "ten seconds of a log",
+        "logreel slice drive.bag -x '/camera/*' -o small.bag": "a log without its pictures",
+    },
+)
 @common.file
 @common.output
 @common.topics

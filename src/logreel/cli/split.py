@@ -8,12 +8,18 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel split flight.ulg --every 20s -o parts": "a log for every 20 seconds",
+        "logreel split drive.bag --by-topic -o topics": "a log for each channel",
+    },
+)
 @common.file
 @common.topics
 @common.exclude

@@ -16,6 +16,7 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Channel
+from logreel.log.tables import as_numpy
 from logreel.ops.query.sorted_column import MemoryColumn
 from logreel.ops.query.sql import CLOSED, Bounds, answer, import_duckdb
 
@@ -65,7 +66,7 @@ def expression_column(
             t, v = batch.columns
             if len(t):
                 times.append(values_of(t.buffers()[1], np.dtype(np.int64), len(t), t.offset * 8))
-                values.append(v.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
+                values.append(as_numpy(v).astype(np.float64, copy=False))
     every = np.concatenate(times)
     order = np.argsort(every, kind="stable")
     return MemoryColumn(every[order], np.concatenate(values)[order], "")
