@@ -56,7 +56,7 @@ def senders_of(ch: Channel) -> list[tuple[SendLens, Any]]:
 def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
     import rerun
 
-    good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end))
+    good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end, quality=True))
     for left in why:
         scene.job.notes += left.sentences("position", f"of {ch.topic!r} left out")
     places = np.stack([good.latitude, good.longitude], axis=-1)
@@ -66,6 +66,20 @@ def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
     if len(good):
         lines = [np.stack([part.latitude, part.longitude], axis=-1) for part in segments(good)]
         scene.fix(scene.path(ch, "track"), rerun.GeoLineStrings(lat_lon=lines))
+    if good.quality is not None:
+        # What a point on the map cannot hold becomes curves below it, in m, m/s (east, north, up) and degrees.
+        for name, values in (
+            ("accuracy", good.quality.accuracy[:, None]),
+            (
+                "velocity",
+                good.quality.velocity[:, : 3 if np.isfinite(good.quality.velocity).all(axis=1).any() else 2],
+            ),
+            ("heading", np.degrees(good.quality.heading)[:, None] % 360),
+        ):
+            known = np.isfinite(values).all(axis=1)
+            if known.any():
+                columns = rerun.Scalars.columns(scalars=values[known])
+                scene.send(scene.path(ch, name), good.time[known], 0, columns)
     return len(good)
 
 
