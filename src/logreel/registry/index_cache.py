@@ -13,6 +13,7 @@ detects damage, and the format checks each position in it against the log before
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import threading
@@ -36,6 +37,8 @@ SUFFIX = ".logreel-index"
 WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
+#: An index of this size is mapped from its file as soon as that is written.
+MAPPED_BYTES = 64 << 20
 _ALIGN, _CHECK = 64, 4
 
 
@@ -137,6 +140,7 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
                 check = zlib.crc32(piece, check)
                 out.write(memoryview(piece))
             out.write(check.to_bytes(_CHECK, "little"))
+        source.check()
         name.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -145,7 +149,10 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
 
 
 def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
-    """Write *scan* to the cache if the log is large, ignoring failures; return *scan*."""
+    """Write *scan* to the cache if the log is large, ignoring failures; return it, mapped from there if it is large.
+
+    The pages of a mapped index belong to the system, which may drop them, not to the process.
+    """
     folder = cache_folder()
     if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
         return scan
@@ -153,6 +160,10 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
         prune(folder, SUFFIX)
+        if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
+            scan = load(source, fmt) or scan
+            # What was scanned holds itself by circles.
+            gc.collect()
     return scan
 
 
