@@ -26,12 +26,27 @@ def run(args: Sequence[str]) -> int:
         with logreel.make_context("logreel", list(args) or ["--help"], obj=list(args)) as context:
             code = logreel.invoke(context)
         sys.stdout.flush()
-    except BaseException as error:
+        _check_files()
+    except BaseException as failed:
+        error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file() or failed
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
         code = report(error, args)
         _discard_output()
     return code if isinstance(code, int) else 0
+
+
+def _changed_file() -> BaseException | None:
+    """Return the error for a file that was truncated or overwritten while it was read; other errors follow from it."""
+    # Not imported for verbs that read no file.
+    guards = sys.modules.get("logreel.io.map_guard")
+    return next(iter(guards.changed_files()), None) if guards is not None else None
+
+
+def _check_files() -> None:
+    """Raise the error for a file that was truncated or overwritten while it was read."""
+    if (error := _changed_file()) is not None:
+        raise error
 
 
 def _discard_output() -> None:

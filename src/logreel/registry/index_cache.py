@@ -140,6 +140,7 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
                 check = zlib.crc32(piece, check)
                 out.write(memoryview(piece))
             out.write(check.to_bytes(_CHECK, "little"))
+        source.check()
         name.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -119,7 +119,12 @@ def meaning_of(log: Log) -> Iterable[Section]:
 def detectors_of(log: Log) -> Sequence[Detector]:
     """Return the detectors that the format of *log* offers."""
     fmt = formats().get(log.format)
-    found: Sequence[Detector] = _named(fmt.detectors) if fmt is not None and fmt.detectors else ()
+    return detectors_of_format(fmt) if fmt is not None else ()
+
+
+def detectors_of_format(fmt: Format) -> Sequence[Detector]:
+    """Return the detectors that a format offers."""
+    found: Sequence[Detector] = _named(fmt.detectors) if fmt.detectors else ()
     return found
 
 
