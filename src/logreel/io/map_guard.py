@@ -9,6 +9,7 @@ only the size and the modification time are compared.
 from __future__ import annotations
 
 import copy
+import itertools
 import mmap
 import os
 import weakref
@@ -22,6 +23,7 @@ from logreel.kernels import mapguard
 
 #: Bytes at both ends of a file that are compared if its modification time changed.
 _ENDS = 4096
+_serials = itertools.count()
 _alive: weakref.WeakSet[MapGuard] = weakref.WeakSet()
 _HINT = "open it again when nothing writes it"
 
@@ -49,6 +51,7 @@ class MapGuard:
         self._stamp = self._stat()
         self._head, self._tail = self._ends(data) if path is not None else (b"", b"")
         self._error: FileChangedError | None = None
+        self._serial = next_serial()
         _alive.add(self)
 
     def _stat(self) -> tuple[int, int, int] | None:
@@ -114,9 +117,18 @@ class MapGuard:
         _alive.discard(self)
 
 
-def changed_files() -> list[FileChangedError]:
-    """Return an error for each file that is mapped now and was found changed."""
-    return [found for one in list(_alive) if (found := one.error()) is not None]
+def next_serial() -> int:
+    """Return a number that is greater than those of all guards so far."""
+    return next(_serials)
+
+
+def changed_files(since: int = 0) -> list[FileChangedError]:
+    """Return an error for each file that is mapped now and was found changed.
+
+    since  what ``next_serial`` returned; files mapped before are left out
+    """
+    guards = [one for one in list(_alive) if one._serial >= since]
+    return [found for one in guards if (found := one.error()) is not None]
 
 
 def mapping_of(buffer: object) -> mmap.mmap | None:

@@ -18,7 +18,7 @@ from logreel.log.topic_match import match_in_each
 from logreel.ops.inspect.compare import Compared, compare
 from logreel.ops.inspect.stats import FieldStats, field_stats
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import open_many
+from logreel.ops.open_logs import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -185,7 +185,7 @@ def diff(
     UsageError for a time that cannot be read or an interval outside of both logs.
     """
     with ExitStack() as stack:
-        one, two = open_many((a, b), stack, definitions)
+        one, two = map(read_itself, open_many((a, b), stack, definitions))
         a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
         chosen = _chosen(one, two, topics, exclude)
         both = [topic for topic in chosen if topic in one and topic in two] if messages else []
