@@ -155,6 +155,11 @@ class Source:
             self._map.name = self.name
             self._map.check()
 
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, else nothing; costs no system call."""
+        if self._map is not None and self._map.may_have_lost_pages:
+            self.check()
+
     @contextmanager
     def checked(self) -> Iterator[None]:
         """Check at the end of the block, also after an error, which may come from a change of the file."""

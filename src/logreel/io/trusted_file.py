@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 _GROUP, _OTHERS = 0o020, 0o002
 
 
-def open_trusted(place: Path, like: os.stat_result | None = None) -> BinaryIO | None:
+def open_trusted(place: Path, like: os.stat_result | None = None) -> BufferedReader | None:
     """Open a regular file that nobody but its owner can have written; None if others can, or it cannot be opened.
 
     like  file whose owner is trusted as well, besides the user and root

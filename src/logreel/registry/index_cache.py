@@ -22,8 +22,9 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def samples_of(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _read(file: BinaryIO, source: Source, fmt: Format) -> Saved | None:
+def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
     """Return what a sidecar contains, or None if it is not one of this log; the cheapest comparisons come first."""
     size = os.fstat(file.fileno()).st_size
     start = file.read(16)
