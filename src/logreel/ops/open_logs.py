@@ -49,6 +49,19 @@ def open_many(
     return logs
 
 
+def read_itself(log: Log) -> Log:
+    """Return *log* as the file itself says, where an index cache was read instead of it; else *log*.
+
+    For functions that judge a log: an index cache may be older than damage of the log, or forged.
+    """
+    if not any(part._source.is_restored for part in log.parts):
+        return log
+    sources = [part._source for part in log.parts]
+    options = {name: value for name, value in log._options.items() if name != "guard"}
+    one_or_all = sources[0] if log.parts[0] is log else sources
+    return open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
+
+
 @contextmanager
 def as_open_log(what: Openable | Log, definitions: Definitions = ()) -> Iterator[Log]:
     """Return *what* as an open Log, which is closed at the end if it was opened here.
