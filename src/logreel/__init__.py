@@ -29,6 +29,7 @@ from logreel.errors import (
 )
 
 if TYPE_CHECKING:
+    from logreel import fleet
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
@@ -87,6 +88,7 @@ _LAZY = {
     # Without an attribute: the module itself.
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
+    "fleet": ("logreel.fleet", ""),
     "info": ("logreel.ops.inspect.info", "info"),
     "sql": ("logreel.ops.query.sql", "sql"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
@@ -153,6 +155,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "fleet",
     "geotag",
     "health",
     "info",
