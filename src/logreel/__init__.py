@@ -30,6 +30,7 @@ from logreel.errors import (
 )
 
 if TYPE_CHECKING:
+    from logreel import fleet
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
@@ -95,6 +96,7 @@ _LAZY = {
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "du": ("logreel.ops.inspect.du", "du"),
     "Usage": ("logreel.ops.inspect.du", "Usage"),
+    "fleet": ("logreel.fleet", ""),
     "info": ("logreel.ops.inspect.info", "info"),
     "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
@@ -172,6 +174,7 @@ __all__ = [
     "diff",
     "du",
     "edit",
+    "fleet",
     "geotag",
     "health",
     "info",

@@ -21,7 +21,7 @@ from logreel.ops.inspect.compare import Compared, compare
 from logreel.ops.inspect.stats import FieldStats, field_stats
 from logreel.ops.inspect.text import lines_between
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import open_many
+from logreel.ops.open_logs import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -218,7 +218,7 @@ def diff(
     """
     wanted = _sections(only, messages, fields)
     with ExitStack() as stack:
-        one, two = open_many((a, b), stack, definitions)
+        one, two = map(read_itself, open_many((a, b), stack, definitions))
         a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
         chosen = _chosen(one, two, topics, exclude)
         both = [topic for topic in chosen if topic in one and topic in two] if MESSAGES in wanted else []
