@@ -181,6 +181,45 @@ def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
     assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
 
 
+def test_text_prints_only_the_first_lines(run: Run, logs: Path) -> None:
+    every = run("text", logs / "flight.ulg").out.splitlines()
+    assert len(every) > 3
+    for n in (0, 1, 3, len(every) + 1):
+        assert run("text", logs / "flight.ulg", "-n", str(n)).out.splitlines() == every[:n]
+        assert len(run("text", logs / "flight.ulg", "--count", str(n), "--json").json["lines"]) == min(
+            n, len(every)
+        )
+    # Lines are counted after the choice by level.
+    first = run("text", logs / "tiny.ulg", "--level", "warning", "-n", "1").out
+    assert "check the belt" in first
+    assert first.count("\n") == 1
+    assert run("text", logs / "tiny.ulg", "-n", "-1").code == 2
+
+
+@pytest.mark.parametrize("out", ["x.mcap", "x.ulg", "x.csv/", "x.ndjson"])
+def test_convert_leaves_out_excluded_channels(run: Run, logs: Path, tmp_path: Path, out: str) -> None:
+    source = logs / "flight.ulg"
+    place = f"{tmp_path}/{out}"
+    assert run("convert", source, place, "-x", "sensor_*", "-x", "re:vehicle_(attitude|status)").code == 0
+    with logreel.open(source) as log:
+        gone = {name for name in log.channels if name.startswith("sensor_")} | {
+            "vehicle_attitude",
+            "vehicle_status",
+        }
+        kept = {ch.topic for ch in log.match(None) if len(ch)} - gone
+    assert gone & set(logreel.open(source))
+    if out == "x.csv/":
+        found = {path.stem for path in Path(place).glob("*.csv")}
+    elif out == "x.ndjson":
+        found = {json.loads(line)["topic"] for line in Path(place).read_text().splitlines()}
+    else:
+        with logreel.open(place) as log:
+            found = {ch.topic for ch in log.match(None) if len(ch)}
+    assert not any(name.removeprefix("/") in gone for name in found)
+    assert kept <= {name.removeprefix("/") for name in found}
+    assert run("convert", source, f"{tmp_path}/y.mcap", "-x", "nothing").code == 2
+
+
 def test_attachments_lists_and_extracts_files(run: Run, logs: Path, tmp_path: Path) -> None:
     done = run("attachments", logs / "tiny.ulg")
     assert "console.txt" in done.out
