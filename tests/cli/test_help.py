@@ -172,3 +172,13 @@ def test_narrow_help_loads_no_rich(spawn: Any) -> None:
         "sys.exit('rich.console' in sys.modules or 'numpy' in sys.modules)"
     )
     assert spawn("-c", script).returncode == 0
+
+
+def test_the_general_help_loads_no_commands_of_formats(spawn: Any) -> None:
+    script = (
+        "import sys; from logreel.cli import main; main(['--help'])\n"
+        "sys.exit('logreel.formats.carla.simulator.commands' in sys.modules)"
+    )
+    done = spawn("-c", script)
+    assert done.returncode == 0
+    assert b"carla" in done.stdout
