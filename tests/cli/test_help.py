@@ -99,6 +99,8 @@ def test_every_verb_has_two_examples_that_begin_with_it(verb: str) -> None:
 def test_examples_run(verb: str, folder: Path, run: Run) -> None:
     for line, _ in examples(verb):
         done = run(*words_of(line))
+        if "pip install 'logreel[" in done.err:
+            pytest.skip(done.err.strip())
         assert done.code in CODES.get(verb, {0}), f"{line}\n{done.err}"
         assert done.out or done.err
 
