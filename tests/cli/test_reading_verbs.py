@@ -11,6 +11,7 @@ import pytest
 
 import logreel
 from logreel.cli.app import VERBS
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.registry.registry import formats
 from support.harness.cli_runner import Run, Spawn
 
@@ -194,6 +195,22 @@ def test_text_prints_only_the_first_lines(run: Run, logs: Path) -> None:
     assert "check the belt" in first
     assert first.count("\n") == 1
     assert run("text", logs / "tiny.ulg", "-n", "-1").code == 2
+
+
+def test_params_of_a_converted_log_are_those_of_its_source(run: Run, logs: Path, tmp_path: Path) -> None:
+    logreel.convert(logs / "flight.ulg", tmp_path / "x.mcap")
+    for words in (["M*"], ["--format", "params"], ["--format", "yaml", "--final"], ["--format", "csv"]):
+        expected = run("params", logs / "flight.ulg", *words).out
+        assert run("params", tmp_path / "x.mcap", *words).out == expected
+        assert len(expected.splitlines()) > 1
+
+
+def test_params_says_so_if_a_log_has_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.bag").write_bytes(drive(1.0))
+    for words in ([], ["X*"], ["--changed"], ["--format", "csv"]):
+        done = run("params", tmp_path / "a.bag", *words)
+        assert (done.code, done.out, done.err) == (0, "", "logreel: no parameters in this log\n"), words
+    assert run("params", tmp_path / "a.bag", "--json").json["parameters"] == []
 
 
 @pytest.mark.parametrize("out", ["x.mcap", "x.ulg", "x.csv/", "x.ndjson"])

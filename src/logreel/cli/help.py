@@ -83,8 +83,8 @@ def verb(
     examples  command lines, which begin with ``logreel``, and what each does: a few words, no sentence
 
     Commands of a group are made by ``@group.command(cls=WithExamples, examples=…)``, and a group by
-    ``@click.group(cls=GroupWithExamples)``. Tests run the examples on the samples of tests/cli/test_help.py, and compare
-    them with those in docs/cli.md.
+    ``@click.group(cls=GroupWithExamples)``. Tests run the examples on the samples of tests/cli/test_help.py, and
+    compare them with those in docs/cli.md.
     """
 
     def decorate(function: Callable[..., int]) -> click.Command:
