@@ -232,6 +232,8 @@ def test_several_files_as_one_log_have_the_matches_of_each(tmp_path: Path) -> No
         ("voltage_v > 'high'", UsageError, "cannot be applied to 'battery_status': Conversion Error"),
         ("*", UsageError, "must not have a star"),
         (" ", UsageError, "the condition"),
+        ("/imu.x > 3", UsageError, 'write topics with a slash in double quotes: "/imu"'),
+        ("voltage_v > 1 AND /imu/raw.x > 3", UsageError, 'in double quotes: "/imu/raw"'),
         ("(" * 20_000 + "1" + ")" * 20_000, UsageError, "the condition"),
     ],
 )  # fmt: skip

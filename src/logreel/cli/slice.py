@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
 from logreel.cli.help import verb
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     examples={
         "logreel slice flight.ulg -S +10s -E +20s -o part.ulg": "ten seconds of a log",
         "logreel slice drive.bag -x '/camera/*' -o small.bag": "a log without its pictures",
+        'logreel slice flight.ulg --where "sensor_gps.fix_type = 3" -o fix.ulg': "messages that meet a condition",
     },
 )
 @common.file
