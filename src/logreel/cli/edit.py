@@ -129,7 +129,7 @@ def edit(
 
     if out is None and not dry_run:
         raise UsageError("give the new log with -o OUT, or --dry-run")
-    given = {name: value if value != () else None for name, value in changes.items()}
+    given: dict[str, Any] = {name: value if value != () else None for name, value in changes.items()}
     given["set"] = dict(common.metadata_of(entries, "--set ")) or None
     with open_log(file, definitions=msgdef, segment=segment) as log:
         path = None

@@ -278,6 +278,7 @@ class Editing(Rewriting):
             or self.plan.moves_times
             or recipe.set
             or recipe.unset
+            or self.plan.remove_metadata
             or self.attached
         )
         return plain and super()._copies_records(part, by_time)
@@ -302,7 +303,7 @@ class Editing(Rewriting):
                 self.stamp_readers[number] = StampReader(one.channel, one.stamp)
         recipe = self.plan.recipe
         own = self.plan.metadata
-        self.copier.replaced_metadata = frozenset((*own, *recipe.unset))
+        self.copier.replaced_metadata = frozenset((*own, *recipe.unset, *self.plan.remove_metadata))
         super()._compose(writer, by_time)
 
     def _add_channels(self, writer: Writer) -> np.ndarray:
@@ -439,6 +440,7 @@ class Editing(Rewriting):
         found += [Changed("set", "", name, 0) for name in own]
         found += [Changed("set", topic, name, 0) for topic, entries in by_channel.items() for name in entries]
         found += [Changed("unset", "", name, 0) for name in recipe.unset]
+        found += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
         return found + [Changed("attach", "", file.name, 0) for file in self.attached]
 
     def _kind_of(self, kind: str) -> str:
@@ -459,7 +461,9 @@ class Editing(Rewriting):
         by_channel = self.plan.channel_metadata
         topics = {members[0][1].topic: name for name, members in self.names.items()}
         named = {topics[topic]: entries for topic, entries in by_channel.items() if topic in topics}
-        check_metadata(self.fmt, path, self.target.path, self.plan.recipe.unset, named)
+        check_metadata(
+            self.fmt, path, self.target.path, (*self.plan.recipe.unset, *self.plan.remove_metadata), named
+        )
         moved = bool(self.plan.shift) or self.plan.moves_times
         expected = {number: np.concatenate(parts) for number, parts in self.expected.items()}
         wrong = verify(self.parts[0], self.fmt, path, self.names, self.editors, expected, moved, self.by_time)

@@ -59,6 +59,7 @@ class Plan:
     notes     sentences about what is not changed, without loss
     problems  sentences about what should have been changed and is not
     metadata  metadata of the log to set, by name; *channel_metadata*: those of channels, by topic
+    remove_metadata  names of metadata to remove, since they contain what is redacted
     """
 
     log: Log
@@ -68,6 +69,7 @@ class Plan:
     problems: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     channel_metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    remove_metadata: list[str] = field(default_factory=list)
 
     @property
     def moves_times(self) -> bool:
@@ -90,7 +92,7 @@ class Plan:
 
 def scaled(time: I64, start: int, factor: float) -> I64:
     """Return times with their distance from *start* multiplied by *factor*, rounded to ns."""
-    return start + np.rint((time - start) * factor).astype(np.int64)
+    return np.asarray(start + np.rint((time - start) * factor).astype(np.int64))
 
 
 def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
