@@ -29,7 +29,7 @@ MOST = 1_000_000
 @verb(
     examples={
         "logreel tf drive.bag": "the tree of frames, and what is wrong with it",
-        "logreel tf drive.bag --from base_link --to map --at +12s": "where the robot was in the map after 12 s",
+        "logreel tf drive.bag --from base_footprint --to map --at +2s": "where the robot was after 2 s",
     },
 )
 @common.file
