@@ -22,7 +22,8 @@ from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.edit.field_edits import Editor
-from logreel.ops.edit.plan import ChannelPlan, Plan, dropped, make_plan
+from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
+from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
 from logreel.ops.edit.verify import check_metadata, topics_of, verify, whole_digest
