@@ -30,6 +30,7 @@ from logreel.errors import (
 )
 
 if TYPE_CHECKING:
+    from logreel import fleet
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
@@ -92,6 +93,7 @@ _LAZY = {
     # Without an attribute: the module itself.
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
+    "fleet": ("logreel.fleet", ""),
     "info": ("logreel.ops.inspect.info", "info"),
     "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
@@ -167,6 +169,7 @@ __all__ = [
     "definitions",
     "diff",
     "edit",
+    "fleet",
     "geotag",
     "health",
     "info",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
 from logreel.cli.help import verb
