@@ -94,6 +94,9 @@ def scaled(time: I64, start: int, factor: float) -> I64:
 
 def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
     """Return the Editor of a channel; raises UsageError if its messages cannot be changed."""
+    if not ch.reserved and ch.log.index.rules[ch.number].is_synthetic:
+        text = f"fields of {ch.topic!r} cannot be changed: it is made of other channels"
+        raise UsageError(text, path=ch.log.name, hint="change these")
     layout = payload_layout(ch)
     if layout is not None and (all(edit.numbers is not None for edit in edits) or not has_grid(layout.root)):
         return LayoutEditor(layout, edits)

@@ -227,7 +227,9 @@ class TreeEditor:
                 for one in (one for targets in self._targets for one in targets):
                     for slot in list(_slots(tree, one.steps)):
                         value = slot.get()
-                        if hasattr(value, "DESCRIPTOR"):
+                        if hasattr(slot.holder, "ClearField"):
+                            slot.holder.ClearField(slot.key)
+                        elif hasattr(value, "DESCRIPTOR"):
                             value.Clear()
                         else:
                             # Whole numbers and unknown ones in JSON may have been others.
