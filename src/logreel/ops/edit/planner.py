@@ -12,7 +12,7 @@ from logreel.io.arrays import I64
 from logreel.lenses.base import Stamp
 from logreel.log.log import Log
 from logreel.log.topic_match import topic_and_fields
-from logreel.ops.edit.field_edits import FieldEdit, Numbers
+from logreel.ops.edit.field_edits import FieldEdit, Numbers, in_type
 from logreel.ops.edit.meanings import frame_paths, stamps
 from logreel.ops.edit.names import new_topics
 from logreel.ops.edit.plan import ChannelPlan, Plan, fields_layout, scaled, time_is_inside
@@ -20,6 +20,8 @@ from logreel.ops.edit.recipe import Recipe
 
 #: Stamps farther from the log's times than this, ns, are of another clock.
 OTHER_CLOCK = 86_400 * 10**9
+#: Times that are larger, in ns, are no times.
+MOST = 2.0**62
 
 
 def make_plan(log: Log, recipe: Recipe) -> Plan:
@@ -143,15 +145,21 @@ def _stamp_edit(stamp: Stamp, change: Callable[[I64, I64], I64]) -> FieldEdit:
     units = [unit for _, unit in stamp.parts]
 
     def numbers(values: list[Numbers], time: I64) -> list[Numbers]:
-        with np.errstate(over="ignore"):
-            parts = [value.astype(np.int64) * unit for value, unit in zip(values, units, strict=True)]
+        # The largest numbers mean that a time is unknown.
+        limits = [value.astype(np.float64) * unit for value, unit in zip(values, units, strict=True)]
+        sane = np.all([np.abs(limit) < MOST for limit in limits], axis=0)
+        parts = [
+            np.where(sane, value, 0).astype(np.int64) * unit
+            for value, unit in zip(values, units, strict=True)
+        ]
         ns = parts[0] if len(parts) == 1 else parts[0] + parts[1]
         new = change(ns, time)
-        same = new == ns
+        same = (new == ns) | ~sane
         made: list[Numbers] = []
         for value, unit in zip(values, units, strict=True):
             whole = new // unit if unit != 1 or len(units) == 1 else new % 10**9
-            made.append(np.where(same, value, whole))
+            # Not a mixture of types, which NumPy would make float64.
+            made.append(np.where(same, value, in_type(whole, value.dtype)))
         return made
 
     return FieldEdit("stamp", tuple(stamp.paths), numbers=numbers)

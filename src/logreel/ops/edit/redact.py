@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ from logreel.schemas.protobuf.payload_decoder import WireDecoder
 F64 = NDArray[np.float64]
 #: What redacted text becomes.
 REDACTED = b"[redacted]"
+#: Most bytes between latitude and longitude in a text.
+NEAR = 100
 #: Names of fields with text of people or programs.
 _TEXTS = {"text", "msg", "message", "comment", "description"}
 #: A decimal number that can be an angle in degrees.
@@ -351,6 +354,19 @@ class _Positions:
     def _says_place(self, text: bytes) -> bool:
         return self._without_places(text, dict) != text
 
+    def _says_pair(self, text: bytes) -> bool:
+        """Return whether a latitude and a longitude of the log follow each other in a text."""
+        if _NMEA.search(text):
+            return True
+        found = list(_NUMBER.finditer(text)) if self.cells.found else []
+        values = np.array([float(one[0]) for one in found])
+        for which in (0, 1):
+            first = self.cells.axis(values[:-1], which) & self.cells.axis(values[1:], 1 - which)
+            near = [b.start() - a.end() < NEAR for a, b in pairwise(found)]
+            if (first & np.array(near, bool)).any():
+                return True
+        return False
+
     def _without_places(self, text: bytes, message: Callable[[], Mapping[str, Any]]) -> bytes:
         """Return a text without positions: those of NMEA, and decimal numbers that are angles of the log's places."""
         new = _NMEA.sub(b",,,", text)
@@ -368,7 +384,7 @@ class _Positions:
         """Find positions in metadata, which are removed where that is possible, parameters and attachments."""
         plan = self.plan
         for name, value in plan.log.metadata.items():
-            if name not in plan.recipe.set and self._says_place(repr(value).encode("utf-8", "replace")):
+            if name not in plan.recipe.set and self._says_pair(repr(value).encode("utf-8", "replace")):
                 plan.remove_metadata.append(name)
         parameters = plan.log.parameters
         for name, one in parameters.items():
@@ -379,7 +395,7 @@ class _Positions:
                 if self.cells.axis(near, int(bool(its & {"lon", "longitude"})))[0]:
                     plan.problems.append(f"the parameter {name!r} holds a position, and stays")
         for name, attachment in plan.log.attachments.items():
-            if self._says_place(attachment.read()):
+            if self._says_pair(attachment.read()):
                 plan.problems.append(f"the attachment {name!r} contains positions, and stays")
 
 
