@@ -185,6 +185,7 @@ ARGUMENTS = {
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
     "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
+    "edit": ["log.ulg", "-o", "out.ulg", "--rename", "rate=speed"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
