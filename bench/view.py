@@ -30,6 +30,7 @@ import pyarrow as pa
 import biglog
 import logreel
 from logreel.formats.ulog.sample.builder import Builder
+from logreel.io.arrays import keep_freed_memory
 from logreel.ops.query.field_column import FieldColumn
 from logreel.ops.query.pyramid import STEP, Pyramid
 
@@ -145,6 +146,7 @@ def write_large(path: Path, samples: int, fields: int) -> None:
 def reading(path: Path, cache: Path) -> float:
     """Return the seconds that reading one column in pieces takes."""
     os.environ["LOGREEL_CACHE"] = str(cache)
+    keep_freed_memory()
     with logreel.open(path) as log:
         column = FieldColumn(log["wave"], "v00")
         started = time.perf_counter()

@@ -35,22 +35,26 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
+    from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
     from logreel.ops.inspect.info import info
+    from logreel.ops.inspect.params import params
     from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
+    from logreel.ops.query.rigid_transforms import RigidTransforms
     from logreel.ops.query.sql import sql
+    from logreel.ops.query.transforms import Transforms, transforms
     from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
     from logreel.ops.rewrite.slice import slice_log as slice
     from logreel.ops.rewrite.slice import sort_log as sort
-    from logreel.ops.rewrite.slice import split
+    from logreel.ops.rewrite.split import split
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.media.geotag import geotag
@@ -89,8 +93,13 @@ _LAZY = {
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
     "info": ("logreel.ops.inspect.info", "info"),
+    "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
+    "transforms": ("logreel.ops.query.transforms", "transforms"),
+    "Transforms": ("logreel.ops.query.transforms", "Transforms"),
+    "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
     "summary": ("logreel.ops.inspect.summary", "summary"),
@@ -98,7 +107,7 @@ _LAZY = {
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
     "migrate": ("logreel.ops.migrate", "migrate"),
-    "split": ("logreel.ops.rewrite.slice", "split"),
+    "split": ("logreel.ops.rewrite.split", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
@@ -138,11 +147,13 @@ __all__ = [
     "Plot",
     "Problem",
     "Report",
+    "RigidTransforms",
     "Schema",
     "Service",
     "Sink",
     "Summary",
     "TopicError",
+    "Transforms",
     "UnknownFormatError",
     "UnsupportedError",
     "UsageError",
@@ -155,6 +166,7 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "edit",
     "geotag",
     "health",
     "info",
@@ -164,6 +176,7 @@ __all__ = [
     "migrate",
     "open",
     "open_growing",
+    "params",
     "play",
     "plot",
     "record",
@@ -177,6 +190,7 @@ __all__ = [
     "sql",
     "stats",
     "summary",
+    "transforms",
     "view",
 ]
 

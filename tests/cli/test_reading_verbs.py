@@ -118,19 +118,48 @@ def test_schema_prints_definition_and_fields(run: Run, logs: Path) -> None:
 
 def test_params_prints_values_changes_and_defaults(run: Run, logs: Path) -> None:
     assert run("params", logs / "tiny.ulg").out.splitlines() == [
-        "parameter  value  changes",
-        "GAIN         0.5",
-        "MODE           3  4 at 1.040007",
+        "parameter  initial  final  default     changes",
+        "GAIN           0.5    0.5  0.25",
+        "MODE             3      4  1 (system)        1",
     ]
-    assert "GAIN" not in run("params", logs / "tiny.ulg", "--changed").out
-    assert "system 0.25, setup 0.25" in run("params", logs / "tiny.ulg", "--defaults").out
+    assert run("params", logs / "tiny.ulg", "--changed").out.splitlines()[1:] == [
+        "MODE             3      4  1 (system)        1  4 at 1.040007",
+    ]
+    assert run("params", logs / "tiny.ulg", "G*").out.splitlines()[1:] == ["GAIN           0.5    0.5  0.25"]
+    assert len(run("params", logs / "tiny.ulg", "--defaults").out.splitlines()) == 3
     found = run("params", logs / "tiny.ulg", "--json").json
     assert found["parameters"][1] == {
-        "name": "MODE", "type": "int32_t", "value": 3,
-        "changes": [{"time_ns": 1_040_007_000, "value": 4}], "defaults": {"system": 1},
+        "name": "MODE", "type": "int32_t", "value": 3, "final": 4,
+        "changes": [{"time_ns": 1_040_007_000, "value": 4}], "change_count": 1, "defaults": {"system": 1},
     }  # fmt: skip
     assert "at 2025-" in run("params", logs / "flight.ulg", "--changed", "--utc").out
-    assert "no such parameters" in run("params", logs / "hostile.ulg", "--changed").err
+    assert "no such parameters" in run("params", logs / "flight.ulg", "SYS*", "--changed").err
+
+
+def test_words_of_params_are_logs_if_they_exist_or_end_like_logs(
+    run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(logs)
+    one = run("params", "tiny.ulg", "GAIN", "--json").json
+    assert [p["name"] for p in one["parameters"]] == ["GAIN"]
+    assert run("params", "GAIN", "re:N.*", "tiny.ulg").code == 2
+    assert run("params", "GAIN", "re:M.*", "tiny.ulg").out == run("params", "tiny.ulg").out
+    # A pattern that also matches files is one of parameters, unless it ends like a log.
+    assert run("params", "tiny.ulg", "*").out == run("params", "tiny.ulg").out
+    assert run("params", "t*y.ulg", "*").out == run("params", "tiny.ulg").out
+    Path("MODE").touch()
+    assert run("params", "tiny.ulg", "re:MODE").out.splitlines()[1][:4] == "MODE"
+    for words, text in (
+        (("tiny.ulg", "GAIM"), "no parameter 'GAIM'; nearest: GAIN"),
+        (("tiny.ulg", "absent.ulg"), "absent.ulg: no such file"),
+        (("absent", "*"), "absent: no such file"),
+        (("tiny.ulg", "MODE"), "MODE: "),
+    ):
+        done = run("params", *words)
+        assert done.code in (1, 2, 5), words
+        assert text in done.err
+    both = run("params", "tiny.ulg", "flight.ulg", "GAIN", "MPC_*", "--json")
+    assert {"GAIN", "MPC_XY_CRUISE"} <= {p["name"] for p in both.json["parameters"]}
 
 
 def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
@@ -145,7 +174,10 @@ def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
     assert run("text", logs / "tiny.ulg", "-E", "+50ms").out.count("\n") == 2
     assert run("text", logs / "flight.ulg", "--utc").out.startswith("2025-")
     found = run("text", logs / "tiny.ulg", "--json", "--level", "4").json["lines"]
-    assert found[0] == {"time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7"}
+    assert found[0] == {
+        "time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7", "kind": "text",
+        "repeated": False,
+    }  # fmt: skip
     assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
 
 

@@ -45,13 +45,18 @@ EXPECTED = {
 ROWS = np.array([0, 3, 4, N - 1], np.int64)
 
 
-def index_of(rules: ChannelRules) -> MessageIndex:
-    """Return an index of one channel with N messages in four blocks."""
+def index_of(rules: ChannelRules, chunked: bool = False) -> MessageIndex:
+    """Return an index of one channel with N messages in four blocks, in the file itself or a chunk each."""
     base = np.arange(4, dtype=np.int64) * 160
     runs = np.arange(5, dtype=np.int64) * 10
     entry = np.tile(np.arange(10, dtype=np.uint32) * 16, 4)
-    blocks = Blocks(base, np.full(4, -1, np.int32), np.stack((runs[:-1], runs[1:]), axis=1), entry)
-    return MessageIndex(Chunks(Source(DATA.tobytes(), "log")), blocks, [rules])
+    if chunked:
+        data, base, chunk = DATA.reshape(4, -1), np.zeros(4, np.int64), np.arange(4, dtype=np.int32)
+        chunks = Chunks(Source(b"", "log"), data.__getitem__)
+    else:
+        chunk, chunks = np.full(4, -1, np.int32), Chunks(Source(DATA.tobytes(), "log"))
+    blocks = Blocks(base, chunk, np.stack((runs[:-1], runs[1:]), axis=1), entry)
+    return MessageIndex(chunks, blocks, [rules])
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -72,6 +77,27 @@ def test_sizes_agree_in_the_index_in_ranges_and_in_the_merge(name: str) -> None:
     assert [n for some in payload_ranges(index, 0, slice(3, None)) for n in some.size.tolist()] == due[3:]
     found = [n for batch in merged([Queue(index, 0, slice(None))]) for n in batch.size.tolist()]
     assert found == due
+
+
+@pytest.mark.parametrize(
+    "rows", [ROWS, np.arange(N), np.arange(9, 21, 2), np.zeros(0, np.int64), np.array([N - 1])]
+)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_ranges_of_row_numbers_equal_rows_of_all_ranges(rows: np.ndarray, chunked: bool) -> None:
+    size = FieldAt(2, 1) if chunked else RULES["stored"]
+    index = index_of(ChannelRules(FieldAt(0, 2), size), chunked)
+    whole = [
+        (bytes(some.data[at : at + 16]), n)
+        for some in payload_ranges(index, 0, slice(None))
+        for at, n in zip(some.offset.tolist(), some.size.tolist(), strict=True)
+    ]
+    found = [
+        (bytes(some.data[at : at + 16]), n)
+        for some in payload_ranges(index, 0, rows)
+        for at, n in zip(some.offset.tolist(), some.size.tolist(), strict=True)
+    ]
+    assert len(whole) == N
+    assert found == [whole[row] for row in rows]
 
 
 def test_missing_messages_have_size_0_and_are_skipped_in_order() -> None:

@@ -113,6 +113,21 @@ def test_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch, fo
     assert content_of(logreel.open(log)) == due
 
 
+def test_large_index_is_mapped_from_the_cache_at_the_first_opening(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = content_of(logreel.open(log))
+    monkeypatch.setenv("LOGREEL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr(index_cache, "MAPPED_BYTES", 1)
+    loaded: list[object] = []
+    load = index_cache.load
+    monkeypatch.setattr(index_cache, "load", lambda *given: loaded.append(found := load(*given)) or found)
+    assert content_of(logreel.open(log)) == due
+    assert loaded[0] is None
+    assert loaded[1] is not None
+
+
 def test_changed_log_is_scanned_again(log: Path, forbid_scan: Callable[[], None]) -> None:
     index_cache.write(str(log))
     whole, stat = log.read_bytes(), log.stat()

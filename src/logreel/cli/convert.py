@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from logreel.outputs.registry import Output
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel convert flight.ulg flight.parquet/": "one table per channel",
+        "logreel convert drive.bag drive.mcap -x '/camera/*'": "another log format, without the pictures",
+    },
+)
 @click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
 @common.segment
 @common.utc
@@ -71,6 +78,7 @@ def convert(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     segment: int | None,
     utc: bool,
@@ -135,6 +143,7 @@ def convert(
                 exclude=exclude,
                 start=start,
                 end=end,
+                where=where,
                 count=count,
                 utc=utc,
                 interpolate=interpolate,

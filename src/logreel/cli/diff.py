@@ -8,12 +8,18 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel diff first.ulg second.ulg": "what differs between two logs",
+        "logreel diff first.ulg second.ulg --messages -t 'sensor_*'": "also compare the messages of some channels",
+    },
+)
 @click.argument("a", metavar="A", type=arguments.FILE)
 @click.argument("b", metavar="B", type=arguments.FILE)
 @common.topics

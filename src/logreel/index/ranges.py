@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Pa
     if synthetic is not None:
         yield PayloadRange(index.chunks[SYNTHETIC], synthetic.offset[rows], synthetic.size[rows])
         return
-    if isinstance(rows, slice) and (index.table.chunk == FILE).all():
+    if (index.table.chunk == FILE).all():
         yield _payload_range(index, channel, index.chunks[FILE], *_in_file(index, channel, rows))
         # What the caller made of the range is valid only if the file still has it.
         index.chunks.check()
@@ -128,10 +129,16 @@ def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Pa
         index.chunks.check()
 
 
-def _in_file(index: ChannelIndex, channel: int, rows: slice) -> tuple[I64, Pick]:
-    """Return the starts of consecutive messages of a log without chunks, and what selects their stored numbers."""
+def _in_file(index: ChannelIndex, channel: int, rows: Rows) -> tuple[I64, Pick]:
+    """Return the starts of messages of a log without chunks, and what selects their stored numbers."""
     first, last = index.table.run(channel)
     ends = np.cumsum(last - first)
+    if not isinstance(rows, slice):
+        block = ends.searchsorted(rows, side="right")
+        index.resolve(np.unique(block))
+        entry = rows - (ends - last)[block]
+        start = index.table.entries(channel)[entry] + index.table.base[block]
+        return start, partial(_picked, [entry])
     lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
     # The blocks from the one that holds the first of them to the one that holds the last.
     a, b = int(ends.searchsorted(lo, side="right")), int(ends.searchsorted(hi, side="left")) + 1
@@ -160,7 +167,7 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
     if synthetic is not None:
         offset = synthetic.offset[rows]
         return np.full(len(offset), SYNTHETIC, np.int32), offset, synthetic.size[rows]
-    if isinstance(rows, slice) and (index.table.chunk == FILE).all():
+    if (index.table.chunk == FILE).all():
         start, pick = _in_file(index, channel, rows)
         offset, size = index.rules[channel].measure(index.chunks[FILE], start, pick)
         return np.full(len(offset), FILE, np.int32), offset, size
@@ -216,8 +223,10 @@ def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[i
                 yield i, slice(int(start[i]) + a, int(start[i]) + b)
         return
     block = ends.searchsorted(rows, side="right")
-    for i in np.unique(block).tolist():
-        yield i, rows[block == i] - (ends[i] - count[i]) + start[i]
+    edges = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(rows)] if len(rows) else []
+    for a, b in pairwise(edges):
+        i = int(block[a])
+        yield i, rows[a:b] - (ends[i] - count[i]) + start[i]
 
 
 def intersect_rows(a: Rows, b: Rows) -> Rows:

@@ -13,6 +13,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.math import NAN
+from cython.cimports.logreel.kernels.extremes import extremes
 
 FACTOR, NONE = 16, 255
 #: Levels of a pyramid of 2^63 rows.
@@ -66,8 +67,6 @@ def fold(
     a: cython.double
     b: cython.double
     v: cython.double
-    w: cython.double
-    odd: cython.int
     at_low: cython.uint
     at_high: cython.uint
     ai: cython.uchar
@@ -83,24 +82,14 @@ def fold(
     with cython.nogil:
         for i in range(groups):
             end = 16 if 16 * i + 16 <= n else n - 16 * i
-            a = low[16 * i]
-            b = high[16 * i]
-            odd = 0 if end == 16 else 1
-            if odd == 0:
-                # No branch depends on the values: they are noise, which no processor predicts.
-                for j in range(16):
-                    v = low[16 * i + j]
-                    w = high[16 * i + j]
-                    a = v if v < a else a
-                    b = w if w > b else b
-                    odd |= (v != v) | (w != w)
-            if odd == 0:
-                at_low = at_high = 0
-                for j in range(16):
-                    at_low |= cython.cast(cython.uint, low[16 * i + j] == a) << cython.cast(cython.uint, j)
-                    at_high |= cython.cast(cython.uint, high[16 * i + j] == b) << cython.cast(cython.uint, j)
-                least[i] = a
-                most[i] = b
+            if end == 16 and extremes(
+                cython.address(low[16 * i]),
+                cython.address(high[16 * i]),
+                cython.address(least[i]),
+                cython.address(most[i]),
+                cython.address(at_low),
+                cython.address(at_high),
+            ):
                 least_at[i] = _first_bit(at_low)
                 most_at[i] = _first_bit(at_high)
                 continue

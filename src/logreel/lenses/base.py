@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,18 +235,39 @@ def flatten(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[NDArray[Any],
     """Return the innermost items of a column of lists (of lists …), and int64[k]: the row of each item."""
     import pyarrow.compute as pc
 
+    from logreel.log.tables import as_numpy
+
     parts, owners, first = [], [], 0
     for chunk in getattr(column, "chunks", [column]):
         rows = np.arange(first, first + len(chunk), dtype=np.int64)
         first += len(chunk)
         while _is_list(chunk.type):
-            rows = np.repeat(rows, np.asarray(pc.list_value_length(chunk), np.int64))
+            lengths = as_numpy(pc.list_value_length(chunk))
+            rows = np.repeat(rows, np.nan_to_num(lengths).astype(np.int64))
             chunk = chunk.flatten()
-        parts.append(chunk.to_numpy(zero_copy_only=False))
+        parts.append(_dates(chunk) if _is_timestamp(chunk.type) else as_numpy(chunk))
         owners.append(rows)
     if not parts:
         return np.zeros(0), np.zeros(0, np.int64)
     return np.concatenate(parts), np.concatenate(owners)
+
+
+def _is_timestamp(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(kind))
+
+
+def _dates(array: pa.Array[Any]) -> NDArray[Any]:
+    """Return datetime64[n] in the unit of *array*, NaT for nulls."""
+    import pyarrow as pa
+
+    from logreel.log.tables import as_numpy
+
+    numbers: pa.Array[Any] = array.cast(pa.int64())
+    if numbers.null_count:
+        numbers = numbers.fill_null(np.iinfo(np.int64).min)
+    return as_numpy(numbers).view(f"M8[{cast('pa.TimestampType', array.type).unit}]")
 
 
 def rows(

@@ -41,6 +41,7 @@ class Places:
     child     object[k]      name of the frame that the pose belongs to, or None
     row       int64[k]       the row of the channel's table; items of one message share it
     stamp     int64[k]       ns of measurement, according to the message; 0 if unknown
+    held      bool[k]        the pose does not lead to the next one, as the estimator was reset in between; None: never
     """
 
     time: I64
@@ -50,6 +51,7 @@ class Places:
     child: NDArray[Any] | None
     row: I64
     stamp: I64
+    held: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,9 @@ def _track(
 #: Paths of poses and transforms in a message, shortest first.
 _POSES = ("", "pose", "pose.pose", "pos", "poses", "poses.pose")
 _TRANSFORMS = ("", "transform", "transforms", "transforms.transform")
+#: Paths of the names of the reference frame and of the frame that is placed in it, most specific first.
+_FRAMES = ("header.frame_id", "parent_frame_id", "frame_id")
+_CHILDREN = ("child_frame_id",)
 
 
 def find_pose(nodes: Nodes) -> Pose | None:
@@ -180,12 +185,14 @@ def _candidates(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nod
 def _frame_paths(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
     """Return the paths of the frame names: in the parent of the item if it is in a list, else in the message."""
     found: list[str | None] = []
-    for name in ("header.frame_id", "child_frame_id"):
-        in_item = f"{path.rpartition('.')[0]}.{name}" if many and "." in path else None
-        if in_item and _is_string(around, name):
-            found.append(in_item)
+    for names in (_FRAMES, _CHILDREN):
+        in_item = next((name for name in names if many and _is_string(around, name)), None)
+        if in_item:
+            # The parent of a list of transforms without members around them is the item itself.
+            item = path.rpartition(".")[0] if "." in path else path
+            found.append(f"{item}.{in_item}")
         else:
-            found.append(name if _is_string(nodes, name) else None)
+            found.append(next((name for name in names if _is_string(nodes, name)), None))
     return found[0], found[1]
 
 

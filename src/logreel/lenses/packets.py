@@ -93,7 +93,7 @@ class PacketCloud:
             column = batch.column(1)
             counts = np.asarray(as_list(column).value_lengths(), np.int64)
             flat = as_fixed_list(as_list(column).flatten()).flatten()
-            data = flat.to_numpy(zero_copy_only=False)
+            data = as_numpy(flat)
             time = np.repeat(times_of(batch), counts)
             logged, own = time, np.zeros(len(time), np.int64)
             if self.stamp:

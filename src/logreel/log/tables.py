@@ -192,7 +192,7 @@ def _items(array: pa.FixedSizeListArray[Any, Any]) -> pa.Array[Any]:
         return array.flatten()
     size = array.type.list_size
     at = np.arange(len(array) * size, dtype=np.int64) + array.offset * size
-    absent = np.repeat(np.asarray(array.is_null().to_numpy(zero_copy_only=False)), size)
+    absent = np.repeat(as_numpy(array.is_null()), size)
     return array.values.take(row_numbers(at, absent))
 
 
@@ -206,21 +206,29 @@ def _masked(array: pa.Array[Any]) -> NDArray[Any]:
     ):
         return as_numpy(array)
     plain = array.cast(pa.int64()) if pa.types.is_temporal(kind) else array
-    absent = array.is_null().to_numpy(zero_copy_only=False)
+    absent = as_numpy(array.is_null())
     filled = as_numpy(plain.fill_null(False if pa.types.is_boolean(kind) else 0))
     return np.ma.MaskedArray(filled, mask=absent)
 
 
 def as_numpy(array: pa.Array[Any]) -> NDArray[Any]:
-    """Return the values of *array*: numbers, and times as int64 ns, as views of its memory.
+    """Return the values of *array*: numbers, and times as int64 ns, as views of its memory; flags as bool.
 
-    ``Array.to_numpy`` imports pandas if installed, which takes longer than reading most fields.
+    Numbers with nulls become floats with NaN. Everything else is what ``Array.to_numpy`` returns, which imports
+    pandas if installed, and that takes longer than reading most fields.
     """
     import pyarrow as pa
 
     kind = array.type
-    if array.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        number = np.dtype(kind.to_pandas_dtype())
+    if pa.types.is_boolean(kind) and array.null_count == 0:
+        return as_numpy(array.cast(pa.uint8())).view(np.bool_)
+    if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        if array.null_count:
+            wide = array if pa.types.is_floating(kind) else array.cast(pa.float64(), safe=False)
+            array = wide.fill_null(pa.scalar(float("nan"), wide.type))
+        number = np.dtype(array.type.to_pandas_dtype())
+    elif array.null_count == 0 and pa.types.is_float16(kind):
+        number = np.dtype(np.float16)
     elif array.null_count == 0 and pa.types.is_temporal(kind):
         number = np.dtype(np.int64)
     else:

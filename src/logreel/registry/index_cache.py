@@ -15,9 +15,11 @@ a reader leave the log. But what it leaves out stays unseen: only files that nob
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import json
 import math
+import mmap
 import os
 import threading
 import zlib
@@ -27,9 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import LogError
+from logreel.io.map_guard import MapGuard
 from logreel.io.source import Source
 from logreel.io.trusted_file import is_trusted_folder, open_trusted
 from logreel.log.scan import Saved, Scan
@@ -42,6 +46,8 @@ SUFFIX = ".logreel-index"
 WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
+#: A sidecar of this size is mapped, and one that was just written replaces the index in memory.
+MAPPED_BYTES = 64 << 20
 _ALIGN, _CHECK = 64, 4
 #: Pieces of a log that are compared with a digest, and bytes of each: of the first and last byte, and evenly between.
 SAMPLES, SAMPLE_BYTES = 256, 4096
@@ -117,10 +123,13 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
     base = _aligned(16 + length)
     if size != base + _size_of_arrays(head["arrays"]) + _CHECK or head["samples"] != samples_of(source):
         return None
-    # Read, not mapped: what was compared cannot change or shrink later.
-    data = np.empty(size - 16 - length, np.uint8)
-    if file.readinto(data.data) != len(data):
-        return None
+    if size < MAPPED_BYTES:
+        # What was compared cannot change or shrink later.
+        data = np.empty(size - 16 - length, np.uint8)
+        if file.readinto(data.data) != len(data):
+            return None
+    else:
+        data = _mapped(file, source)[16 + length :]
     check = zlib.crc32(data[:-_CHECK].data, zlib.crc32(text, zlib.crc32(start)))
     if check != int.from_bytes(data[-_CHECK:].tobytes(), "little"):
         return None
@@ -143,6 +152,14 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
             else np.zeros(shape, dtype)
         )
     return Saved(head["plain"], arrays)
+
+
+def _mapped(file: BufferedReader, source: Source) -> NDArray[np.uint8]:
+    """Return all bytes of a sidecar as a mapping, whose changes are reported as those of the log."""
+    owner = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = np.frombuffer(owner, np.uint8)
+    source.depends_on(MapGuard(data, owner, str(file.name), None, source.guard))
+    return data
 
 
 def _size_of_arrays(table: Mapping[str, Any]) -> int:
@@ -204,7 +221,10 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
 
 
 def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
-    """Write *scan* to the cache if the log is large, ignoring failures; return *scan*."""
+    """Write *scan* to the cache if the log is large, ignoring failures; return it, mapped from there if it is large.
+
+    The pages of a mapped index belong to the system, which may drop them, not to the process.
+    """
     folder = cache_folder()
     if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
         return scan
@@ -214,6 +234,12 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
             return scan
         _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
         prune(folder, SUFFIX)
+        if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
+            scan = load(source, fmt) or scan
+            # It was made from the log just now.
+            source.is_restored = False
+            # What was scanned holds itself by circles.
+            gc.collect()
     return scan
 
 

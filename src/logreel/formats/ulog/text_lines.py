@@ -41,8 +41,9 @@ def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
             line.time,
             line.level,
             line.text,
-            source.get(id(line), ""),
-            "text" if id(line) in logged else "event",
+            source.get(id(line), line.group),
+            "text" if id(line) in logged else "check" if line.group else "event",
+            line.repeated,
         )
         for line in merged
     ]

@@ -13,6 +13,7 @@ from logreel.errors import DefinitionError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
 from logreel.log.brief import Brief
 from logreel.log.log import Log
+from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
@@ -242,4 +243,4 @@ def _tally(path: str, array: pa.Array[Any], tallies: dict[str, _Tally]) -> None:
     elif pa.types.is_nested(kind):
         _tally(f"{path}[]", as_list(array).flatten(), tallies)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        tallies.setdefault(path, _Tally()).add(array.drop_null().to_numpy(zero_copy_only=False))
+        tallies.setdefault(path, _Tally()).add(as_numpy(array.drop_null()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.lenses.charts import Band
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, since_start
+from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.times import duration_text, utc_shift, utc_text
 from logreel.ops.inspect.lens_sections import by_lenses
-from logreel.ops.inspect.text import LEVELS
+from logreel.ops.inspect.text_sections import text_sections
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.charts import bands
 from logreel.registry.registry import formats, meaning_of
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
-
-#: Lines of text that are repeated in the summary, most severe first.
-LINES = 5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,12 +116,13 @@ def summary(what: Openable | Log, *, segment: int | None = None, definitions: De
     with as_open_log(what, definitions) as whole:
         log = whole if segment is None else whole.segment(segment)
         shift = utc_shift(log)
+        spans = tuple(bands(log))
         stated = [section for section in _stated(log) if section.facts]
         sections = [
             _recording(log),
             *stated,
             *by_lenses(log, {section.key for section in stated}),
-            _text(log),
+            *text_sections(log, spans, {section.key for section in stated}),
         ]
         return Summary(
             log.name,
@@ -134,7 +131,7 @@ def summary(what: Openable | Log, *, segment: int | None = None, definitions: De
             log.end,
             "" if shift is None or log.start is None else utc_text(log.start + shift, 3),
             tuple(section for section in sections if section.facts),
-            tuple(bands(log)),
+            spans,
         )
 
 
@@ -181,37 +178,6 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
             {"count": len(log.problems), "lost_bytes": lost},
             f"{first}{more}" + (f"; {lost} bytes lost" if lost else ""),
             level=ERROR if lost else WARNING,
-        )
-
-
-def _text(log: Log) -> Section:
-    """Return how many lines of text there are by level, and the most severe ones."""
-    return Section("text", "Text", tuple(_text_facts(log)))
-
-
-def _text_facts(log: Log) -> Iterator[Fact]:
-    try:
-        lines = list(log.text)
-    except LogError as error:
-        yield Fact("unreadable", "text", None, error.text, level=WARNING)
-        return
-    counts = Counter(line.level for line in lines if line.level is not None)
-    if counts:
-        text = ", ".join(f"{n} {LEVELS[level]}" for level, n in sorted(counts.items()) if level < len(LEVELS))
-        yield Fact(
-            "levels", "lines", {LEVELS[k]: n for k, n in sorted(counts.items()) if k < len(LEVELS)}, text
-        )
-    bad = sorted(
-        (line for line in lines if line.level is not None and line.level <= WARNING),
-        key=lambda x: x.level or 0,
-    )
-    for number, line in enumerate(bad[:LINES], 1):
-        yield Fact(
-            f"line_{number}",
-            since_start(line.time, log),
-            {"time_ns": line.time, "text": line.text.strip(), "source": line.source},
-            line.text.strip(),
-            level=line.level,
         )
 
 

@@ -181,9 +181,16 @@ class Follower:
         self._ch, self._how = ch, how
         self._reader = TableReader(ch, paths, shape)
         self._dense = TableReader(ch, paths, Shape(True, False, shape.interpolate, gaps=False))
-        times = ch.times
-        self._order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
-        self._times = times if self._order is None else times[self._order]
+        times, rows = ch.times, ch.log.index.rows_between(ch.number, None, None)
+        # A log may be limited to some of its messages.
+        whole = isinstance(rows, slice) and rows == slice(0, len(ch))
+        picked = np.arange(len(ch), dtype=np.int64)[rows]
+        if not (whole and (times[1:] >= times[:-1]).all()):
+            self._order: I64 | None = picked[np.argsort(times[picked], kind="stable")]
+            times = times[self._order]
+        else:
+            self._order = None
+        self._times = times
         self.fields = [_named(field, ch) for field in self._reader.projection.arrow_fields()]
 
     def weight(self, at: I64) -> int:

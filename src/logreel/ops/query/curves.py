@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.log.brief import Brief
-from logreel.log.tables import flattened
+from logreel.log.tables import as_numpy, flattened
 from logreel.log.times import Time, interval
 from logreel.ops.query.topic_fields import fields_by_topic
 
@@ -145,7 +145,7 @@ def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.floa
 
 
 def _as_float(array: Any) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = array.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    values: NDArray[np.float64] = as_numpy(array).astype(np.float64, copy=False)
     return values
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, keep_freed_memory
 from logreel.kernels import pyramid as kernel
 from logreel.ops.query.curves import F64
 from logreel.ops.query.field_column import FieldColumn
@@ -56,6 +56,7 @@ class Pyramid:
         key    of log, channel and field, see ``key_of``: what the file must say to be used again
         place  path of the file; None: a file without a name, which ends with this process
         """
+        keep_freed_memory()
         if column.is_direct:
             try:
                 return cls(_direct(column, key, progress, guard, place))

@@ -26,6 +26,7 @@ from logreel.layout.nodes import (
     measure,
 )
 from logreel.layout.nodes import Sequence as Counted
+from logreel.log.tables import as_numpy
 from logreel.write.schema_maker import Abilities
 
 if TYPE_CHECKING:
@@ -607,7 +608,7 @@ def _fixed_items(array: Array, n: int) -> Array:
     if not array.null_count:
         return fixed.flatten()
     at = np.arange(len(array) * n, dtype=np.int64) + array.offset * n
-    absent = np.repeat(np.asarray(array.is_null().to_numpy(zero_copy_only=False)), n)
+    absent = np.repeat(as_numpy(array.is_null()), n)
     return fixed.values.take(row_numbers(at, absent))
 
 

@@ -69,12 +69,12 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
         )
         if flying:
             yield Detection(
-                "the log ends while the vehicle is armed and in the air",
-                "error",
+                "the log ends while the vehicle is armed and in the air: it lost its power, or the log was cut",
+                "warn",
                 log.end,
                 log.end,
                 ("vehicle_land_detected",),
-                {},
+                {"in_air_since_ns": phases.air[-1].start},
                 "landed before the end",
                 "a loss of power ends a log so",
             )

@@ -1,0 +1,66 @@
+"""Arrow arrays become the NumPy arrays that pyarrow makes of them, without importing pandas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from logreel.lenses.base import flatten
+from logreel.log.tables import as_numpy
+
+KINDS = [pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()]
+
+
+def values(kind: pa.DataType, nulls: bool) -> pa.Array:
+    """Return an array that begins inside of its memory."""
+    plain: list[object] = [np.float16(n % 2) if pa.types.is_float16(kind) else n % 2 for n in range(20)]
+    if nulls:
+        plain[3] = plain[7] = None
+    return (
+        pa.array(plain, pa.int8()).cast(kind)[2:19]
+        if pa.types.is_boolean(kind)
+        else pa.array(plain, kind)[2:19]
+    )
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_numbers_and_flags_equal_those_of_pyarrow(kind: pa.DataType, nulls: bool) -> None:
+    array = values(kind, nulls)
+    due, found = array.to_numpy(zero_copy_only=False), as_numpy(array)
+    assert found.dtype == due.dtype
+    np.testing.assert_array_equal(found, due)
+    assert len(as_numpy(array[:0])) == 0
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_flattened_times_equal_those_of_pyarrow(unit: str) -> None:
+    array = pa.array([5, None, 7, 1 << 40], pa.int64()).cast(pa.timestamp(unit))[1:]
+    found, rows = flatten(array)
+    due = array.to_numpy(zero_copy_only=False)
+    assert found.dtype == due.dtype
+    np.testing.assert_array_equal(found, due)
+    assert rows.tolist() == [0, 1, 2]
+
+
+def test_flattened_lists_tell_the_row_of_each_item() -> None:
+    found, rows = flatten(pa.array([[1, 2], None, [], [3]]))
+    assert (found.tolist(), rows.tolist()) == ([1, 2, 3], [0, 0, 3])
+
+
+def test_reading_stamps_does_not_import_pandas() -> None:
+    pytest.importorskip("pandas")
+    script = """
+import sys, numpy as np, pyarrow as pa
+from logreel.lenses.base import flatten
+from logreel.log.tables import as_numpy
+times = pa.Array.from_buffers(pa.timestamp("ns"), 4, [None, pa.py_buffer(np.arange(4))])
+numbers = pa.Array.from_buffers(pa.int32(), 4, [None, pa.py_buffer(np.arange(4, dtype=np.int32))])
+flatten(times), flatten(numbers), as_numpy(numbers.is_null())
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
