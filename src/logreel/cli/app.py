@@ -19,6 +19,7 @@ VERBS = {
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
     ),
+    "Many logs": ("fleet",),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
 }  # fmt: skip

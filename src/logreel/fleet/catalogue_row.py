@@ -77,7 +77,11 @@ class CatalogueRow(Brief):
     @property
     def start_utc_ns(self) -> int | None:
         """Start in UTC; None if unknown."""
-        return None if self.start_ns is None or self.utc_offset_ns is None else self.start_ns + self.utc_offset_ns
+        return (
+            None
+            if self.start_ns is None or self.utc_offset_ns is None
+            else self.start_ns + self.utc_offset_ns
+        )
 
     @property
     def end_utc_ns(self) -> int | None:
@@ -190,7 +194,11 @@ def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list | tuple):
-        return [_storable(one) for one in value] if not isinstance(value, tuple) else tuple(map(_storable, value))
+        return (
+            [_storable(one) for one in value]
+            if not isinstance(value, tuple)
+            else tuple(map(_storable, value))
+        )
     if isinstance(value, dict):
         return {name: _storable(one) for name, one in value.items()}
     return value

@@ -1,11 +1,11 @@
 """A dataset of many logs: Parquet by topic and day, and a catalogue of manifests, which says what is in it.
 
-    DATASET/topic=…/date=…/part-….parquet   messages
-    DATASET/_catalog/dataset.json           options, version
-    DATASET/_catalog/logs/….json            a manifest per log
-    DATASET/_catalog/topics/….json          columns of a topic
-    DATASET/_catalog/stage/                 what is being written
-    DATASET/_catalog/lock                   locked by the process that writes
+DATASET/topic=…/date=…/part-….parquet   messages
+DATASET/_catalog/dataset.json           options, version
+DATASET/_catalog/logs/….json            a manifest per log
+DATASET/_catalog/topics/….json          columns of a topic
+DATASET/_catalog/stage/                 what is being written
+DATASET/_catalog/lock                   locked by the process that writes
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Dataset:
         return self.catalogue / "topics" / f"{topic_folder(topic).removeprefix('topic=')}.json"
 
     def arrow(self, topic: str) -> ds.Dataset:
-        """Return a topic as a ``pyarrow.dataset.Dataset``, for DuckDB, polars, pyarrow; only columns asked for are read.
+        """Return a topic as a ``pyarrow.dataset.Dataset``, for DuckDB, polars and pyarrow.
 
         Raises TopicError if the dataset does not have it.
         """
@@ -126,10 +126,9 @@ class Dataset:
         """Return all files as a table: log, topic, path, rows, size, digest."""
         import pyarrow as pa
 
-        text, number = pa.string(), pa.int64()
-        schema = pa.schema(
-            [("log", text), ("topic", text), ("path", text), ("rows", number), ("size", number), ("digest", text)]
-        )
+        texts = [pa.field(name, pa.string()) for name in ("log", "topic", "path")]
+        numbers = [pa.field(name, pa.int64()) for name in ("rows", "size")]
+        schema = pa.schema([*texts, *numbers, pa.field("digest", pa.string())])
         rows = [
             {
                 "log": one.row.path.encode("utf-8", "replace").decode(),
@@ -175,7 +174,9 @@ def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> 
     folder = Path(path)
     file = folder / CATALOGUE / "dataset.json"
     if not file.exists():
-        if folder.exists() and (not folder.is_dir() or any(name.name != CATALOGUE for name in folder.iterdir())):
+        if folder.exists() and (
+            not folder.is_dir() or any(name.name != CATALOGUE for name in folder.iterdir())
+        ):
             raise LogError("exists already, and is no dataset of logreel", path=os.fspath(path))
         if not folder.absolute().parent.is_dir():
             raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))

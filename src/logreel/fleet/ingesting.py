@@ -35,6 +35,9 @@ class Engine(Protocol):
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield each job with its result, in any order."""
 
+    def close(self) -> None:
+        """End what the engine keeps for another run."""
+
 
 @dataclass(slots=True, repr=False)
 class Ingested(Brief):
@@ -100,8 +103,10 @@ def ingest(
     paths = source_paths(given)
     chosen = engine_of(engine, workers)
     target = create_dataset(dataset, options)
-    with locked(target):
-        return _Run(target, chosen, progress).ingest(paths, [os.path.abspath(one) for one in map(os.fspath, given)])
+    with locked(target), contextlib.ExitStack() as stack:
+        if chosen is not engine:
+            stack.callback(chosen.close)
+        return _Run(target, chosen, progress).ingest(paths, [os.path.abspath(one) for one in given])
 
 
 def engine_of(engine: str | Engine, workers: int | None) -> Engine:
@@ -154,7 +159,9 @@ class _Run:
                 todo.append(path)
         present = set(paths)
         self.done.removed = [
-            path for path in known if path not in present and _is_below(path, roots) and not os.path.lexists(path)
+            path
+            for path in known
+            if path not in present and _is_below(path, roots) and not os.path.lexists(path)
         ]
         pending = self._plan(todo)
         changed = self._unify(pending)
@@ -300,7 +307,9 @@ class _Run:
             target = self.dataset.path / path
             source = self._find(one, row)
             if source is None:
-                raise LogError(f"a file that was just written is gone: {one['staged']}", path=os.fspath(target))
+                raise LogError(
+                    f"a file that was just written is gone: {one['staged']}", path=os.fspath(target)
+                )
             if source != target:
                 if not target.parent.is_dir():
                     target.parent.mkdir(parents=True)
@@ -333,7 +342,9 @@ class _Run:
                 jobs.append(conform_job(self.dataset.path, path, old, texts, self.dataset.stage))
         for job, result in self.engine.run(jobs):
             if "parts" not in result:
-                raise LogError(f"older files cannot be given the new columns: {result['error']}", path=job["log"])
+                raise LogError(
+                    f"older files cannot be given the new columns: {result['error']}", path=job["log"]
+                )
             manifest = self.dataset.manifests[job["log"]]
             fresh = dict(
                 zip(
@@ -380,5 +391,3 @@ def _is_below(path: str, roots: Sequence[str]) -> bool:
         if path == plain or path.startswith(plain.rstrip(os.sep) + os.sep):
             return True
     return False
-
-

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from logreel.errors import LogError
-from logreel.fleet.catalogue_row import CatalogueRow, FAILED, row_of_log
+from logreel.fleet.catalogue_row import FAILED, CatalogueRow, row_of_log
 from logreel.fleet.cut import error_text
 from logreel.fleet.log_part import LogPart
 from logreel.fleet.source_files import fingerprint
@@ -118,7 +118,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
         utc: pa.Array[Any] = pa.nulls(len(ns), HEAD[0].type)
         if shift is not None:
             # Absurd stamps are clipped instead of overflowing.
-            values = np.clip(ns.to_numpy(zero_copy_only=False), TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0))
+            values = np.clip(
+                ns.to_numpy(zero_copy_only=False), TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0)
+            )
             utc = pa.array(values + shift, pa.int64()).cast(HEAD[0].type)
         path = self._task.path.encode("utf-8", "replace").decode()
         found = {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
