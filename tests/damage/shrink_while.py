@@ -37,7 +37,7 @@ def shrink(path: str | None, left: int) -> None:
 def install(moment: str, left: int) -> None:
     """Let the function that maps files, or the one that opens logs, truncate them."""
     if moment == "mapped":
-        of_file = Source.of_file.__func__
+        of_file: Any = vars(Source)["of_file"].__func__
 
         def mapped(cls: Any, *args: Any, **options: Any) -> Source:
             found = of_file(cls, *args, **options)

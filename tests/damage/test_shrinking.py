@@ -240,3 +240,43 @@ def test_a_verb_whose_log_shrinks_fails_with_a_sentence(spawn: Spawn, flight: Pa
         assert "flight.ulg: the file was truncated from" in one["text"], (verb, one)
         assert "Traceback" not in one["text"], (verb, one)
         assert one["files"] == ["flight.ulg"], (verb, "an output that is not complete has no name", one)
+
+
+def test_a_pyramid_whose_file_shrinks_is_an_error_and_built_again(tmp_path: Path) -> None:
+    from contextlib import nullcontext
+
+    import numpy as np
+
+    from logreel.ops.query.field_column import FieldColumn
+    from logreel.ops.query.pyramid import Pyramid
+
+    path, place = tmp_path / "a.ulg", tmp_path / "cache" / "a.logreel-pyramid"
+    path.write_bytes(short_flight())
+    ch = logreel.open(path)["vehicle_attitude"]
+    field = FieldColumn(ch, "q[0]")
+    due = Pyramid.build(field, "key", lambda part: None, nullcontext, str(place)).column(field)
+    edges = np.array([int(ch.times[0]), int(ch.times[-1])])
+    loaded = Pyramid.load(field, "key", str(place))
+    column = loaded.column(field)
+    assert np.array_equal(column.extrema(0, len(column), edges)[1], due.extrema(0, len(due), edges)[1])
+    assert column.is_whole
+    os.truncate(place, 100)
+    with pytest.raises(logreel.FileChangedError):
+        column.search(edges)
+    assert not column.is_whole
+    assert Pyramid.load(field, "key", str(place)) is None
+
+
+def test_a_sidecar_that_shrinks_is_an_error(flight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logreel.registry import index_cache
+
+    # Smaller ones are read, so that nothing can happen to them.
+    monkeypatch.setattr(index_cache, "MAPPED_BYTES", 1)
+    side = index_cache.write(str(flight))
+    log = logreel.open(flight)
+    assert log._source.is_restored
+    os.truncate(side, 100)
+    with pytest.raises(logreel.FileChangedError, match="truncated") as caught:
+        log.tables()
+    assert caught.value.path == str(side)
+    assert logreel.open(flight).tables()

@@ -255,8 +255,8 @@ class ChannelIndex:
         return self._checked(rules.time.values(self, channel, rows))
 
     def _checked(self, values: I64) -> I64:
-        """Return *values*; raises FileChangedError if they may not be those of the file as it was opened."""
-        self.chunks.check()
+        """Return *values*; raises FileChangedError if pages that they came from may be lost."""
+        self.chunks.check_pages()
         return values
 
     def first_and_last_times(self, channel: int) -> tuple[int | None, int | None]:

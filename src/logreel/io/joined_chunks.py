@@ -40,6 +40,11 @@ class JoinedChunks(Chunks):
         for part in self._parts:
             part.check()
 
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, see ``Chunks.check_pages``."""
+        for part in self._parts:
+            part.check_pages()
+
     def size_of(self, chunk: int) -> int:
         """Return the bytes of a chunk, see ``Chunks.size_of``."""
         part, number = self.locate(chunk)

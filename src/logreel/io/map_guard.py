@@ -9,6 +9,7 @@ only the size and the modification time are compared.
 from __future__ import annotations
 
 import copy
+import itertools
 import mmap
 import os
 import weakref
@@ -22,8 +23,10 @@ from logreel.kernels import mapguard
 
 #: Bytes at both ends of a file that are compared if its modification time changed.
 _ENDS = 4096
+_serials = itertools.count()
 _alive: weakref.WeakSet[MapGuard] = weakref.WeakSet()
 _HINT = "open it again when nothing writes it"
+_INVALID = "; what was read is not valid"
 
 
 class MapGuard:
@@ -39,7 +42,8 @@ class MapGuard:
     def __init__(
         self, data: NDArray[np.uint8], owner: mmap.mmap, name: str, path: Path | None, watch: bool
     ) -> None:
-        self.name, self._data, self._owner, self._path = name, data, owner, path
+        self.name, self._data, self._owner = name, data, owner
+        self._path = None if path is None else os.fspath(path)
         self._size = len(owner)
         self._number = mapguard.watch(data) if watch and mapguard.install() else -1
         # Of the first page, which begins before the first byte if that is not at the start of a page.
@@ -47,17 +51,26 @@ class MapGuard:
         if self._number >= 0:
             weakref.finalize(data, mapguard.forget, self._number).atexit = False
         self._stamp = self._stat()
+        self._key = self._new_key()
+        self._losses = mapguard.losses()
         self._head, self._tail = self._ends(data) if path is not None else (b"", b"")
         self._error: FileChangedError | None = None
+        self._serial = next_serial()
         _alive.add(self)
 
-    def _stat(self) -> tuple[int, int, int] | None:
-        """Return device, inode and modification time of the file of that name."""
+    def _stat(self) -> os.stat_result | None:
+        """Return what the system says of the file of that name."""
         try:
-            found = None if self._path is None else os.stat(self._path)
+            return None if self._path is None else os.stat(self._path)
         except OSError:
             return None
-        return None if found is None else (found.st_dev, found.st_ino, found.st_mtime_ns)
+
+    def _new_key(self) -> tuple[bytes, int, int, int, int] | None:
+        """Return what the file has if it is unchanged; None where only its size is compared."""
+        found = self._stamp
+        if self._path is None or found is None:
+            return None
+        return os.fsencode(self._path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
     @staticmethod
     def _ends(data: NDArray[np.uint8]) -> tuple[bytes, bytes]:
@@ -65,42 +78,52 @@ class MapGuard:
 
     def error(self) -> FileChangedError | None:
         """Return the error if the bytes that were used until now may not be those of the file as it was opened."""
-        if self._error is None:
+        if self._error is None and not self._is_untouched():
             self._error = self._find_error()
         return self._error
 
+    @property
+    def may_have_lost_pages(self) -> bool:
+        """Whether pages of any file were replaced since the last ``check``."""
+        return mapguard.losses() != self._losses
+
+    def _is_untouched(self) -> bool:
+        """Return whether no page was replaced anywhere, and the file is the same as before; costs one system call."""
+        if self.may_have_lost_pages:
+            return False
+        return self._owner.size() == self._size if self._key is None else mapguard.is_same(*self._key)
+
     def _find_error(self) -> FileChangedError | None:
+        losses = mapguard.losses()
         lost = mapguard.lost(self._number) if self._number >= 0 else -1
-        now = self._owner.size()
-        if now < self._size:
-            text = f"the file was truncated from {self._size} to {now} bytes while it was open"
-            return FileChangedError(
-                f"{text}; what was read is not valid", path=self.name, offset=now, hint=_HINT
-            )
+        named, before = self._stat(), self._stamp
+        # Another file of that name is none of the mapped one.
+        is_same = named is not None and before is not None and os.path.samestat(named, before)
+        size = named.st_size if named is not None and is_same else self._owner.size()
+        if size < self._size:
+            text = f"the file was truncated from {self._size} to {size} bytes while it was open{_INVALID}"
+            return FileChangedError(text, path=self.name, offset=size, hint=_HINT)
         if lost >= 0:
+            text = f"the file was truncated, or could not be read, while it was open{_INVALID}"
             at = max(0, lost - self._first)
-            text = (
-                "the file was truncated, or could not be read, while it was open; what was read is not valid"
-            )
             return FileChangedError(text, path=self.name, offset=at, hint=_HINT)
-        if self._was_overwritten(now):
-            text = "the file was overwritten while it was open; what was read is not valid"
+        if is_same and named is not None and self._was_overwritten(named):
+            text = f"the file was overwritten while it was open{_INVALID}"
             return FileChangedError(text, path=self.name, hint=_HINT)
+        self._losses = losses
         return None
 
-    def _was_overwritten(self, size: int) -> bool:
+    def _was_overwritten(self, now: os.stat_result) -> bool:
         """Return whether bytes at the ends changed; only files whose modification time changed are compared."""
-        before = self._stamp
-        if before is None:
+        if self._stamp is None or now.st_mtime_ns == self._stamp.st_mtime_ns:
             return False
-        now = self._stat()
-        # Another file of that name is none of the mapped one.
-        if now is None or now == before or now[:2] != before[:2]:
-            return False
-        self._stamp = now
         head, tail = self._ends(self._data)
         # Recorders write the number of messages into the head of a file when they complete it.
-        return tail != self._tail or (head != self._head and size == self._size)
+        if tail != self._tail or (head != self._head and now.st_size == self._size):
+            return True
+        self._stamp = now
+        self._key = self._new_key()
+        return False
 
     def check(self) -> None:
         """Raise FileChangedError if the bytes that were used until now may not be those of the opened file."""
@@ -114,9 +137,18 @@ class MapGuard:
         _alive.discard(self)
 
 
-def changed_files() -> list[FileChangedError]:
-    """Return an error for each file that is mapped now and was found changed."""
-    return [found for one in list(_alive) if (found := one.error()) is not None]
+def next_serial() -> int:
+    """Return a number that is greater than those of all guards so far."""
+    return next(_serials)
+
+
+def changed_files(since: int = 0) -> list[FileChangedError]:
+    """Return an error for each file that is mapped now and was found changed.
+
+    since  what ``next_serial`` returned; files mapped before are left out
+    """
+    guards = [one for one in list(_alive) if one._serial >= since]
+    return [found for one in guards if (found := one.error()) is not None]
 
 
 def mapping_of(buffer: object) -> mmap.mmap | None:

@@ -44,6 +44,7 @@ class Source:
     definitions  files or folders with message definitions from the user, for logs without definitions
     types        types by topic from the user, for channels without a type in the log
     guard        False: the signal SIGBUS is left alone
+    is_restored  whether a sidecar was read instead of the log
 
     Bytes of a mapped file are valid only if ``check`` raises nothing after they were used.
     """
@@ -64,7 +65,8 @@ class Source:
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data
-        self.guard = guard
+        self.guard, self.is_restored = guard, False
+        self._side: MapGuard | None = None
         owner = mapping_of(buffer) if data.size else None
         self._map = None if owner is None else MapGuard(data, owner, name, None if grows else path, guard)
 
@@ -153,6 +155,19 @@ class Source:
             # The service renames sources, so that errors do not show paths.
             self._map.name = self.name
             self._map.check()
+        if self._side is not None:
+            self._side.check()
+
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, else nothing; costs no system call."""
+        if self._map is not None and self._map.may_have_lost_pages:
+            self.check()
+        elif self._side is not None and self._side.may_have_lost_pages:
+            self._side.check()
+
+    def depends_on(self, side: MapGuard) -> None:
+        """Check *side*, the mapping of an index cache, wherever the file itself is checked."""
+        self._side = side
 
     @contextmanager
     def checked(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ cdef extern from *:
     static int64_t logreel_watch(const void* data, int64_t size) { (void)data; (void)size; return -1; }
     static int64_t logreel_lost(int64_t number) { (void)number; return -1; }
     static void logreel_forget(int64_t number) { (void)number; }
+    static int logreel_is_same(const char* p, int64_t d, int64_t i, int64_t s, int64_t m) { return 0; }
     #else
     #define LOGREEL_CAN_GUARD 1
     #include <errno.h>
@@ -17,6 +18,7 @@ cdef extern from *:
     #include <stdlib.h>
     #include <string.h>
     #include <sys/mman.h>
+    #include <sys/stat.h>
     #include <unistd.h>
     #ifndef MAP_ANONYMOUS
     #define MAP_ANONYMOUS MAP_ANON
@@ -147,6 +149,18 @@ cdef extern from *:
         return lost < LOGREEL_LOAD(&slot->end) ? (int64_t)(lost - LOGREEL_LOAD(&slot->start)) : -1;
     }
 
+    static int logreel_is_same(const char* path, int64_t device, int64_t inode, int64_t size, int64_t time) {
+        struct stat now;
+        if (stat(path, &now)) return 0;
+    #if defined(__APPLE__)
+        int64_t modified = (int64_t)now.st_mtimespec.tv_sec * 1000000000 + now.st_mtimespec.tv_nsec;
+    #else
+        int64_t modified = (int64_t)now.st_mtim.tv_sec * 1000000000 + now.st_mtim.tv_nsec;
+    #endif
+        return (int64_t)now.st_dev == device && (int64_t)now.st_ino == inode && (int64_t)now.st_size == size
+            && modified == time;
+    }
+
     static void logreel_forget(int64_t number) {
         logreel_slot* slot = logreel_slot_at(number);
         if (!slot) return;
@@ -164,3 +178,5 @@ cdef extern from *:
     long long c_watch "logreel_watch" (const void* data, long long size)
     long long c_lost "logreel_lost" (long long number)
     void c_forget "logreel_forget" (long long number)
+    int c_is_same "logreel_is_same" (
+        const char* path, long long device, long long inode, long long size, long long time) nogil

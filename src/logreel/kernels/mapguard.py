@@ -17,6 +17,7 @@ from cython.cimports.logreel.kernels.bus_handler import (
     CAN_GUARD,
     c_forget,
     c_install,
+    c_is_same,
     c_losses,
     c_lost,
     c_watch,
@@ -47,6 +48,17 @@ def lost(number: cython.longlong):
 def losses():
     """Return how often pages were replaced since the process began."""
     return c_losses()
+
+
+def is_same(
+    path: bytes, device: cython.longlong, inode: cython.longlong, size: cython.longlong, time: cython.longlong
+):
+    """Return whether *path* names a file with this device, inode, size and modification time in ns."""
+    name: cython.p_const_char = path
+    found: cython.int
+    with cython.nogil:
+        found = c_is_same(name, device, inode, size, time)
+    return found != 0
 
 
 def forget(number: cython.longlong):

@@ -64,6 +64,6 @@ def rows_of(
                 places,
                 strict=True,
             )
-            chunks.check()
+            chunks.check_pages()
             yield from rows
     chunks.check()

@@ -72,11 +72,15 @@ def open_one_of_several(
     segment: int | None = None,
     align: str | None = None,
     guard: bool = True,
+    indexed: bool = True,
 ) -> Log:
-    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
+    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain.
+
+    indexed  False: read the log itself, also where there is a sidecar
+    """
     parts = parts_of(path)
     if parts is None:
-        return _open_file(path, format, strict, definitions, ros_axes, segment, guard)  # type: ignore[arg-type]
+        return _open_file(path, format, strict, definitions, ros_axes, segment, guard, indexed)  # type: ignore[arg-type]
     options: dict[str, Any] = {
         "format": format,
         "strict": strict,
@@ -88,7 +92,7 @@ def open_one_of_several(
     # Not imported for one file, so that it opens faster.
     from logreel.registry.open_parts import open_parts
 
-    log = open_parts(parts, partial(_open_file, **options), align)
+    log = open_parts(parts, partial(_open_file, **options, indexed=indexed), align)
     if log.parts[0] is not log:
         log._options = {**options, "align": align}
     if strict and log.problems:
@@ -104,10 +108,11 @@ def _open_file(
     ros_axes: bool = False,
     segment: int | None = None,
     guard: bool = True,
+    indexed: bool = True,
 ) -> Log:
     source = Source.open(path, guard)
     with source.checked():
-        return _open_source(source, format, strict, definitions, ros_axes, segment)
+        return _open_source(source, format, strict, definitions, ros_axes, segment, indexed)
 
 
 def _open_source(
@@ -117,10 +122,12 @@ def _open_source(
     definitions: Definitions,
     ros_axes: bool,
     segment: int | None,
+    indexed: bool,
 ) -> Log:
     source.define(definitions)
     fmt = find_format(source, format)
-    scan = index_cache.load(source, fmt) or index_cache.keep(source, fmt, _scan_from_start(source, fmt))
+    scan = index_cache.load(source, fmt) if indexed else None
+    scan = scan or index_cache.keep(source, fmt, _scan_from_start(source, fmt))
     log = log_of(source, fmt, scan)
     log._options |= {"format": format, "strict": strict, "guard": source.guard}
     if segment is not None:

@@ -12,7 +12,7 @@ from logreel.formats.ulog.definitions import Stamp
 from logreel.index.block_table import TIME_MAX, Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import FieldAt
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.chunks import Chunks
 from logreel.io.parallel import run, shares
 from logreel.kernels import block_table as kernel
@@ -115,9 +115,9 @@ class LatestTimes:
         order = np.argsort(positions, kind="stable")
         places = positions[order]
         blocks = np.searchsorted(self._blocks.base, places, side="right") - 1
-        asked = np.unique(blocks[blocks >= 0])
+        asked = distinct(blocks[blocks >= 0])
         # Records at the start of a block look back into the one before it.
-        numbers = np.union1d(asked, asked[asked > 0] - 1).tolist()
+        numbers = distinct(np.concatenate([asked, asked[asked > 0] - 1])).tolist()
         cuts = np.searchsorted(blocks, [numbers, [b + 1 for b in numbers]]).T.tolist()
 
         def part(_: int, share: slice) -> list[I64]:
