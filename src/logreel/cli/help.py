@@ -140,7 +140,14 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
 def _shell_lines(line: str, width: int) -> Iterator[str]:
     r"""Yield a command line in parts that end with ``\``, so that a shell takes them together."""
     part = "  "
+    units: list[str] = []
     for word in _SHELL_WORD.findall(line):
+        # An option and its value stay together.
+        if units and units[-1][:1] == "-" and " " not in units[-1] and word[:1] != "-":
+            units[-1] += f" {word}"
+        else:
+            units.append(word)
+    for word in units:
         # Two columns are left for the backslash.
         if part.strip() and len(part) + len(word) > width - 2:
             yield f"{part}\\"
