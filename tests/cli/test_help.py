@@ -13,6 +13,7 @@ import click
 import pytest
 
 from logreel.cli.app import logreel as group
+from logreel.cli.help import verb
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.mcap.sample.walk import walk as mcap_walk
@@ -154,6 +155,24 @@ def test_narrow_help_has_no_narrow_column(run: Run, monkeypatch: pytest.MonkeyPa
                 assert " ".join((option.help or "").split()) in plain, (name, option.name)
                 lines = [line for line in shown.splitlines() if line.startswith("      ")]
                 assert all(len(line) - len(line.lstrip()) <= 6 for line in lines), name
+
+
+def test_help_is_one_column_where_two_would_break_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(metavar: str) -> click.Command:
+        @verb(examples={"logreel x": "nothing"})
+        @click.option("--name", metavar=metavar, help="A /word/that/is/not/short/at/all here.")
+        def x(name: str) -> int:
+            return 0
+
+        return x
+
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {
+        metavar: made(metavar).make_context("x", [], parent=group.make_context("logreel", ["x"])).get_help()
+        for metavar in ("NAME", "[" + "|".join("abcdefghijklmnopq") + "]")
+    }
+    assert ["│" in text for text in shown.values()] == [True, False]
+    assert all("/word/that/is/not/short/at/all" in text for text in shown.values())
 
 
 def test_lines_of_examples_are_continued_as_a_shell_takes_them(

@@ -15,6 +15,8 @@ from logreel.registry.commands import Example
 
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
+#: Lines around a panel, and codes for colours.
+_FRAME, _STYLE = re.compile("[│╭╮╰╯─]"), re.compile(r"\x1b\[[0-9;]*m")
 #: A word of a command line, with the spaces inside its quotes.
 _SHELL_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
 
@@ -44,7 +46,11 @@ class WithExamples(click.RichCommand):
         """Return the help text for the width of the terminal."""
         width = shutil.get_terminal_size().columns
         if width >= NARROW:
-            return str(super().get_help(ctx))
+            shown = str(super().get_help(ctx))
+            # Long names of values can make the column of texts narrower than their words.
+            words = " ".join(param.help or "" for param in self.params if isinstance(param, click.Option))
+            if {*words.split()} <= {*_FRAME.sub(" ", _STYLE.sub("", shown)).split()}:
+                return shown
         return "\n".join(_narrow_lines(self, ctx, self._sections(ctx), max(width, 20)))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
