@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+import logreel
 from logreel.cli.app import logreel as group
 from logreel.cli.help import verb
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
@@ -22,6 +23,7 @@ from logreel.formats.ulog.sample.builder import flight
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.cli_runner import Run
+from support.harness.faults import Inline
 from test_reference import METRIC, RULES, command_of, section_of, verbs
 
 WIDTHS = (60, 80, 100)
@@ -98,6 +100,8 @@ def test_every_verb_has_two_examples_that_begin_with_it(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in verbs() if verb not in PARSED])
 def test_examples_run(verb: str, folder: Path, run: Run) -> None:
+    if verb.startswith("fleet ") and verb != "fleet ingest":
+        logreel.fleet.ingest("logs", "fleet", engine=Inline())
     for line, _ in examples(verb):
         done = run(*words_of(line))
         if "pip install 'logreel[" in done.err:
@@ -160,7 +164,9 @@ def test_narrow_help_has_no_narrow_column(run: Run, monkeypatch: pytest.MonkeyPa
 def test_help_is_one_column_where_two_would_break_words(monkeypatch: pytest.MonkeyPatch) -> None:
     def made(metavar: str) -> click.Command:
         @verb(examples={"logreel x": "nothing"})
-        @click.option("--name", metavar=metavar, help="A /word/that/is/not/short/at/all here.")
+        @click.option(
+            "--name", metavar=metavar, help="A /a/name/that/is/not/short/at/all/and/has/no/space here."
+        )
         def x(name: str) -> int:
             return 0
 
@@ -172,7 +178,7 @@ def test_help_is_one_column_where_two_would_break_words(monkeypatch: pytest.Monk
         for metavar in ("NAME", "[" + "|".join("abcdefghijklmnopq") + "]")
     }
     assert ["│" in text for text in shown.values()] == [True, False]
-    assert all("/word/that/is/not/short/at/all" in text for text in shown.values())
+    assert all("/a/name/that/is/not/short/at/all/and/has/no/space" in text for text in shown.values())
 
 
 def test_lines_of_examples_are_continued_as_a_shell_takes_them(
