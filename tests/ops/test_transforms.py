@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from support.builders.frames import SECOND, START, TREE, bag, robot
+from support.builders.frames import SECOND, START, TREE, bag, foxglove, robot, ros2
 from support.oracles.frames import Oracle, Sent, matrix, tf2
 
 NAMES = sorted({"map", *(child for child, *_ in TREE)})
@@ -90,6 +91,18 @@ def test_real_bag_as_genuine_tf2(shared: Path) -> None:
             # tf2 finds small angles by their cosine, which is exact to 1e-8 rad only.
             np.testing.assert_allclose(found.translation, wanted[0], atol=1e-5)
             assert abs(abs(np.dot(found.rotation, wanted[1])) - 1) < 1e-9
+
+
+@pytest.mark.parametrize("write", [ros2, foxglove])
+def test_other_schemas_give_the_same_frames(
+    moving: logreel.Transforms, tmp_path: Path, write: Callable[[Path, list[Sent]], Path]
+) -> None:
+    found = logreel.transforms(write(tmp_path / "a.mcap", robot()))
+    assert found.frames == moving.frames
+    times = START + np.arange(10) * SECOND // 3
+    a, b = (one.lookup("map", "camera", times, missing="nan") for one in (found, moving))
+    np.testing.assert_array_equal(a.matrix, b.matrix)
+    assert a.valid.any()
 
 
 def test_changing_parents_and_repeated_stamps_as_genuine_tf2(tmp_path: Path) -> None:
