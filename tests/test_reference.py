@@ -171,6 +171,7 @@ ARGUMENTS = {
     "text": ["log.ulg"],
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
+    "du": ["log.ulg"],
     "summary": ["log.ulg"],
     "health": ["log.ulg"],
     "check": ["log.ulg"],

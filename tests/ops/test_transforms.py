@@ -174,6 +174,21 @@ def test_unusable_transforms_are_missing_and_counted(tmp_path: Path) -> None:
     np.testing.assert_allclose(frames.lookup("a", "b", START + 1500).translation, [1.5, 0, 0])
 
 
+def test_frames_without_any_usable_transform_are_named(tmp_path: Path) -> None:
+    nan, far = float("nan"), (1e308, 0.0, 0.0)
+    sent = [*link([0, 1000]), *link([0, 1000], [(nan, 0.0, 0.0, 1.0)] * 2, "c")]
+    sent += [one._replace(child="d", position=far) for one in link([0])]
+    sent += [one._replace(child="a") for one in link([0])]
+    frames = looked_up(tmp_path, sent)
+    assert frames.frames == ["a", "b"]
+    assert sorted(frames.notes) == [
+        "1 transforms name no frame, or one frame as its own parent: they are ignored",
+        "all 1 transforms of 'd' contain NaN, infinity or a zero quaternion",
+        "all 2 transforms of 'c' contain NaN, infinity or a zero quaternion",
+    ]
+    assert [one.code for one in frames.tree.findings] == ["tf-note"] * 3
+
+
 def test_quaternions_become_unit_ones(tmp_path: Path) -> None:
     frames = looked_up(tmp_path, link([0], [(0.0, 0.0, 3.0, 3.0)]))
     np.testing.assert_allclose(frames.lookup("a", "b").rotation, [0, 0, HALF, HALF])
