@@ -265,3 +265,18 @@ def test_a_pyramid_whose_file_shrinks_is_an_error_and_built_again(tmp_path: Path
         column.search(edges)
     assert not column.is_whole
     assert Pyramid.load(field, "key", str(place)) is None
+
+
+def test_a_sidecar_that_shrinks_is_an_error(flight: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from logreel.registry import index_cache
+
+    # Smaller ones are read, so that nothing can happen to them.
+    monkeypatch.setattr(index_cache, "MAPPED_BYTES", 1)
+    side = index_cache.write(str(flight))
+    log = logreel.open(flight)
+    assert log._source.is_restored
+    os.truncate(side, 100)
+    with pytest.raises(logreel.FileChangedError, match="truncated") as caught:
+        log.tables()
+    assert caught.value.path == str(side)
+    assert logreel.open(flight).tables()

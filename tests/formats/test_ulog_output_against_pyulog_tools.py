@@ -194,7 +194,7 @@ def test_parameters_equal_ulog_params_live(
 ) -> None:
     due = tool(monkeypatch, "params", "--format", "csv", *options, path)
     ours = [{"--initial": "--only-initial"}.get(one, one) for one in options]
-    assert run("params", path, "--format", "csv", *ours).out.splitlines() == due
+    assert run("params", path, "--format", "history", *ours).out.splitlines() == due
 
 
 def test_the_summary_states_what_ulog_info_prints(path: Path) -> None:

@@ -21,6 +21,7 @@ VERBS = {
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
+    "Many logs": ("fleet",),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
 }  # fmt: skip

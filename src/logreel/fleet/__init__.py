@@ -11,26 +11,52 @@ if TYPE_CHECKING:
     from logreel.fleet.ingesting import Ingested, ingest
     from logreel.fleet.local import LocalEngine
     from logreel.fleet.plans import Plan, Task, plan
+    from logreel.fleet.reports import FleetReport, Status, report, status
+    from logreel.fleet.sql import query
+    from logreel.fleet.verifying import Verified, verify
 
+#: No module of this package has one of these names: importing it would put it in the place of the function.
 _LAZY = {
-    "plan": ("logreel.fleet.plans", "plan"),
-    "Plan": ("logreel.fleet.plans", "Plan"),
-    "Task": ("logreel.fleet.plans", "Task"),
-    "Dataset": ("logreel.fleet.dataset", "Dataset"),
-    "Ingested": ("logreel.fleet.ingesting", "Ingested"),
-    "ingest": ("logreel.fleet.ingesting", "ingest"),
-    "LocalEngine": ("logreel.fleet.local", "LocalEngine"),
-    "CatalogueRow": ("logreel.fleet.catalogue_row", "CatalogueRow"),
+    "CatalogueRow": "logreel.fleet.catalogue_row",
+    "Dataset": "logreel.fleet.dataset",
+    "FleetReport": "logreel.fleet.reports",
+    "Ingested": "logreel.fleet.ingesting",
+    "LocalEngine": "logreel.fleet.local",
+    "Plan": "logreel.fleet.plans",
+    "Status": "logreel.fleet.reports",
+    "Task": "logreel.fleet.plans",
+    "Verified": "logreel.fleet.verifying",
+    "ingest": "logreel.fleet.ingesting",
+    "plan": "logreel.fleet.plans",
+    "query": "logreel.fleet.sql",
+    "report": "logreel.fleet.reports",
+    "status": "logreel.fleet.reports",
+    "verify": "logreel.fleet.verifying",
 }
 
-__all__ = ["CatalogueRow", "Dataset", "Ingested", "LocalEngine", "Plan", "Task", "ingest", "plan"]
+__all__ = [
+    "CatalogueRow",
+    "Dataset",
+    "FleetReport",
+    "Ingested",
+    "LocalEngine",
+    "Plan",
+    "Status",
+    "Task",
+    "Verified",
+    "ingest",
+    "plan",
+    "query",
+    "report",
+    "status",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'logreel.fleet' has no attribute {name!r}")
-    module, attribute = _LAZY[name]
-    value = getattr(importlib.import_module(module), attribute)
+    value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
 

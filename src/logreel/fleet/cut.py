@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,32 +57,49 @@ def error_text(error: BaseException) -> str:
 
 
 def cut_log(
-    path: str, topics: Sequence[str] | None, start: Time | None, end: Time | None, target_bytes: int
+    path: str,
+    topics: Sequence[str] | None,
+    start: Time | None,
+    end: Time | None,
+    target_bytes: int,
+    passing: Collection[int] = (),
 ) -> Cut:
-    """Return the pieces of about *target_bytes* of the log at *path*; never raises for what is wrong with the file."""
+    """Return the pieces of about *target_bytes* of the log at *path*.
+
+    passing  error numbers of faults that may pass, for which OSError is raised; all else that is wrong with the file
+             is in the result
+    """
     mark = None
     try:
         mark = fingerprint(path)
         with open_log(path) as log:
             try:
                 first, last = interval(log, start, end)
-                channels = log.match(topics)
-            except TopicError:
-                return Cut(mark, ())
+                channels = _chosen(log, topics)
             except UsageError as error:
                 return Cut(mark, (), error.text)
             loads = [_load(log, ch, first, last) for ch in channels]
             return Cut(mark, tuple(_pieces(log, loads, first, last, target_bytes)))
     except (LogError, OSError, MemoryError) as error:
+        if isinstance(error, OSError) and error.errno in passing:
+            raise
         return Cut(mark, (), error_text(error))
+
+
+def _chosen(log: Log, topics: Sequence[str] | None) -> list[Channel]:
+    """Return the channels that any of *topics* selects, in file order; a log may have none of some."""
+    found: dict[str, Channel] = {}
+    for topic in [None] if topics is None else topics:
+        with suppress(TopicError):
+            found |= {ch.topic: ch for ch in log.match(topic)}
+    return [ch for name, ch in log.channels.items() if name in found]
 
 
 def _load(log: Log, ch: Channel, first: int | None, last: int | None) -> _Load:
     """Return how much of a channel lies in the interval."""
     count = len(ch)
-    if log.index.sizes_are_cheap:
-        size = ch.bytes
-    else:
+    size = ch.bytes if log.index.sizes_are_cheap else None
+    if size is None:
         # Sizes of compressed messages are known only after decompression.
         size = log.size * count // max(1, sum(map(len, log.channels.values())))
     if first is None and last is None:

@@ -102,7 +102,7 @@ class Dataset:
         return self.catalogue / "topics" / f"{topic_folder(topic).removeprefix('topic=')}.json"
 
     def arrow(self, topic: str) -> ds.Dataset:
-        """Return a topic as a ``pyarrow.dataset.Dataset``, for DuckDB, polars, pyarrow; only columns asked for are read.
+        """Return a topic as a ``pyarrow.dataset.Dataset``, for DuckDB, polars and pyarrow.
 
         Raises TopicError if the dataset does not have it.
         """
@@ -126,17 +126,9 @@ class Dataset:
         """Return all files as a table: log, topic, path, rows, size, digest."""
         import pyarrow as pa
 
-        text, number = pa.string(), pa.int64()
-        schema = pa.schema(
-            [
-                ("log", text),
-                ("topic", text),
-                ("path", text),
-                ("rows", number),
-                ("size", number),
-                ("digest", text),
-            ]
-        )
+        texts = [pa.field(name, pa.string()) for name in ("log", "topic", "path")]
+        numbers = [pa.field(name, pa.int64()) for name in ("rows", "size")]
+        schema = pa.schema([*texts, *numbers, pa.field("digest", pa.string())])
         rows = [
             {
                 "log": one.row.path.encode("utf-8", "replace").decode(),

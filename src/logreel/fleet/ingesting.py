@@ -35,6 +35,9 @@ class Engine(Protocol):
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield each job with its result, in any order."""
 
+    def close(self) -> None:
+        """End what the engine keeps for another run."""
+
 
 @dataclass(slots=True, repr=False)
 class Ingested(Brief):
@@ -100,10 +103,10 @@ def ingest(
     paths = source_paths(given)
     chosen = engine_of(engine, workers)
     target = create_dataset(dataset, options)
-    with locked(target):
-        return _Run(target, chosen, progress).ingest(
-            paths, [os.path.abspath(one) for one in map(os.fspath, given)]
-        )
+    with locked(target), contextlib.ExitStack() as stack:
+        if chosen is not engine:
+            stack.callback(chosen.close)
+        return _Run(target, chosen, progress).ingest(paths, [os.path.abspath(one) for one in given])
 
 
 def engine_of(engine: str | Engine, workers: int | None) -> Engine:

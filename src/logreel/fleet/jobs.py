@@ -44,31 +44,20 @@ def _plan(job: Job) -> Result:
     """Return the tasks of a log, and the columns of its topics as text."""
     from logreel.fleet.topic_schema import log_schemas
 
-    options = job["options"]
+    options, path, fault = job["options"], job["path"], ""
     for attempt in range(TRIES):
-        tasks = tasks_of(
-            job["path"], options["topics"], options["fields"], None, None, options["target_bytes"]
-        )
-        topics = dict.fromkeys(topic for task in tasks for topic in task.topics)
         try:
-            found = log_schemas(job["path"], topics, options["fields"]) if topics else {}
-            if not (tasks[0].error and _may_pass(job["path"])):
-                schemas = {topic: one.text() for topic, one in found.items()}
-                return {"tasks": [task.as_dict() for task in tasks], "schemas": schemas}
+            tasks = tasks_of(
+                path, options["topics"], options["fields"], None, None, options["target_bytes"], PASSING
+            )
+            topics = dict.fromkeys(topic for task in tasks for topic in task.topics)
+            found = log_schemas(path, topics, options["fields"]) if topics else {}
+            schemas = {topic: one.text() for topic, one in found.items()}
+            return {"tasks": [task.as_dict() for task in tasks], "schemas": schemas}
         except (LogError, OSError) as error:
-            tasks = [Task(job["path"], tasks[0].fingerprint, 0, 1, (), error=error_text(error))]
+            fault = error_text(error)
         time.sleep(WAIT * 2**attempt)
-    return {"tasks": [task.as_dict() for task in tasks], "schemas": {}, "again": True}
-
-
-def _may_pass(path: str) -> bool:
-    """Return whether the reason why a log cannot be opened is one that may pass."""
-    try:
-        with open(path, "rb") as file:
-            file.read(1)
-    except OSError as error:
-        return error.errno in PASSING
-    return False
+    return {"tasks": [Task(path, None, 0, 1, (), error=fault).as_dict()], "schemas": {}, "again": True}
 
 
 def _write(job: Job) -> Result:
@@ -124,6 +113,7 @@ class PartWriter:
         self._made: list[dict[str, Any]] = []
         self._topic: str | None = None
         self._table: Any = None
+        self._schema: Any = None
         self._file: Any = None
 
     def write(self, batch: Any) -> None:
@@ -134,28 +124,25 @@ class PartWriter:
         if topic != self._topic:
             self._finish()
             self._start(topic, batch.schema)
-        plain = pa.RecordBatch.from_arrays(batch.columns, schema=batch.schema.remove_metadata())
+        plain = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
         self._made[-1]["rows"] += batch.num_rows
         self._table.write(plain)
 
     def _start(self, topic: str, schema: Any) -> None:
+        import pyarrow as pa
+
         from logreel.outputs.tables.parquet import NestedTable
 
         number = len(self._made)
         staged = f"{self._token}-{number}.parquet"
         columns = schema_digest(schema)
         self._topic = topic
-        self._made.append(
-            {
-                "topic": topic,
-                "staged": staged,
-                "name": f"{self._name}-{number}",
-                "rows": 0,
-                "columns": columns,
-            }
-        )
+        name = f"{self._name}-{number}"
+        self._made.append({"topic": topic, "staged": staged, "name": name, "rows": 0, "columns": columns})
         self._file = open(self._stage / staged, "xb")  # noqa: SIM115
-        self._table = NestedTable(self._file, schema.remove_metadata())
+        # Notes about columns, which change with other logs, are in the catalogue.
+        self._schema = pa.schema([field.remove_metadata() for field in schema])
+        self._table = NestedTable(self._file, self._schema)
 
     def _finish(self) -> None:
         if self._table is None:
@@ -204,11 +191,8 @@ def _conform(job: Job) -> Result:
     schemas = {topic: TopicSchema.of_text(topic, text).schema for topic, text in job["schemas"].items()}
     found: list[dict[str, Any]] = []
     for old in (Part(**part) for part in job["parts"]):
-        schema = schemas[old.topic].remove_metadata()
-        schema = pa.schema(
-            [field.remove_metadata() for field in schema],
-            metadata={b"topic": old.topic.encode("utf-8", "surrogatepass")},
-        )
+        topic = old.topic.encode("utf-8", "surrogatepass")
+        schema = pa.schema([f.remove_metadata() for f in schemas[old.topic]], metadata={b"topic": topic})
         stem = Path(old.path).stem.removeprefix("part-").partition("_")[0]
         writer = PartWriter(Path(job["stage"]), f"{stem}_{schema_digest(schema)}")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -32,6 +33,13 @@ class LocalEngine:
         self.workers = max(1, workers or os.cpu_count() or 1)
         #: Processes that died while they did a job.
         self.died = 0
+        #: Processes that wait for the next run.
+        self.idle: list[subprocess.Popen[bytes]] = []
+
+    def close(self) -> None:
+        """End the processes, which otherwise wait for another run."""
+        while self.idle:
+            _end(self.idle.pop())
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield each job with its result, in order of completion; *jobs* are taken when they are needed.
@@ -50,16 +58,19 @@ class LocalEngine:
                     if len(workers) < min(self.workers, open_jobs):
                         workers.append(_Worker(self, todo, done))
                 if not open_jobs:
-                    return
+                    break
                 yield done.get()
                 open_jobs -= 1
         finally:
-            for worker in workers:
-                worker.end()
+            if open_jobs:
+                for worker in workers:
+                    worker.end()
             for _ in workers:
                 todo.put(None)
             for worker in workers:
                 worker.join()
+                if (process := worker.process) is not None:
+                    self.idle.append(process) if process.poll() is None else _end(process)
 
 
 class _Worker(threading.Thread):
@@ -70,7 +81,7 @@ class _Worker(threading.Thread):
     ) -> None:
         super().__init__(name="logreel-fleet", daemon=True)
         self._engine, self._todo, self._done = engine, todo, done
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = engine.idle.pop() if engine.idle else None
         self._ended, self._changing = False, threading.Lock()
         self.start()
 
@@ -110,34 +121,29 @@ class _Worker(threading.Thread):
         with self._changing:
             if self._ended:
                 return None
-            if self._process is None or self._process.poll() is not None:
-                self._close()
-                self._process = _start()
-            return self._process
+            if self.process is None or self.process.poll() is not None:
+                if self.process is not None:
+                    _end(self.process)
+                self.process = _start()
+            return self.process
 
     def end(self) -> None:
         """End the process at once."""
         with self._changing:
             self._ended = True
-            if self._process is not None:
-                self._process.kill()
-                self._process.wait()
+            if self.process is not None:
+                self.process.kill()
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread, and close what it used."""
-        super().join(timeout)
-        self._close()
 
-    def _close(self) -> None:
-        if self._process is not None:
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    try:
-                        pipe.close()
-                    except OSError:
-                        # What was not written is of no use to a process that has ended.
-                        pass
-            self._process.wait()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and close what connects it."""
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        # What was not written is of no use to a process that has ended.
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+    process.wait()
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -156,8 +156,8 @@ class Plan(Brief):
         columns += [("number", pa.int64()), ("of", pa.int64()), ("topics", texts), ("fields", texts)]
         columns += [(name, pa.int64()) for name in ("start", "end", "bytes", "messages")]
         columns.append(("error", pa.string()))
-        about = {_KEY: json.dumps({"version": VERSION, "target_bytes": self.target_bytes}).encode()}
-        return pa.Table.from_pylist(rows, pa.schema(columns, metadata=about))
+        about = json.dumps({"version": VERSION, "target_bytes": self.target_bytes})
+        return pa.Table.from_pylist(rows, pa.schema(columns, metadata={_KEY: about.encode()}))
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the plan: as Parquet if *path* ends with ``.parquet``, else as JSON.
@@ -239,9 +239,13 @@ def tasks_of(
     start: Time | None,
     end: Time | None,
     target_bytes: int,
+    passing: Collection[int] = (),
 ) -> list[Task]:
-    """Return the tasks of one log, one at least; parameters as for ``plan``."""
-    found = cut_log(path, topics, start, end, target_bytes)
+    """Return the tasks of one log, one at least; parameters as for ``plan``.
+
+    passing  error numbers of faults that may pass, for which OSError is raised
+    """
+    found = cut_log(path, topics, start, end, target_bytes, passing)
     if not found.pieces:
         return [Task(path, found.fingerprint, 0, 1, (), error=found.error)]
     own = None if fields is None else tuple(fields)

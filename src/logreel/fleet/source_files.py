@@ -50,7 +50,7 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     if not given:
         raise UsageError("a fleet needs files, folders or patterns", hint="pass one at least")
     found: set[str] = set()
-    for one in map(os.fspath, given):
+    for one in [os.fspath(item) for item in given]:
         if "://" in one:
             raise UsageError(f"remote logs cannot be read: {one}", hint="download them first")
         if os.path.isdir(one):
@@ -76,19 +76,22 @@ def _files_below(root: str) -> Iterator[str]:
         for name in files:
             path = os.path.join(folder, name)
             # A file that cannot be read, or a link to none, is a row with an error; a pipe would block.
-            if name[:1] != "." and not name.endswith(INDEX_SUFFIX):
-                if os.path.isfile(path) or not os.path.exists(path):
-                    yield path
+            regular = os.path.isfile(path) or not os.path.exists(path)
+            if name[:1] != "." and not name.endswith(INDEX_SUFFIX) and regular:
+                yield path
 
 
 def fingerprint(path: str) -> Fingerprint:
-    """Return the fingerprint of a file; raises OSError if it cannot be found, LogError if it is no regular file."""
+    """Return the fingerprint of a file; raises OSError for a fault, LogError if it is no regular file.
+
+    The digest of a file that nobody may read is empty.
+    """
     about = os.stat(path)
     if not stat.S_ISREG(about.st_mode):
         raise LogError("is not a regular file", path=path)
     try:
         digest = Source.open(path).identity.rpartition("-")[2]
-    except OSError:
+    except PermissionError:
         digest = ""
     return Fingerprint(about.st_size, about.st_mtime_ns, digest)
 

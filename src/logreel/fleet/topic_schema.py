@@ -14,7 +14,7 @@ import pyarrow.types as kinds
 
 from logreel.errors import LogError
 from logreel.fleet.log_part import LogPart
-from logreel.layout.arrow_arrays import item_type
+from logreel.layout.arrow_arrays import fixed_list_type, item_type
 from logreel.log.log import Channel
 from logreel.log.tables import Shape, TableReader, flattened
 from logreel.registry.open import open_log
@@ -98,7 +98,7 @@ def widen(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         if item is None:
             return None
         if kinds.is_fixed_size_list(a) and kinds.is_fixed_size_list(b) and a.list_size == b.list_size:
-            return pa.list_(item, a.list_size)
+            return fixed_list_type(item, a.list_size)
         return pa.list_(item)
     if kinds.is_struct(a) and kinds.is_struct(b):
         return _wider_struct(a, b)
@@ -125,9 +125,13 @@ def _wider_float(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return next((kind for bits, kind in floats.items() if exact <= bits), None)
 
 
+def _members(kind: pa.DataType) -> list[pa.Field[Any]]:
+    return [kind.field(n) for n in range(kind.num_fields)]
+
+
 def _wider_struct(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     members: dict[str, pa.DataType] = {}
-    for field in (*a, *b):  # type: ignore[misc]
+    for field in (*_members(a), *_members(b)):
         kind = widen(members[field.name], field.type) if field.name in members else field.type
         if kind is None:
             return None
@@ -241,7 +245,7 @@ def _field(name: str, kind: pa.DataType, source: str, note: str) -> pa.Field[Any
     return pa.field(name, kind, metadata=about or None)
 
 
-def cast_array(array: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+def cast_array(array: Any, kind: pa.DataType) -> pa.Array[Any]:
     """Return *array* as the wider type *kind*: members that structs lack become nulls."""
     if array.type == kind:
         return array

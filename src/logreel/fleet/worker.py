@@ -8,6 +8,7 @@ import queue
 import signal
 import sys
 import threading
+from typing import Any
 
 from logreel.fleet.cut import error_text
 from logreel.fleet.jobs import do_job
@@ -25,7 +26,7 @@ def main() -> None:
         while True:
             job = json.loads(lines.get())
             try:
-                answer = {"result": do_job(job)}
+                answer: dict[str, Any] = {"result": do_job(job)}
             except Exception as error:
                 answer = {"error": error_text(error)}
             out.write(json.dumps(answer).encode() + b"\n")

@@ -66,6 +66,7 @@ class Source:
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data
         self.guard, self.is_restored = guard, False
+        self._side: MapGuard | None = None
         owner = mapping_of(buffer) if data.size else None
         self._map = None if owner is None else MapGuard(data, owner, name, None if grows else path, guard)
 
@@ -154,11 +155,19 @@ class Source:
             # The service renames sources, so that errors do not show paths.
             self._map.name = self.name
             self._map.check()
+        if self._side is not None:
+            self._side.check()
 
     def check_pages(self) -> None:
         """Do what ``check`` does if pages of any file were lost, else nothing; costs no system call."""
         if self._map is not None and self._map.may_have_lost_pages:
             self.check()
+        elif self._side is not None and self._side.may_have_lost_pages:
+            self._side.check()
+
+    def depends_on(self, side: MapGuard) -> None:
+        """Check *side*, the mapping of an index cache, wherever the file itself is checked."""
+        self._side = side
 
     @contextmanager
     def checked(self) -> Iterator[None]:

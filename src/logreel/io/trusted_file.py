@@ -30,7 +30,7 @@ def open_trusted(place: Path, like: os.stat_result | None = None) -> BufferedRea
             or (_is_safe(found, like) and _is_safe_folder(os.stat(place.parent), like))
         )
         if trusted:
-            return os.fdopen(handle, "rb")
+            return open(place, "rb", opener=lambda *_: handle)
     except OSError:
         pass
     os.close(handle)

@@ -21,6 +21,7 @@ from logreel.layout.layout import Layout
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.growing_log import GrowingLog
 from logreel.log.messages import checked_property, rows_of
+from logreel.log.noted import Noted
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.read_ahead import ReadAhead
@@ -475,6 +476,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.epoch = scan.epoch
         self.format_state: Any = scan.format_state
         self.converted_from: str = scan.converted_from or format
+        self._noted = Noted()
         self._read_ahead = ReadAhead(lambda: list(self.channels.values()))
 
     @property
@@ -519,8 +521,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def note(self, problem: Problem) -> None:
         """Add a Problem that was found while reading messages, unless it is there already."""
-        if problem not in self._scan.problems:
-            self._scan.problems.append(problem)
+        self._noted.add(self._scan.problems, problem)
 
     def gather(self, want: Want) -> Gathered:
         """Return the columns of a whole channel, see ``ReadAhead``."""

@@ -19,6 +19,7 @@ import gc
 import hashlib
 import json
 import math
+import mmap
 import os
 import threading
 import zlib
@@ -28,9 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import LogError
+from logreel.io.map_guard import MapGuard
 from logreel.io.source import Source
 from logreel.io.trusted_file import is_trusted_folder, open_trusted
 from logreel.log.scan import Saved, Scan
@@ -43,7 +46,7 @@ SUFFIX = ".logreel-index"
 WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
-#: An index of this size is mapped from its file as soon as that is written.
+#: A sidecar of this size is mapped, and one that was just written replaces the index in memory.
 MAPPED_BYTES = 64 << 20
 _ALIGN, _CHECK = 64, 4
 #: Pieces of a log that are compared with a digest, and bytes of each: of the first and last byte, and evenly between.
@@ -120,10 +123,13 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
     base = _aligned(16 + length)
     if size != base + _size_of_arrays(head["arrays"]) + _CHECK or head["samples"] != samples_of(source):
         return None
-    # Read, not mapped: what was compared cannot change or shrink later.
-    data = np.empty(size - 16 - length, np.uint8)
-    if file.readinto(data.data) != len(data):
-        return None
+    if size < MAPPED_BYTES:
+        # What was compared cannot change or shrink later.
+        data = np.empty(size - 16 - length, np.uint8)
+        if file.readinto(data.data) != len(data):
+            return None
+    else:
+        data = _mapped(file, source)[16 + length :]
     check = zlib.crc32(data[:-_CHECK].data, zlib.crc32(text, zlib.crc32(start)))
     if check != int.from_bytes(data[-_CHECK:].tobytes(), "little"):
         return None
@@ -146,6 +152,14 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
             else np.zeros(shape, dtype)
         )
     return Saved(head["plain"], arrays)
+
+
+def _mapped(file: BufferedReader, source: Source) -> NDArray[np.uint8]:
+    """Return all bytes of a sidecar as a mapping, whose changes are reported as those of the log."""
+    owner = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = np.frombuffer(owner, np.uint8)
+    source.depends_on(MapGuard(data, owner, str(file.name), None, source.guard))
+    return data
 
 
 def _size_of_arrays(table: Mapping[str, Any]) -> int:
@@ -222,6 +236,8 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
         prune(folder, SUFFIX)
         if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
             scan = load(source, fmt) or scan
+            # It was made from the log just now.
+            source.is_restored = False
             # What was scanned holds itself by circles.
             gc.collect()
     return scan

@@ -329,3 +329,59 @@ def test_texts_are_replaced(suffix: str, topics: list[str], tmp_path: Path) -> N
 def test_nothing_to_redact_is_noted(tmp_path: Path) -> None:
     done = logreel.edit(sample(tmp_path, ".bddf"), tmp_path / "b.bddf", redact="position")
     assert done.notes == ("no field with a position was found",)
+
+
+def test_positions_are_found_in_arrays_and_integers_without_names(tmp_path: Path) -> None:
+    b = Builder(start_us=1_000_000).flags()
+    b.format("fix:uint64_t timestamp;double lat;double lon;").subscribe("fix", 0)
+    b.format("item:uint64_t timestamp;int32_t x;int32_t y;float[3] p;float[2] size;").subscribe("item", 1)
+    for i in range(5):
+        b.data(0, struct.pack("<Qdd", 1_000_000 + i, LATITUDE + i * 1e-4, LONGITUDE))
+        lat, lon = round(LATITUDE * 1e7) + i, round(LONGITUDE * 1e7)
+        b.data(1, struct.pack("<Qii5f", 1_000_000 + i, lat, lon, LONGITUDE, LATITUDE, 500, 47.25, -3))
+    (tmp_path / "a.ulg").write_bytes(bytes(b.bytes()))
+    logreel.edit(tmp_path / "a.ulg", tmp_path / "b.ulg", redact="position", origin="1,2")
+    ch = logreel.open(tmp_path / "b.ulg")["item"]
+    np.testing.assert_allclose(ch["x"] * 1e-7, 1, atol=1e-5)
+    np.testing.assert_allclose(ch["y"] * 1e-7, 2, atol=1e-5)
+    np.testing.assert_allclose(ch["p"], [[2, 1, 500]] * 5, atol=1e-4)
+    np.testing.assert_array_equal(ch["size"], [[47.25, -3]] * 5)
+
+
+def test_json_without_a_schema_is_dropped_if_it_names_positions(tmp_path: Path) -> None:
+    with logreel.create(tmp_path / "a.mcap") as w:
+        for topic, text in (
+            ("/gps", b'{"fix": {"lat": 48.1, "lon": 11.5}}'),
+            ("/flat", b'{"platform": 1.25}'),
+        ):
+            w.write(w.add_channel(topic, logreel.Schema("", ""), {"message_encoding": "json"}), 5, text)
+    done = logreel.edit(tmp_path / "a.mcap", tmp_path / "b.mcap", redact="position")
+    assert [(one.topic, one.what) for one in done.changes] == [("/gps", "positions in JSON without a schema")]
+    assert done.notes == ("'/flat' was not searched for positions: JSON without a schema",)
+    assert list(logreel.open(tmp_path / "b.mcap")) == ["/flat"]
+
+
+def test_samples_named_after_positions_are_dropped(tmp_path: Path) -> None:
+    from logreel.formats.bddf.sample.builder import T0
+    from logreel.formats.bddf.sample.builder import Builder as Bddf
+
+    out = Bddf()
+    names = ["gps.latitude", "gps.longitude", "gps.satellites"]
+    numbers = [out.pods({"client": "body", "varname": name}, "float64") for name in names]
+    for number in numbers:
+        out.values(number, T0, "float64", [LATITUDE])
+    (tmp_path / "a.bddf").write_bytes(out.bytes())
+    topics = list(logreel.open(tmp_path / "a.bddf"))
+    done = logreel.edit(tmp_path / "a.bddf", tmp_path / "b.bddf", redact="position")
+    assert [one.topic for one in done.changes] == topics[:2]
+    assert list(logreel.open(tmp_path / "b.bddf")) == topics[2:]
+
+
+def test_a_position_that_remains_is_noticed_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logreel.ops.edit.redact._Origin.moved", lambda self, lat, lon: (lat, lon))
+    for suffix, topic in ((".ulg", "sensor_gps"), (".bag", "/gps/fix")):
+        with pytest.raises(logreel.LogError, match=f"'{topic}' still has what was to be changed"):
+            logreel.edit(sample(tmp_path, suffix), tmp_path / f"b{suffix}", redact="position")
+        assert not list(tmp_path.glob("b.*"))

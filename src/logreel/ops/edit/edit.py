@@ -22,7 +22,8 @@ from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.edit.field_edits import Editor
-from logreel.ops.edit.plan import ChannelPlan, Plan, dropped, make_plan
+from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
+from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
 from logreel.ops.edit.verify import check_metadata, topics_of, verify, whole_digest
@@ -161,6 +162,8 @@ def edit(
         changes: list[Changed] = []
         path = f"edited{fmt.suffixes[0]}" if dst is None else dst
         target = Target.of(path, compression, chunk_bytes, force, progress)
+        # A stream gets the log after it was verified as a file.
+        target = replace(target, thorough=target.stream is not None)
         how = partial(Editing, plan=plan, changes=changes, attached=attached)
         out = DryRun(target.path) if dry_run else None
         done = rewrite([part], target, how=how, out=out, skipped=list(plan.problems))
@@ -449,6 +452,10 @@ class Editing(Rewriting):
         if kind == "stamp":
             return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
         return f"redact {kind}" if kind in recipe.redact else kind
+
+    def _compare_times(self, log: Log) -> None:
+        if not self.plan.moves_times:
+            super()._compare_times(log)
 
     def _verify(self, path: Path) -> None:
         super()._verify(path)

@@ -47,6 +47,10 @@ _RECEIVER = {"gps", "gnss", "rtcm", "ubx", "ublox", "sbf", "novatel", "septentri
 CELL = 0.05
 #: Fewest bytes of a field with the raw data of a receiver.
 RAW_BYTES = 16
+#: Degrees per unit of numbers that can be angles; integers as GPS receivers and autopilots send them.
+_UNITS = {"float32": 1.0, "float64": 1.0, "int32": 1e-7}
+#: Longest array that can be a position.
+SHORT = 4
 #: Messages of a channel whose values are compared.
 MANY = 1 << 20
 
@@ -217,28 +221,53 @@ def is_receiver_data(ch: Channel, layout: Layout) -> bool:
     return False
 
 
-def hidden_pairs(ch: Channel, layout: Layout, cells: Cells, known: set[str]) -> list[tuple[str, str]]:
-    """Return pairs of neighbouring numbers that hold positions of the log, though their names do not say so.
+@dataclass(frozen=True, slots=True)
+class HiddenPair:
+    """Neighbouring numbers with a latitude and a longitude; *degree*: degrees per unit."""
+
+    latitude: str
+    longitude: str
+    degree: float
+
+
+def hidden_pairs(ch: Channel, layout: Layout, cells: Cells, known: set[str]) -> list[HiddenPair]:
+    """Return the neighbouring numbers that hold positions of the log, though their names do not say so.
 
     known  paths of fields that are known to be positions
     """
-    pairs = [
-        (joined(path, a), joined(path, b))
-        for path, nodes in structs(layout)
-        for a, b in pairwise(nodes)
-        if nodes[a] == nodes[b]
-        and isinstance(nodes[a], Scalar)
-        and nodes[a] in (Scalar("float32"), Scalar("float64"))
-    ]
-    pairs = [(a, b) for a, b in pairs if not {a, b} & known]
-    found: list[tuple[str, str]] = []
-    for a, b in pairs if len(ch) and len(ch) <= MANY else ():
-        try:
-            values = columns(ch, [a, b]).values
-        except (LogError, ValueError):
+    found: list[HiddenPair] = []
+    for first, second, degree in _neighbours(layout) if 0 < len(ch) <= MANY else ():
+        if {first, second} & known:
             continue
-        lat, lon = (np.asarray(values[path], np.float64) for path in (a, b))
-        both = cells.axis(lat, 0) & cells.axis(lon, 1)
-        if both.any() and cells.contain(lat[both], lon[both]).any():
-            found.append((a, b))
+        try:
+            values = columns(ch, [first, second]).values
+            one, other = (np.asarray(values[path], np.float64) * degree for path in (first, second))
+        except (LogError, ValueError, TypeError):
+            continue
+        for names, lat, lon in (((first, second), one, other), ((second, first), other, one)):
+            both = cells.axis(lat, 0) & cells.axis(lon, 1) if len(lat) == len(lon) else np.zeros(0, bool)
+            if both.any() and cells.contain(lat[both], lon[both]).any():
+                found.append(HiddenPair(*names, degree))
+                break
     return found
+
+
+def _neighbours(layout: Layout) -> Iterator[tuple[str, str, float]]:
+    """Yield the paths of neighbouring numbers of one type, and degrees per unit if they are angles."""
+    for path, nodes in structs(layout):
+        for a, b in pairwise(nodes):
+            if nodes[a] == nodes[b] and (degree := _UNITS.get(_scalar(nodes[a]))) is not None:
+                yield joined(path, a), joined(path, b), degree
+        for name, node in nodes.items():
+            short = isinstance(node, FixedArray) and 2 <= node.count <= SHORT
+            if (
+                isinstance(node, FixedArray)
+                and short
+                and (degree := _UNITS.get(_scalar(node.item))) is not None
+            ):
+                for i in range(node.count - 1):
+                    yield f"{joined(path, name)}[{i}]", f"{joined(path, name)}[{i + 1}]", degree
+
+
+def _scalar(node: Node) -> str:
+    return node.type if isinstance(node, Scalar) else ""

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError
+from logreel.errors import LogError, UsageError
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Rest, Struct
 from logreel.lenses import Image, Text, lenses
 from logreel.lenses.base import columns, is_text
-from logreel.log.log import Channel
+from logreel.log.log import Channel, Log
 from logreel.ops.edit.field_edits import FieldEdit, Numbers
 from logreel.ops.edit.meanings import structs
 from logreel.ops.edit.pictures import black, blank
-from logreel.ops.edit.plan import ChannelPlan, Plan, fields_layout
+from logreel.ops.edit.plan import ChannelPlan, Plan, editor_of, fields_layout
 from logreel.ops.edit.position_fields import (
     Cells,
     PlaceFields,
@@ -35,14 +36,20 @@ from logreel.ops.edit.position_fields import (
 )
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.protobuf.payload_decoder import WireDecoder
 
 F64 = NDArray[np.float64]
 #: What redacted text becomes.
 REDACTED = b"[redacted]"
+#: Most bytes between latitude and longitude in a text.
+NEAR = 100
 #: Names of fields with text of people or programs.
 _TEXTS = {"text", "msg", "message", "comment", "description"}
 #: A decimal number that can be an angle in degrees.
 _NUMBER = re.compile(rb"(?<![\d.])[-+]?\d{1,3}\.\d{3,}")
+#: Key of a latitude in JSON.
+_KEY = re.compile(rb'"(?:[A-Za-z_]*_)?lat(?:itude)?(?:_[a-z]+)?"\s*:', re.IGNORECASE)
 #: Position in a sentence of NMEA: latitude, N or S, longitude, E or W.
 _NMEA = re.compile(rb"\d{3,5}(?:\.\d+)?,[NS],\d{4,6}(?:\.\d+)?,[EW]")
 _SENTENCE = re.compile(rb"([$!])([^$!*\r\n]*)\*([0-9A-Fa-f]{2})")
@@ -174,13 +181,20 @@ class _Positions:
         """Find everything that says a position, and add its changes."""
         self._find()
         plan = self.plan
+        named = channels_named_after_places(plan.log)
         for one, layout in list(_open_plans(plan)):
             ch = one.channel
             if is_receiver_data(ch, layout) and len(ch):
                 _drop(one, "position", "raw data of a receiver")
                 continue
             places = self.places.get(ch.number, [])
-            known = {path for p in places for path in (p.latitude, p.longitude)}
+            known = {path for p in places for path in (p.latitude, p.longitude, *p.altitudes)}
+            if ch.topic in named:
+                _drop(one, "position", "samples of a position")
+                continue
+            if (why := _unsearchable(ch, layout)) is not None:
+                self._add_unsearchable(one, why)
+                continue
             cartesian, codes = cartesian_paths(layout), code_paths(layout)
             hidden = hidden_pairs(ch, layout, self.cells, known) if self.cells.found else []
             if self.way == "drop" and (places or cartesian or codes or hidden):
@@ -190,7 +204,11 @@ class _Positions:
             one.edits += [FieldEdit("position", (p,), numbers=_unknown, forbids=_is_known) for p in cartesian]
             one.edits += [FieldEdit("position", (p,), clears=True) for p in codes]
             one.edits += [FieldEdit("position", (p,), clears=True) for place in places for p in place.geoid]
-            one.edits += [self._edit(PlaceFields(a, b), only_here=True) for a, b in hidden]
+            one.edits += [
+                self._edit(PlaceFields(p.latitude, p.longitude, degree=p.degree), only_here=True)
+                for p in hidden
+            ]
+            self._drop_if_fixed(one)
         self._add_texts()
         self._find_other()
         changed = any(
@@ -199,6 +217,25 @@ class _Positions:
         )
         if not changed and not self.cells.found:
             plan.notes.append("no field with a position was found")
+
+    def _drop_if_fixed(self, one: ChannelPlan) -> None:
+        """Leave a channel out if its positions cannot be changed."""
+        if any(edit.kind == "position" for edit in one.edits):
+            try:
+                editor_of(one.channel, one.edits)
+            except UsageError:
+                _drop(one, "position", "positions in messages that cannot be changed")
+
+    def _add_unsearchable(self, one: ChannelPlan, why: str) -> None:
+        """Leave out a channel without known fields if its bytes name positions; else note that it was not searched."""
+        ch, hit = one.channel, False
+        for batch in in_file_order(Part(self.plan.log, {ch.number: slice(0, len(ch))})) if len(ch) else ():
+            text = batch.payloads.joined().tobytes()
+            hit = hit or bool(_KEY.search(text)) or self._says_place(text)
+        if hit:
+            _drop(one, "position", f"positions in {why}")
+        elif len(ch):
+            self.plan.notes.append(f"{ch.topic!r} was not searched for positions: {why}")
 
     def _find(self) -> None:
         """Find the fields of positions, and the places of the log."""
@@ -317,6 +354,19 @@ class _Positions:
     def _says_place(self, text: bytes) -> bool:
         return self._without_places(text, dict) != text
 
+    def _says_pair(self, text: bytes) -> bool:
+        """Return whether a latitude and a longitude of the log follow each other in a text."""
+        if _NMEA.search(text):
+            return True
+        found = list(_NUMBER.finditer(text)) if self.cells.found else []
+        values = np.array([float(one[0]) for one in found])
+        for which in (0, 1):
+            first = self.cells.axis(values[:-1], which) & self.cells.axis(values[1:], 1 - which)
+            near = [b.start() - a.end() < NEAR for a, b in pairwise(found)]
+            if (first & np.array(near, bool)).any():
+                return True
+        return False
+
     def _without_places(self, text: bytes, message: Callable[[], Mapping[str, Any]]) -> bytes:
         """Return a text without positions: those of NMEA, and decimal numbers that are angles of the log's places."""
         new = _NMEA.sub(b",,,", text)
@@ -334,7 +384,7 @@ class _Positions:
         """Find positions in metadata, which are removed where that is possible, parameters and attachments."""
         plan = self.plan
         for name, value in plan.log.metadata.items():
-            if name not in plan.recipe.set and self._says_place(repr(value).encode("utf-8", "replace")):
+            if name not in plan.recipe.set and self._says_pair(repr(value).encode("utf-8", "replace")):
                 plan.remove_metadata.append(name)
         parameters = plan.log.parameters
         for name, one in parameters.items():
@@ -345,8 +395,30 @@ class _Positions:
                 if self.cells.axis(near, int(bool(its & {"lon", "longitude"})))[0]:
                     plan.problems.append(f"the parameter {name!r} holds a position, and stays")
         for name, attachment in plan.log.attachments.items():
-            if self._says_place(attachment.read()):
+            if self._says_pair(attachment.read()):
                 plan.problems.append(f"the attachment {name!r} contains positions, and stays")
+
+
+def channels_named_after_places(log: Log) -> set[str]:
+    """Return the channels of plain samples whose topics are named after latitude and longitude."""
+    found = set()
+    for topic, ch in log.channels.items():
+        if words(re.split(r"[/.]", topic)[-1]) & {"lat", "latitude", "lon", "lng", "longitude"}:
+            nodes = [f.name for f in ch.layout.record.visible()] if fields_layout(ch) is not None else []
+            if nodes in (["sample", "value"], ["value"], ["data"]):
+                found.add(topic)
+    return found
+
+
+def _unsearchable(ch: Channel, layout: Layout) -> str | None:
+    """Return why fields of a channel are not known; None if they are."""
+    fields = list(layout.record.visible())
+    if isinstance(ch.decoder, WireDecoder):
+        return "messages without a descriptor"
+    if isinstance(ch.decoder, JsonDecoder) and not ch.decoder.has_fields:
+        return "JSON without a schema"
+    raw = len(fields) == 1 and fields[0].node == Rest() and not any(isinstance(x, Image) for x in lenses(ch))
+    return "messages without a definition" if raw else None
 
 
 def _with_checksum(sentence: re.Match[bytes]) -> bytes:

@@ -25,6 +25,8 @@ from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder
 
 NS = 10**9
+#: Bytes of the largest unit of alignment.
+_WORD = 8
 
 
 def tree_editor(ch: Channel, layout: Layout | None, edits: Sequence[FieldEdit]) -> TreeEditor | None:
@@ -50,7 +52,9 @@ def _by_layout(layout: Layout) -> tuple[Callable[[bytes], Any], Callable[[Any], 
 
     def parse(data: bytes) -> Any:
         found = decode(memoryview(data))
-        if encode(found) != data:
+        # Some serializers fill the last word with zeros.
+        again = encode(found)
+        if not data.startswith(again) or len(data) - len(again) >= _WORD or any(data[len(again) :]):
             raise DamagedError(Problem("payload", 0, len(data), True, "it cannot be written as it is"))
         return found
 
@@ -227,7 +231,9 @@ class TreeEditor:
                 for one in (one for targets in self._targets for one in targets):
                     for slot in list(_slots(tree, one.steps)):
                         value = slot.get()
-                        if hasattr(value, "DESCRIPTOR"):
+                        if hasattr(slot.holder, "ClearField"):
+                            slot.holder.ClearField(slot.key)
+                        elif hasattr(value, "DESCRIPTOR"):
                             value.Clear()
                         else:
                             # Whole numbers and unknown ones in JSON may have been others.
