@@ -26,6 +26,7 @@ FLOORS = {
     "formats": 7,
     "ops": 7,
     "outputs": 8,
+    "fleet": 8,
     "testing": 8,
     "plugin": 9,
     "cli": 9,
@@ -35,7 +36,7 @@ FLOORS = {
 FACES = {"plugin"}
 EVERYWHERE = {"errors", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
-PUBLIC = {"layout", "index", "log", "registry", "write", "ops", "outputs"}
+PUBLIC = {"layout", "index", "log", "registry", "write", "ops", "outputs", "fleet"}
 MAX_LINES = 800
 #: Public modules that a Format names as its ``api``; users get them as ``logreel.NAME``, so they hand names on.
 APIS = {"formats.carla.simulator.api"}

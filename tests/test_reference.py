@@ -27,6 +27,7 @@ from logreel.ops.replay.timeline import Place
 from logreel.registry.commands import Answer
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
+from support.harness.faults import Inline
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CODE = re.compile(r"`([^`]+)`")
@@ -113,9 +114,10 @@ def test_the_api_page_has_every_error() -> None:
 
 
 def verbs() -> list[str]:
-    """Return all commands; those of one format as ``carla info``."""
+    """Return all commands; those of a group as ``carla info``."""
     own = [verb for verbs in VERBS.values() for verb in verbs]
-    groups = [name for name in group.list_commands(click.Context(group)) if name not in own]
+    every = group.list_commands(click.Context(group))
+    groups = [name for name in every if isinstance(command_of(name), click.Group)]
     return [*own, *(f"{name} {verb}" for name in groups for verb in command_of(name).commands)]  # type: ignore[attr-defined]
 
 
@@ -171,6 +173,7 @@ ARGUMENTS = {
     "text": ["log.ulg"],
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
+    "du": ["log.ulg"],
     "summary": ["log.ulg"],
     "health": ["log.ulg"],
     "check": ["log.ulg"],
@@ -184,11 +187,17 @@ ARGUMENTS = {
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
     "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
+    "edit": ["log.ulg", "-o", "out.ulg", "--rename", "rate=speed"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
     "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
     "formats": [],
     "definitions": ["find", "std_msgs/Header"],
+    "fleet ingest": ["log.ulg", "-o", "new_fleet"],
+    "fleet status": ["fleet"],
+    "fleet query": ["fleet", "FROM pair"],
+    "fleet report": ["fleet"],
+    "fleet verify": ["fleet"],
     "carla info": ["log.rec"],
     "carla collisions": ["log.rec"],
     "carla blocked": ["log.rec", "0.01", "1000"],
@@ -251,6 +260,7 @@ def test_the_command_line_page_has_every_key(
     Path("pictures/a.jpg").write_bytes(PICTURE)
     Path("gps.ulg").write_bytes(gps_log(pieces(3)))
     Path("metric.py").write_text(METRIC)
+    logreel.fleet.ingest("log.ulg", "fleet", engine=Inline())
     Path("rules.toml").write_text(RULES)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)

@@ -30,6 +30,7 @@ from logreel.errors import (
 )
 
 if TYPE_CHECKING:
+    from logreel import fleet
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log, Message
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
+    from logreel.ops.inspect.du import Usage, du
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.params import params
     from logreel.ops.inspect.stats import stats
@@ -92,6 +94,9 @@ _LAZY = {
     # Without an attribute: the module itself.
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
+    "du": ("logreel.ops.inspect.du", "du"),
+    "Usage": ("logreel.ops.inspect.du", "Usage"),
+    "fleet": ("logreel.fleet", ""),
     "info": ("logreel.ops.inspect.info", "info"),
     "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
@@ -156,6 +161,7 @@ __all__ = [
     "Transforms",
     "UnknownFormatError",
     "UnsupportedError",
+    "Usage",
     "UsageError",
     "Viewer",
     "Writer",
@@ -166,7 +172,9 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "du",
     "edit",
+    "fleet",
     "geotag",
     "health",
     "info",

@@ -11,6 +11,7 @@ import pytest
 
 import logreel
 from logreel.cli.app import VERBS
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.registry.registry import formats
 from support.harness.cli_runner import Run, Spawn
 
@@ -179,6 +180,61 @@ def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
         "repeated": False,
     }  # fmt: skip
     assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
+
+
+def test_text_prints_only_the_first_lines(run: Run, logs: Path) -> None:
+    every = run("text", logs / "flight.ulg").out.splitlines()
+    assert len(every) > 3
+    for n in (0, 1, 3, len(every) + 1):
+        assert run("text", logs / "flight.ulg", "-n", str(n)).out.splitlines() == every[:n]
+        assert len(run("text", logs / "flight.ulg", "--count", str(n), "--json").json["lines"]) == min(
+            n, len(every)
+        )
+    # Lines are counted after the choice by level.
+    first = run("text", logs / "tiny.ulg", "--level", "warning", "-n", "1").out
+    assert "check the belt" in first
+    assert first.count("\n") == 1
+    assert run("text", logs / "tiny.ulg", "-n", "-1").code == 2
+
+
+def test_params_of_a_converted_log_are_those_of_its_source(run: Run, logs: Path, tmp_path: Path) -> None:
+    logreel.convert(logs / "flight.ulg", tmp_path / "x.mcap")
+    for words in (["M*"], ["--format", "params"], ["--format", "yaml", "--final"], ["--format", "csv"]):
+        expected = run("params", logs / "flight.ulg", *words).out
+        assert run("params", tmp_path / "x.mcap", *words).out == expected
+        assert len(expected.splitlines()) > 1
+
+
+def test_params_says_so_if_a_log_has_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.bag").write_bytes(drive(1.0))
+    for words in ([], ["X*"], ["--changed"], ["--format", "csv"]):
+        done = run("params", tmp_path / "a.bag", *words)
+        assert (done.code, done.out, done.err) == (0, "", "logreel: no parameters in this log\n"), words
+    assert run("params", tmp_path / "a.bag", "--json").json["parameters"] == []
+
+
+@pytest.mark.parametrize("out", ["x.mcap", "x.ulg", "x.csv/", "x.ndjson"])
+def test_convert_leaves_out_excluded_channels(run: Run, logs: Path, tmp_path: Path, out: str) -> None:
+    source = logs / "flight.ulg"
+    place = f"{tmp_path}/{out}"
+    assert run("convert", source, place, "-x", "sensor_*", "-x", "re:vehicle_(attitude|status)").code == 0
+    with logreel.open(source) as log:
+        gone = {name for name in log.channels if name.startswith("sensor_")} | {
+            "vehicle_attitude",
+            "vehicle_status",
+        }
+        kept = {ch.topic for ch in log.match(None) if len(ch)} - gone
+    assert gone & set(logreel.open(source))
+    if out == "x.csv/":
+        found = {path.stem for path in Path(place).glob("*.csv")}
+    elif out == "x.ndjson":
+        found = {json.loads(line)["topic"] for line in Path(place).read_text().splitlines()}
+    else:
+        with logreel.open(place) as log:
+            found = {ch.topic for ch in log.match(None) if len(ch)}
+    assert not any(name.removeprefix("/") in gone for name in found)
+    assert kept <= {name.removeprefix("/") for name in found}
+    assert run("convert", source, f"{tmp_path}/y.mcap", "-x", "nothing").code == 2
 
 
 def test_attachments_lists_and_extracts_files(run: Run, logs: Path, tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from logreel.registry.commands import Example
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
     "Look": (
-        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff",
+        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
         "tf", "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
+    "Many logs": ("fleet",),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
 }  # fmt: skip
@@ -39,7 +40,7 @@ ALIASES = {
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
     "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
-    "viewer": "view", "browse": "view", "gui": "view",
+    "usage": "du", "size": "du", "viewer": "view", "browse": "view", "gui": "view",
     "frames": "tf", "transforms": "tf", "tf2": "tf", "view_frames": "tf", "urdf": "tf",
     "chart": "plot", "draw": "plot", "graph": "plot",
     "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",

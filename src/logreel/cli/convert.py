@@ -12,11 +12,7 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from logreel.io.source import Definitions
-    from logreel.log.log import Log
-    from logreel.ops.query.topic_fields import FieldsByTopic
     from logreel.outputs.registry import Output
 
 
@@ -139,7 +135,7 @@ def convert(
                 log,
                 path,
                 format=form,
-                topics=_topics(log, topics, output) or None,
+                topics=topics or None,
                 exclude=exclude,
                 start=start,
                 end=end,
@@ -209,18 +205,6 @@ def _can_come_slowly(file: paths.Given, output: Output) -> bool:
         and (output.suffix == NESTED or not context.params["nested"])
         and following.comes_slowly(file, to_file=True)
     )
-
-
-def _topics(log: Log, topics: tuple[str, ...], output: Output) -> Iterable[str] | FieldsByTopic:
-    """Return the topics for ``convert``: a mapping if -t names fields and OUT can hold them, else *topics*."""
-    from logreel.outputs.convert import takes_fields
-
-    if not takes_fields(output):
-        return topics
-    from logreel.ops.query.topic_fields import fields_by_topic
-
-    fields = fields_by_topic(log, topics)
-    return fields if any(paths is not None for paths in fields.values()) else topics
 
 
 def _suffix(form: str | None, out: str) -> str:

@@ -8,6 +8,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -27,7 +28,12 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
     return found or None
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel edit drive.bag -o new.bag --rename /imu=/sensors/imu": "another topic",
+        "logreel edit flight.ulg -o public.ulg --redact position": "positions moved to a neutral place",
+    },
+)
 @common.file
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Path of the new log; - is stdout."
@@ -70,12 +76,12 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
 @click.option("--scale", type=float, metavar="FACTOR", help="Stretch times from the start of the log.")
 @click.option(
     "--clock",
-    metavar="NAME",
+    type=click.Choice(["both", "log", "header"]),
     help="Which times --shift and --scale change: both, log, or header (stamps in messages).",
 )
 @click.option(
     "--restamp",
-    metavar="A=B",
+    type=click.Choice(["header=log", "log=header"]),
     help="header=log: stamps become log times; log=header: log times become stamps.",
 )
 @click.option(
@@ -129,7 +135,7 @@ def edit(
 
     if out is None and not dry_run:
         raise UsageError("give the new log with -o OUT, or --dry-run")
-    given = {name: value if value != () else None for name, value in changes.items()}
+    given: dict[str, Any] = {name: value if value != () else None for name, value in changes.items()}
     given["set"] = dict(common.metadata_of(entries, "--set ")) or None
     with open_log(file, definitions=msgdef, segment=segment) as log:
         path = None

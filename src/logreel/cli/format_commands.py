@@ -24,13 +24,18 @@ class FormatGroup(GroupWithExamples):
 
     def __init__(self, fmt: Format) -> None:
         self._format = fmt
+        # The base class asks for the commands, which would import all of them for the general help.
+        self._is_ready = False
         super().__init__(name=fmt.name, help=f"Commands for logs of one format: {fmt.title}.")
+        self._is_ready = True
 
     @property  # type: ignore[override]
     def commands(self) -> dict[str, click.Command]:
         """Return the commands by name."""
         from logreel.registry.registry import commands_of
 
+        if not self._is_ready:
+            return {}
         return {one.name: _command(self._format.name, one) for one in commands_of(self._format)}
 
     @commands.setter

@@ -7,12 +7,11 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import rich_click as click
 
-if TYPE_CHECKING:
-    from logreel.registry.commands import Example
+from logreel.registry.commands import Example
 
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
@@ -31,12 +30,15 @@ class _Section(NamedTuple):
 class WithExamples(click.RichCommand):
     """A command with examples, which its help shows.
 
-    examples  pairs of a command line and a sentence that says what it does
+    examples  command lines, and what each does; a mapping, or the Examples of a command of a format
     """
 
-    def __init__(self, *args: Any, examples: Sequence[Example] = (), **settings: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: Mapping[str, str] | Sequence[Example] = (), **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
-        self.examples = tuple(examples)
+        pairs = examples.items() if isinstance(examples, Mapping) else examples
+        self.examples = tuple(Example(line, text) for line, text in pairs)
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the help text for the width of the terminal."""
@@ -80,14 +82,13 @@ def verb(
 
     examples  command lines, which begin with ``logreel``, and what each does: a few words, no sentence
 
-    Tests run the examples on the samples of tests/cli/test_help.py, and compare them with those in docs/cli.md.
+    Commands of a group are made by ``@group.command(cls=WithExamples, examples=…)``, and a group by
+    ``@click.group(cls=GroupWithExamples)``. Tests run the examples on the samples of tests/cli/test_help.py, and
+    compare them with those in docs/cli.md.
     """
-    from logreel.registry.commands import Example
-
-    pairs = [Example(line, text) for line, text in examples.items()]
 
     def decorate(function: Callable[..., int]) -> click.Command:
-        command: click.Command = click.command(cls=cls, examples=pairs)(function)
+        command: click.Command = click.command(cls=cls, examples=examples)(function)
         return command
 
     return decorate

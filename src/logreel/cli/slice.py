@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     examples={
         "logreel slice flight.ulg -S +10s -E +20s -o part.ulg": "ten seconds of a log",
         "logreel slice drive.bag -x '/camera/*' -o small.bag": "a log without its pictures",
+        'logreel slice flight.ulg --where "sensor_gps.fix_type = 3" -o fix.ulg': "messages that meet a condition",
     },
 )
 @common.file

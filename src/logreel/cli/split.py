@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 @verb(
     examples={
         "logreel split flight.ulg --every 20s -o parts": "a log for every 20 seconds",
-        "logreel split drive.bag --by-topic -o topics": "a log for each channel",
+        "logreel split flight.ulg --on vehicle_status.nav_state -o modes": "a log for each flight mode",
+        'logreel split flight.ulg --where "vehicle_status.arming_state = 2" -o armed': "a log for each time armed",
     },
 )
 @common.file
@@ -92,10 +93,6 @@ def split(
     """Split a log into several logs: by time, size, channel, segment, value of a field, or condition.
 
     A value holds, and a condition is true, until the next message of its channel.
-
-    logreel split flight.ulg --on vehicle_status.nav_state -o modes
-
-    logreel split drive.bag --where "cmd_vel.linear.x > 1" -o fast
     """
     from logreel.log.times import duration_ns
     from logreel.ops.rewrite.split import split as write

@@ -90,18 +90,18 @@ def sql(
         if not logs:
             return code
         check_types(logs)
-        form = _form(form, out, as_json)
+        form = result_form(form, out, as_json)
         schema, batches = stack.enter_context(answer(query, logs, start, end, utc, topics=topics or None))
         if as_json:
             _print_json(logs, schema, batches)
         elif form == "table":
-            _print_table(schema, batches)
+            print_table(schema, batches)
         else:
-            _write_result(form, out, force, schema, batches, [name for log in logs for name in names_of(log)])
+            write_result(form, out, force, schema, batches, [name for log in logs for name in names_of(log)])
         return max(code and LOST, *(draw.finish(log) for log in logs))
 
 
-def _form(form: str | None, out: str | None, as_json: bool) -> str:
+def result_form(form: str | None, out: str | None, as_json: bool) -> str:
     """Return the format of the result; raises UsageError for options that contradict each other."""
     from logreel.errors import UsageError
     from logreel.outputs.tables.results import BINARY, form_of
@@ -117,7 +117,7 @@ def _form(form: str | None, out: str | None, as_json: bool) -> str:
     return form or form_of(out)
 
 
-def _write_result(
+def write_result(
     form: str,
     out: str | None,
     force: bool,
@@ -125,6 +125,7 @@ def _write_result(
     batches: Iterator[pa.RecordBatch],
     sources: list[str],
 ) -> None:
+    """Write the rows to the file *out* or to stdout; *sources* are files that must not be replaced."""
     from logreel.io.atomic_file import keep_sources
     from logreel.outputs.files import new_table
     from logreel.outputs.tables.results import FORMS as WRITERS
@@ -153,7 +154,7 @@ def _print_json(logs: list[Log], schema: pa.Schema, batches: Iterator[pa.RecordB
     )
 
 
-def _print_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+def print_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """Print the rows as a table: durations in seconds, timestamps in RFC 3339."""
     import pyarrow as pa
 

@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -25,7 +26,12 @@ MARKS = {"error": "!!", "warn": "!", "note": ""}
 MOST = 1_000_000
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel tf drive.bag": "the tree of frames, and what is wrong with it",
+        "logreel tf drive.bag --from base_footprint --to map --at +2s": "where the robot was after 2 s",
+    },
+)
 @common.file
 @click.option(
     "--from", "source", metavar="FRAME", help="Look up the transform of points given in this frame …"

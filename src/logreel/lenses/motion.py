@@ -150,7 +150,7 @@ def find_pose(nodes: Nodes) -> Pose | None:
     for path, found, around, many in _candidates(nodes, _POSES):
         if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
             at = path + "." if path else ""
-            frames = _frame_paths(nodes, around, path, many)
+            frames = _frame_paths(nodes, around, found, path, many)
             return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
     turned = nodes.get("quaternion")
     if isinstance(turned, FixedArray) and turned.count == 4 and is_float(turned.item):
@@ -163,7 +163,7 @@ def find_transform(nodes: Nodes) -> Transform | None:
     for path, found, around, many in _candidates(nodes, _TRANSFORMS):
         if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
             at = path + "." if path else ""
-            frames, item = _frame_paths(nodes, around, path, many), path.rpartition(".")[0]
+            frames, item = _frame_paths(nodes, around, found, path, many), path.rpartition(".")[0]
             stamp = find_stamp(around, item) if many and item else None
             return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
     return None
@@ -182,17 +182,16 @@ def _candidates(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nod
             yield path, here, around, many
 
 
-def _frame_paths(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
+def _frame_paths(
+    nodes: Nodes, around: Nodes, inner: Nodes, path: str, many: bool
+) -> tuple[str | None, str | None]:
     """Return the paths of the frame names: in the parent of the item if it is in a list, else in the message."""
     found: list[str | None] = []
+    places = [(path, inner), (path.rpartition(".")[0], around)] if many else []
+    places = [(f"{at}.", own) for at, own in places if at] + [("", nodes)]
     for names in (_FRAMES, _CHILDREN):
-        in_item = next((name for name in names if many and _is_string(around, name)), None)
-        if in_item:
-            # The parent of a list of transforms without members around them is the item itself.
-            item = path.rpartition(".")[0] if "." in path else path
-            found.append(f"{item}.{in_item}")
-        else:
-            found.append(next((name for name in names if _is_string(nodes, name)), None))
+        known = (at + name for at, own in places for name in names if _is_string(own, name))
+        found.append(next(known, None))
     return found[0], found[1]
 
 

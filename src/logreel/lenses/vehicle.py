@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
+from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.lenses import LocalPose, Places, lenses
 from logreel.lenses.curve import Curve
@@ -36,21 +37,19 @@ class VehiclePose:
 
     child     name of the frame of its body: ``base_link`` for the vehicle itself, ``base_link_setpoint`` …
     position  channel with the position and its lens, or None
-    attitude  channel with the attitude and its lens, or None; the same as *position* if it has both
+    attitude  channel with the attitude (or at least the heading) and its lens; as *position* if that has both
     """
 
     child: str
     position: Part | None
-    attitude: Part | None
+    attitude: Part
 
     @property
     def base(self) -> Part:
         """The channel with more messages, at whose times the pose is known."""
-        first = self.attitude or self.position
-        assert first is not None
-        if self.position is not None and len(self.position[0]) > len(first[0]):
-            return self.position
-        return first
+        if self.position is None or len(self.attitude[0]) >= len(self.position[0]):
+            return self.attitude
+        return self.position
 
     @property
     def place(self) -> Part:
@@ -72,12 +71,13 @@ class VehiclePose:
         The other channel is interpolated, but not across the reset of an estimator. If the log knows no horizontal
         position at all, x and y are 0, so that attitude and height can still be seen.
         """
-        base = next(
-            (part for part in (self.position, self.attitude) if part and part[0] is source), self.base
-        )
+        parts = [part for part in (self.position, self.attitude) if part]
+        base = next((part for part in parts if source and part[0].topic == source.topic), self.base)
         other = self.attitude if base is self.position else self.position
         found = base[1].track(base[0], start, end)
-        held = np.zeros(len(found.time), np.bool_) if found.held is None else found.held.copy()
+        held: NDArray[np.bool_] = np.array(
+            np.zeros(len(found.time)) if found.held is None else found.held, np.bool_
+        )
         place, turn = found.position, found.rotation
         if other is not None and other[0] is not base[0] and len(found.time):
             more = self._at(other, _times(found), held, other is self.attitude)
@@ -103,6 +103,18 @@ class VehiclePose:
             held[good],
         )
 
+    def at(self, time: int) -> Curve | None:
+        """Return the poses around *time* (ns), prepared for interpolation; None if none is known there."""
+        found = self.track(max(time - MARGIN, TIME_MIN), min(time + MARGIN, TIME_MAX))
+        when = _times(found)
+        rows = np.argsort(when, kind="stable")
+        rows = rows[np.append(True, np.diff(when[rows]) > 0)] if len(rows) else rows
+        if not len(rows):
+            return None
+        turn, _ = unit(found.rotation[rows])
+        held = np.zeros(len(rows), np.bool_) if found.held is None else found.held[rows]
+        return Curve(when[rows], found.position[rows], turn, held)
+
     def has_position(self) -> bool:
         """Return whether the log knows the horizontal position of the vehicle at any time."""
         return self.position is not None and _has_position(*self.position)
@@ -110,7 +122,7 @@ class VehiclePose:
     def _at(self, other: Part, times: I64, held: NDArray[np.bool_], attitude: bool) -> NDArray[np.float64]:
         """Return positions or rotations of the *other* channel at *times*, NaN if unknown; add its resets to *held*."""
         ch, lens = other
-        low, high = int(times.min()) - MARGIN, int(times.max()) + MARGIN
+        low, high = max(int(times.min()) - MARGIN, TIME_MIN), min(int(times.max()) + MARGIN, TIME_MAX)
         found = lens.track(ch, low, high)
         rotation, good = unit(found.rotation)
         place = found.position
@@ -118,10 +130,9 @@ class VehiclePose:
             place = np.zeros_like(place)
         else:
             # The attitude of this channel is not asked for, and its height is known without the horizontal position.
-            rotation, good = np.tile(_SAME, (len(place), 1)), np.isfinite(place).all(axis=1)
-            if not self.has_position():
-                place = np.nan_to_num(place)
-                good = np.ones(len(place), np.bool_)
+            rotation = np.tile(_SAME, (len(place), 1))
+            place = place if self.has_position() else np.nan_to_num(place)
+            good = np.asarray(np.isfinite(place).all(axis=1), np.bool_)
         out = np.full((len(times), 4 if attitude else 3), np.nan)
         own = _times(found)
         jump = (
@@ -149,7 +160,11 @@ def _times(found: Places) -> I64:
     return np.where(found.stamp != 0, found.stamp, found.time)
 
 
-_POSES: WeakKeyDictionary[Log, tuple[tuple[int, ...], list[VehiclePose]]] = WeakKeyDictionary()
+#: A channel by its topic, with its lens: caches must not keep a log alive.
+_Named = tuple[str, LocalPose]
+_POSES: WeakKeyDictionary[Log, tuple[tuple[int, ...], list[tuple[str, _Named | None, _Named]]]] = (
+    WeakKeyDictionary()
+)
 _KNOWN: WeakKeyDictionary[Channel, tuple[int, bool]] = WeakKeyDictionary()
 
 
@@ -159,24 +174,28 @@ def vehicle_poses(log: Log) -> list[VehiclePose]:
     known = _POSES.get(log)
     if known is None or known[0] != counts:
         known = _POSES[log] = (counts, list(_poses_of(log)))
-    return known[1]
+
+    def part(named: _Named) -> Part:
+        return log.channels[named[0]], named[1]
+
+    return [VehiclePose(child, place and part(place), part(turn)) for child, place, turn in known[1]]
 
 
-def _poses_of(log: Log) -> Iterator[VehiclePose]:
+def _poses_of(log: Log) -> Iterator[tuple[str, _Named | None, _Named]]:
     parts: dict[str, list[Part]] = {}
     for ch in log.channels.values():
         for lens in lenses(ch) if len(ch) and not ch.reserved else ():
             if isinstance(lens, LocalPose) and lens.aerospace:
                 parts.setdefault(body_of(ch.topic), []).append((ch, lens))
     for child in sorted(parts, key=lambda name: name != BODY):
-        several = sorted(parts[child], key=lambda part: -len(part[0]))
-        place = next((part for part in several if part[1].position), None)
-        turn = next((part for part in several if part[1].attitude), None)
+        several = [(ch.topic, lens) for ch, lens in sorted(parts[child], key=lambda part: -len(part[0]))]
+        place = next((named for named in several if named[1].position), None)
+        turn = next((named for named in several if named[1].attitude), None)
         if turn is None:
             # Without attitude, the heading is known at best.
             turn = place if place is not None and place[1].heading else None
         if turn is not None:
-            yield VehiclePose(child, place, turn)
+            yield child, place, turn
 
 
 def _has_position(ch: Channel, lens: LocalPose) -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from logreel.errors import UsageError
 from logreel.log.log import Log
 from logreel.registry.open import check_types, open_log, open_one_of_several
-from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -35,8 +34,6 @@ def open_many(
     several = list(several)
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")
-    # Plug-ins are loaded once, not by each thread.
-    formats()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
     logs = []

@@ -21,7 +21,7 @@ from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.align import Alignment
-from logreel.ops.query.topic_fields import check_fields
+from logreel.ops.query.topic_fields import check_fields, fields_by_topic
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import (
@@ -102,7 +102,8 @@ def convert(
               ``x.bag`` …: a log with the same messages. Or a binary file object, which is written in order
     format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
     topics    names or shell patterns; None: all channels that *dst* can be written from, and reserved ones with
-              messages. For tables and ``x.ndjson`` also a mapping of names to field paths; None: all fields
+              messages. For tables and ``x.ndjson`` also fields, ``topic.field`` or ``topic:field,field``, or a mapping
+              of names to field paths; None: all fields
     exclude   names or shell patterns of channels to leave out
     start, end  times in any form of ``Channel.to_arrow``; half-open
     where     conditions in SQL on fields, as for ``logreel.slice``: only messages that meet them
@@ -150,6 +151,7 @@ def convert(
             raise UsageError(f"{output.suffix} is made of whole messages: choose channels, not fields")
     else:
         fields = {}
+        topics = None if topics is None else listed(topics)
     if interpolate and output.shape is not Shape.TABLES and not one_table_for_all:
         raise UsageError(
             f"{output.suffix} has no rows whose times could be spread",
@@ -196,6 +198,9 @@ def convert(
         else:
             stream.keep_sources(names_of(log))
         folder = not one_table_for_all and is_folder(output, name)
+        if topics is not None and not fields and takes_fields(output):
+            fields = {**fields_by_topic(log, topics)}
+            topics = listed(fields)
         channels = channels_for(log, topics, output, exclude)
         limited, notes = log, list[str]()
         if count is not None or where:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
     from logreel.registry.commands import Command
+    from logreel.registry.storage import Storage
 
 GROUP = "logreel.formats"
 
@@ -131,6 +132,13 @@ def detectors_of(log: Log) -> Sequence[Detector]:
 def detectors_of_format(fmt: Format) -> Sequence[Detector]:
     """Return the detectors that a format offers."""
     found: Sequence[Detector] = _named(fmt.detectors) if fmt.detectors else ()
+    return found
+
+
+def storage_of(log: Log) -> Storage | None:
+    """Return how the records of the format of *log* lie in files; None if the format does not say it."""
+    fmt = formats().get(log.format)
+    found: Storage | None = _named(fmt.storage) if fmt is not None and fmt.storage else None
     return found
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logreel
+from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.nodes import Rest, Scalar, String, Struct
+from logreel.ops.edit.edit import Editing
+from logreel.ops.rewrite.streams import Batch
 from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, sample
 from support.oracles.genuine_rosbag import connections, genuine
 
@@ -330,3 +336,72 @@ def test_the_mcap_library_reads_an_edited_mcap(tmp_path: Path) -> None:
         for topic, time, early, number, data in library_rows(source.read_bytes())
     ]
     assert library_rows(out.read_bytes()) == due
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".mcap", ".ulg"])
+@pytest.mark.parametrize("which", ["changed", "other"])
+def test_a_difference_where_nothing_was_to_be_changed_is_noticed(
+    suffix: str, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, field = ("vehicle_attitude", "q") if suffix == ".ulg" else ("/imu", "angular_velocity")
+
+    def broken(self: Editing, batch: Batch) -> Batch:
+        batch = edited(self, batch)
+        number = self.plan.log[topic].number
+        mine = [n in self.editors for n in batch.channel] if which == "changed" else batch.channel != number
+        rows = np.flatnonzero(mine)
+        if not len(rows):
+            return batch
+        some = batch.payloads.in_one() if batch.payloads.which is not None else batch.payloads
+        data, row = some.data.copy(), rows[-1]
+        data[some.start[row] + some.size[row] - 1] ^= 0xFF
+        return replace(batch, payloads=replace(some, data=data))
+
+    edited = Editing._edited
+    monkeypatch.setattr(Editing, "_edited", broken)
+    with pytest.raises(logreel.LogError, match="the new file is not what it should be: messages of"):
+        logreel.edit(sample(tmp_path, suffix), tmp_path / f"out{suffix}", zero=f"{topic}.{field}")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_an_edit_to_a_stream_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    check = Editing._verify
+    monkeypatch.setattr(Editing, "_verify", lambda self, path: (seen.append(1), check(self, path)))
+    out = io.BytesIO()
+    logreel.edit(sample(tmp_path, ".mcap"), out, scale=2.0)
+    assert seen
+    logreel.edit(sample(tmp_path, ".mcap"), tmp_path / "out.mcap", scale=2.0)
+    assert out.getvalue() == (tmp_path / "out.mcap").read_bytes()
+
+
+def test_a_message_that_cannot_be_decoded_is_left_out_and_reported(tmp_path: Path) -> None:
+    text = "float64 x\nstring name\nfloat64 y\n"
+    with logreel.create(tmp_path / "a.bag") as w:
+        n = w.add_channel("/a", logreel.Schema("my/A", "ros1msg", text))
+        for i in range(4):
+            w.write(n, 10**18 + i, {"x": i, "name": "n" * i, "y": 5.0})
+        w.write(n, 10**18 + 9, bytes(8) + b"\xff\xff\xff\x7f" + bytes(9))
+    done = logreel.edit(tmp_path / "a.bag", tmp_path / "b.bag", zero="/a.y")
+    assert len(done.skipped) == 1
+    assert "1 messages of '/a' were left out" in done.skipped[0]
+    assert logreel.open(tmp_path / "b.bag")["/a"]["y"].tolist() == [0.0] * 4
+
+
+def test_several_files_are_refused(tmp_path: Path) -> None:
+    source = sample(tmp_path, ".bag")
+    parts = [one.path for one in logreel.split(source, tmp_path / "parts", every=5 * 10**8)]
+    with pytest.raises(logreel.UsageError, match="several files cannot be edited as one log"):
+        logreel.edit(parts, tmp_path / "out.bag", shift=1)
+
+
+def test_stamps_that_mean_unknown_stay(tmp_path: Path) -> None:
+    b = Builder(start_us=1_000_000).flags()
+    b.format("rc:uint64_t timestamp;uint64_t timestamp_last_signal;").subscribe("rc", 0)
+    for i, signal in enumerate((0, 5_000_000, 2**64 - 1)):
+        b.data(0, struct.pack("<QQ", 2_000_000 + i, signal))
+    (tmp_path / "a.ulg").write_bytes(bytes(b.bytes()))
+    for recipe, due in (({"shift": "1s"}, 6_000_000), ({"scale": 2.0, "clock": "header"}, 9_000_000)):
+        logreel.edit(tmp_path / "a.ulg", tmp_path / "b.ulg", force=True, **recipe)
+        found = logreel.open(tmp_path / "b.ulg")["rc"]["timestamp_last_signal"].tolist()
+        assert found == [0, due, 2**64 - 1]

@@ -22,6 +22,8 @@ from logreel.errors import DefinitionError
 MAX_JSON = 8 << 20
 #: Longest text of a definition, and longest sentence; real ones have less than 400 characters.
 MAX_TEXT = 16384
+#: Sentences that are kept while events are read.
+MOST_KNOWN = 4096
 #: Memory for the decompressor: PX4 writes a dictionary of 64 MiB, a damaged header can claim one of 4 GiB.
 MAX_LZMA = 80 << 20
 
@@ -253,8 +255,12 @@ def _event_lines(rows: Iterable[Row], definitions: Definitions) -> Iterator[Line
     """
     latest: set[tuple[str, str]] = set()
     before: set[tuple[str, str]] = set()
+    known: dict[tuple[int, bytes, int], Event] = {}
     for row in rows:
-        event = definitions.sentence(row.id, row.arguments, row.log_levels)
+        # Reports repeat what earlier ones said.
+        event = known.get(row[1:]) or definitions.sentence(*row[1:])
+        if len(known) < MOST_KNOWN:
+            known[row[1:]] = event
         if event.group == MESSAGES:
             if event.shown:
                 yield Line(row.time, event.level, event.message)

@@ -67,7 +67,7 @@ def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) 
     layout = topic.definitions.layout(topic.name)
     if not {f.name for f in layout.record.visible()} >= _EVENT_FIELDS:
         return
-    decode = layout.decoder()
+    decode = layout.project(sorted(_EVENT_FIELDS)).decoder()
     columns = index.offsets(number), index.sizes(number), index.times(number)
     for at, size, time in zip(*(column.tolist() for column in columns), strict=True):
         row = decode(memoryview(source.read(at, size)))

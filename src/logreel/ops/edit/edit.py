@@ -22,7 +22,8 @@ from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.edit.field_edits import Editor
-from logreel.ops.edit.plan import ChannelPlan, Plan, dropped, make_plan
+from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
+from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
 from logreel.ops.edit.verify import check_metadata, topics_of, verify, whole_digest
@@ -161,6 +162,8 @@ def edit(
         changes: list[Changed] = []
         path = f"edited{fmt.suffixes[0]}" if dst is None else dst
         target = Target.of(path, compression, chunk_bytes, force, progress)
+        # A stream gets the log after it was verified as a file.
+        target = replace(target, thorough=target.stream is not None)
         how = partial(Editing, plan=plan, changes=changes, attached=attached)
         out = DryRun(target.path) if dry_run else None
         done = rewrite([part], target, how=how, out=out, skipped=list(plan.problems))
@@ -278,6 +281,7 @@ class Editing(Rewriting):
             or self.plan.moves_times
             or recipe.set
             or recipe.unset
+            or self.plan.remove_metadata
             or self.attached
         )
         return plain and super()._copies_records(part, by_time)
@@ -302,7 +306,7 @@ class Editing(Rewriting):
                 self.stamp_readers[number] = StampReader(one.channel, one.stamp)
         recipe = self.plan.recipe
         own = self.plan.metadata
-        self.copier.replaced_metadata = frozenset((*own, *recipe.unset))
+        self.copier.replaced_metadata = frozenset((*own, *recipe.unset, *self.plan.remove_metadata))
         super()._compose(writer, by_time)
 
     def _add_channels(self, writer: Writer) -> np.ndarray:
@@ -439,6 +443,7 @@ class Editing(Rewriting):
         found += [Changed("set", "", name, 0) for name in own]
         found += [Changed("set", topic, name, 0) for topic, entries in by_channel.items() for name in entries]
         found += [Changed("unset", "", name, 0) for name in recipe.unset]
+        found += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
         return found + [Changed("attach", "", file.name, 0) for file in self.attached]
 
     def _kind_of(self, kind: str) -> str:
@@ -447,6 +452,10 @@ class Editing(Rewriting):
         if kind == "stamp":
             return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
         return f"redact {kind}" if kind in recipe.redact else kind
+
+    def _compare_times(self, log: Log) -> None:
+        if not self.plan.moves_times:
+            super()._compare_times(log)
 
     def _verify(self, path: Path) -> None:
         super()._verify(path)
@@ -459,7 +468,9 @@ class Editing(Rewriting):
         by_channel = self.plan.channel_metadata
         topics = {members[0][1].topic: name for name, members in self.names.items()}
         named = {topics[topic]: entries for topic, entries in by_channel.items() if topic in topics}
-        check_metadata(self.fmt, path, self.target.path, self.plan.recipe.unset, named)
+        check_metadata(
+            self.fmt, path, self.target.path, (*self.plan.recipe.unset, *self.plan.remove_metadata), named
+        )
         moved = bool(self.plan.shift) or self.plan.moves_times
         expected = {number: np.concatenate(parts) for number, parts in self.expected.items()}
         wrong = verify(self.parts[0], self.fmt, path, self.names, self.editors, expected, moved, self.by_time)

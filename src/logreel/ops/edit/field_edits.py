@@ -268,6 +268,15 @@ def pack_numbers(node: Node, values: Numbers) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.asarray(values).astype(dtype)).view(np.uint8).reshape(len(values), -1)
 
 
+def in_type(values: I64, dtype: np.dtype[Any]) -> Numbers:
+    """Return whole numbers in another type; raises UsageError for numbers that do not fit."""
+    if dtype.kind in "iu" and len(values):
+        info = np.iinfo(dtype)
+        if int(values.min()) < info.min or int(values.max()) > info.max:
+            raise UsageError(f"a time that becomes {int(values.min())} cannot be stored as {dtype.name}")
+    return values.astype(dtype)
+
+
 def _type(node: Node) -> str:
     if not isinstance(node, Scalar):
         raise UsageError(f"{type(node).__name__} is no number")

@@ -74,6 +74,10 @@ class Recipe:
     redact: Names = field(default_factory=dict)
     origin: tuple[float, float, float] = NEUTRAL
 
+    def __post_init__(self) -> None:
+        if self.restamp and (self.scale != 1 or self.shift):
+            raise UsageError("restamp sets one time to the other: it goes with neither shift nor scale")
+
     def __bool__(self) -> bool:
         return self != Recipe(clock=self.clock, origin=self.origin)
 
@@ -92,10 +96,7 @@ class Recipe:
                 )
             if value is not None:
                 found[key] = _CHECKS[key](_spelled(key), value)
-        made = cls(**found)
-        if made.restamp and (made.scale != 1 or made.shift):
-            raise UsageError("restamp sets one time to the other: it goes with neither shift nor scale")
-        return made
+        return cls(**found)
 
     def with_more(self, other: Recipe) -> Recipe:
         """Return the recipe with what *other* adds; of single values, that of *other* has precedence if it has any."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import Node, Scalar
 from logreel.log.log import Channel
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, Outcome, digests
 from logreel.ops.edit.places import Step, Target, target
@@ -23,6 +25,8 @@ from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder
 
 NS = 10**9
+#: Bytes of the largest unit of alignment.
+_WORD = 8
 
 
 def tree_editor(ch: Channel, layout: Layout | None, edits: Sequence[FieldEdit]) -> TreeEditor | None:
@@ -39,7 +43,7 @@ def tree_editor(ch: Channel, layout: Layout | None, edits: Sequence[FieldEdit]) 
             named, edits, body.parse, lambda one: bytes(one.SerializeToString(deterministic=True))
         )
     if isinstance(body, JsonDecoder) and body.has_fields:
-        return TreeEditor(named, edits, _parse_json, _write_json)
+        return TreeEditor(named, edits, _parse_json, _write_json, nan=None)
     return None
 
 
@@ -48,7 +52,9 @@ def _by_layout(layout: Layout) -> tuple[Callable[[bytes], Any], Callable[[Any], 
 
     def parse(data: bytes) -> Any:
         found = decode(memoryview(data))
-        if encode(found) != data:
+        # Some serializers fill the last word with zeros.
+        again = encode(found)
+        if not data.startswith(again) or len(data) - len(again) >= _WORD or any(data[len(again) :]):
             raise DamagedError(Problem("payload", 0, len(data), True, "it cannot be written as it is"))
         return found
 
@@ -150,12 +156,14 @@ class TreeEditor:
     layout  names the fields
     parse   returns a message as dicts and lists, or as protobuf message; raises DamagedError
     write   returns its bytes
+    nan     what is written where a number is unknown
     """
 
     layout: Layout
     edits: Sequence[FieldEdit]
     parse: Callable[[bytes], Any]
     write: Callable[[Any], bytes]
+    nan: Any = math.nan
     changed: Counter[int] = field(default_factory=Counter)
     _targets: list[list[Target]] = field(init=False)
 
@@ -188,7 +196,7 @@ class TreeEditor:
         for number, (edit, targets) in enumerate(zip(self.edits, self._targets, strict=True)):
             slots = [list(_slots(tree, one.steps)) for one in targets]
             if edit.numbers is not None:
-                some = self._change_numbers(edit, slots, time)
+                some = self._change_numbers(edit, targets, slots, time)
             else:
                 some = False
                 for one in (slot for each in slots for slot in each):
@@ -197,17 +205,19 @@ class TreeEditor:
                 changed.append(number)
         return changed
 
-    def _change_numbers(self, edit: FieldEdit, slots: list[list[_Slot]], time: np.int64) -> bool:
+    def _change_numbers(
+        self, edit: FieldEdit, targets: list[Target], slots: list[list[_Slot]], time: np.int64
+    ) -> bool:
         count = len(slots[0])
         if not count or any(len(some) != count for some in slots) or edit.numbers is None:
             return False
-        old = [_numbers(some) for some in slots]
+        old = [_numbers(some, one.node) for some, one in zip(slots, targets, strict=True)]
         new = edit.numbers(list(old), np.full(count, time, np.int64))
         done = False
         for some, before, after in zip(slots, old, new, strict=True):
             for slot, was, now in zip(some, before.tolist(), after.tolist(), strict=True):
                 if was != now and not (was != was and now != now):
-                    _store(slot, now)
+                    _store(slot, self.nan if now != now else now)
                     done = True
         return done
 
@@ -221,10 +231,14 @@ class TreeEditor:
                 for one in (one for targets in self._targets for one in targets):
                     for slot in list(_slots(tree, one.steps)):
                         value = slot.get()
-                        if hasattr(value, "DESCRIPTOR"):
+                        if hasattr(slot.holder, "ClearField"):
+                            slot.holder.ClearField(slot.key)
+                        elif hasattr(value, "DESCRIPTOR"):
                             value.Clear()
                         else:
-                            slot.set(_cleared(value))
+                            # Whole numbers and unknown ones in JSON may have been others.
+                            is_number = value is None or isinstance(value, int | float)
+                            slot.set(0 if is_number else _cleared(value))
                 new = self.write(tree)
             except (LogError, TypeError, KeyError, ValueError):
                 pass
@@ -246,9 +260,8 @@ class TreeEditor:
                     again = any(_replace(edit, slot, tree) for some in slots for slot in some)
                 else:
                     same = len({len(some) for some in slots}) == 1 and len(slots[0])
-                    again = bool(
-                        edit.forbids is not None and same and edit.forbids([_numbers(s) for s in slots]).any()
-                    )
+                    values = [_numbers(s, one.node) for s, one in zip(slots, targets, strict=True)]
+                    again = bool(edit.forbids is not None and same and edit.forbids(values).any())
                 if again:
                     left[", ".join(edit.paths)] = None
         return list(left)
@@ -259,8 +272,11 @@ def _payloads(data: Buffer, start: I64, size: I64) -> Iterator[bytes]:
         yield data[begin : begin + length].tobytes()
 
 
-def _numbers(slots: list[_Slot]) -> Numbers:
+def _numbers(slots: list[_Slot], node: Node) -> Numbers:
+    """Return the values of a field; whole numbers in JSON can be those of a field of type float."""
     values = [slot.get() for slot in slots]
+    if isinstance(node, Scalar) and node.type.startswith("float"):
+        return np.array(values, np.float64)
     if values and hasattr(values[0], "seconds"):
         return np.array([one.seconds * NS + one.nanos for one in values], np.int64)
     return np.array(values)
@@ -271,7 +287,7 @@ def _store(slot: _Slot, value: Any) -> None:
     if hasattr(old, "seconds"):
         old.seconds, old.nanos = divmod(int(value), NS)
     else:
-        slot.set(type(old)(value) if not isinstance(old, bool) else bool(value))
+        slot.set(bool(value) if isinstance(old, bool) else value)
 
 
 def _replace(edit: FieldEdit, slot: _Slot, tree: Any) -> bool:

@@ -75,7 +75,8 @@ def verify(
             wrong.append(f"messages of {new.topic!r} differ where nothing was to be changed")
         if number in expected and not np.array_equal(expected[number], its[1]):
             wrong.append(f"messages of {new.topic!r} are not those that were written")
-    return wrong + _remaining(log, pairs, editors)
+    texts = {members[0][1].number: log[name] for name, members in names.items() if name in log}
+    return wrong + _remaining(log, texts, editors)
 
 
 def check_metadata(

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
 
 
+#: Start of the year 2000 in ns of Unix time, before which no log of these formats was recorded.
+EARLIEST_NS = 946_684_800 * 10**9
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Summary(Brief):
     """What happened in a recording.
@@ -156,21 +160,25 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
         yield Fact("messages", "messages", 0, "none", level=WARNING)
     else:
         if shift is not None:
+            early = ", before there were such logs: its clock was not set"
             yield Fact(
                 "start",
                 "start",
                 log.start,
-                f"{utc_text(log.start + shift, 3)[:-1].replace('T', ' ')} UTC",
+                f"{utc_text(log.start + shift, 3)[:-1].replace('T', ' ')} UTC"
+                + (early if log.start + shift < EARLIEST_NS else ""),
                 "ns",
+                level=WARNING if log.start + shift < EARLIEST_NS else None,
             )
         length = log.end - log.start
         yield Fact("duration", "duration", length, duration_text(length), "ns")
         used = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
         count = sum(map(len, used))
-        yield Fact("messages", "messages", count, f"{count} in {len(used)} channels")
+        yield Fact("messages", "messages", count, f"{count} in {len(used)} channel{'s' * (len(used) != 1)}")
     if log.problems:
         lost = sum(problem.size for problem in log.problems if problem.lost)
-        first = log.problems[0].text
+        # What was lost matters more than an index that was not used.
+        first = min(log.problems, key=lambda problem: not problem.lost).text
         more = f", and {len(log.problems) - 1} more" if len(log.problems) > 1 else ""
         yield Fact(
             "problems",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError
 from logreel.io.arrays import I64
 from logreel.lenses import F64, ActorPose, LocalPose, Places, Pose, Transform, lenses
+from logreel.lenses.curve import Curve
 from logreel.lenses.local import BODY
 from logreel.lenses.rotation import unit
 from logreel.lenses.vehicle import vehicle_poses
@@ -30,6 +31,9 @@ STATIC_TOPIC = "tf_static"
 GAP_NS, GAP_PERIODS = SECOND, 5
 #: Stamps count as times of the clock of the log if they lie at most so far (ns) outside of it.
 NEAR = 600 * SECOND
+
+#: Function that returns start and end (ns, None: no bound) of what is read of a channel.
+Bounds = Callable[["Channel"], tuple[int | None, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,15 @@ class Link:
         return (len(self) - 1) * SECOND / (self.end - self.start)
 
     @cached_property
+    def curve(self) -> Curve:
+        """The transforms prepared for interpolation."""
+        if self.static:
+            return Curve(self.time, self.position[-1:], self.rotation[-1:], None)
+        # A frame does not move from one parent to another.
+        kept = self.held | np.append(np.diff(self.parent) != 0, False)
+        return Curve(self.time, self.position, self.rotation, kept)
+
+    @cached_property
     def gaps(self) -> I64:
         """int64[k, 2]: intervals without transforms that are much longer than the period."""
         steps = np.diff(self.time)
@@ -137,6 +150,7 @@ def links_of(
     *,
     poses: bool | None = None,
     stamps: bool | None = None,
+    bounds: Bounds | None = None,
 ) -> tuple[list[Link], list[str]]:
     """Return the links of *log* in the order of their first transform, and a sentence per channel that is not used.
 
@@ -144,9 +158,12 @@ def links_of(
     poses       whether poses of vehicles and actors are links, too; None: if the log has no transforms
     stamps      True: a transform is valid at its stamp, False: when it was logged, None: at its stamp if stamps are of
                 the clock of the log
+    bounds      returns other bounds for each channel of moving transforms; None: *start* and *end* for all. Static
+                transforms are read from the whole log
     """
     notes: list[str] = []
-    batches = [one for one in _transforms(log, start, end, notes) if len(one.time)]
+    own: Bounds = bounds or (lambda ch: (start, end))
+    batches = [one for one in _transforms(log, own, notes) if len(one.time)]
     if poses or (poses is None and not batches):
         several = (_vehicles(log, start, end, notes), _poses(log, start, end, notes))
         batches += [one for few in several for one in few if len(one.time)]
@@ -171,14 +188,15 @@ def _are_of_log(log: Log, batches: list[Batch]) -> bool:
     return total == 0 or near * 2 > total
 
 
-def _transforms(log: Log, start: int | None, end: int | None, notes: list[str]) -> Iterator[Batch]:
+def _transforms(log: Log, bounds: Bounds, notes: list[str]) -> Iterator[Batch]:
     for ch, lens in transform_channels(log):
+        static = is_static(ch)
         try:
-            places = lens.track(ch, start, end)
+            places = lens.track(ch, *((None, None) if static else bounds(ch)))
         except LogError as error:
             notes.append(f"channel {ch.topic!r} cannot be used: {error.text}")
             continue
-        yield _batch(ch, places, WORLD, ch.topic.lstrip("/"), is_static(ch))
+        yield _batch(ch, places, WORLD, ch.topic.lstrip("/"), static)
 
 
 def transform_channels(log: Log) -> list[tuple[Channel, Transform]]:

@@ -14,7 +14,7 @@ from logreel.layout.nodes import Sequence as Records
 from logreel.log.log import Channel, Log
 from logreel.log.tables import Shape, TableReader, column_values, own_paths
 from logreel.ops.query.intervals import intersect_intervals
-from logreel.ops.query.record_batches import BYTES, MOST
+from logreel.ops.query.record_batches import BYTES, most_rows
 from logreel.ops.query.topic_fields import fields_by_topic
 from logreel.ops.query.where import Tester, Where, apply, numbers_of, parse_where
 
@@ -36,7 +36,7 @@ def value_changes(log: Log, wanted: str, span: Span, most: int) -> list[tuple[in
     rows = log.index.rows_between(ch.number, None, span[1])
     known, codes = dict[str, int](), list[NDArray[np.int32]]()
     reader = TableReader(ch, own_paths(ch, [path]), Shape(explode=False, clock=bool(ch.members)))
-    for batch in reader.batches(rows, MOST, BYTES):
+    for batch in reader.batches(rows, most_rows(ch), BYTES):
         column = batch.column(1)
         if _is_nested(column.type):
             raise UsageError(f"{path!r} of {ch.topic!r} is not a single value: choose an item of it")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.arrays import I64
 from logreel.lenses import F64
-from logreel.lenses.curve import Columns, Curve
+from logreel.lenses.curve import Columns
 from logreel.log.times import duration_ns, interval, seconds_text, time_ns
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.frame_links import Link, links_of, plain_name
@@ -71,7 +71,6 @@ class Transforms:
         self.path = log.name
         self.links: Mapping[str, Link] = {link.child: link for link in links}
         self.notes = tuple(notes)
-        self._curves: dict[str, Curve] = {}
 
     def __repr__(self) -> str:
         return f"Transforms({self.path!r}, {len(self.frames)} frames, {len(self.links)} links)"
@@ -159,20 +158,11 @@ class Transforms:
             raise NotFoundError("frame with a parent", name, self.links, path=self.path)
         parent = self._last_parents()[name]
         at = self._times(time, parent, name)
-        place, turn = self._curve(name).at(at.reshape(-1), True, None, np.ones(at.size, np.bool_))
+        place, turn = self.links[name].curve.at(at.reshape(-1), True, None, np.ones(at.size, np.bool_))
         shape = at.shape
         places = np.broadcast_to(place.T, (at.size, 3)).reshape(*shape, 3)
         turns = np.broadcast_to(turn.T, (at.size, 4)).reshape(*shape, 4)
         return RigidTransforms(parent, name, at, places, turns, np.ones(shape, np.bool_))
-
-    def _curve(self, name: str) -> Curve:
-        if name not in self._curves:
-            link = self.links[name]
-            # A frame does not move from one parent to another.
-            kept = link.held | np.append(np.diff(link.parent) != 0, False)
-            own = (link.position[-1:], link.rotation[-1:]) if link.static else (link.position, link.rotation)
-            self._curves[name] = Curve(link.time, *own, None if link.static else kept)
-        return self._curves[name]
 
     def latest_common_time(self, target: str, source: str) -> int | None:
         """Return the latest time (ns) at which the transform is known; None if it holds for all times.
@@ -297,7 +287,7 @@ class Transforms:
         """Return the transforms from the first of *names* to the parent of the last, as columns; narrow *good*."""
         found: Columns = _SAME
         for name in names:
-            found = _columns_after(self._curve(name).at(times, missing == "hold", gap, good), found)
+            found = _columns_after(self.links[name].curve.at(times, missing == "hold", gap, good), found)
         return found
 
     def _raise_missing(
@@ -310,7 +300,7 @@ class Transforms:
         )
         for name in (*up, *down):
             link, good = self.links[name], np.ones(1, np.bool_)
-            self._curves[name].at(times[row : row + 1], False, gap, good)
+            link.curve.at(times[row : row + 1], False, gap, good)
             if not good[0]:
                 break
         about = self._clock.text

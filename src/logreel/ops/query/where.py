@@ -7,6 +7,7 @@ pass, whose time and memory grow with the number of messages; no queries, no oth
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from logreel.log.tables import Shape, TableReader, own_paths, time_column
 from logreel.log.topic_match import listed
 from logreel.ops.query.expression import FUNCTIONS, KINDS, parsed_expression, parts_of, words
 from logreel.ops.query.intervals import as_slice
-from logreel.ops.query.record_batches import BYTES, MOST
+from logreel.ops.query.record_batches import BYTES, MOST, most_rows
 from logreel.ops.query.sql import CLOSED, Asked, Tables, import_duckdb
 from logreel.ops.query.topic_fields import check_fields
 
@@ -55,6 +56,8 @@ _MORE = words(
 )
 _KINDS = KINDS - {"WINDOW"}
 _FUNCTIONS = (FUNCTIONS - _OF_MANY) | _MORE
+#: A topic such as ``/imu`` without quotes, which reads as a division.
+_BARE = re.compile(r"(?:^|[\s(])(/[A-Za-z]\w*(?:/\w+)*)")
 #: Name of the table of messages in queries.
 _TABLE = "~messages"
 #: The query, whose second ``true`` is replaced by a condition.
@@ -87,8 +90,16 @@ class Condition:
     @classmethod
     def parse(cls, text: str) -> Condition:
         """Return the condition in *text*; raises UsageError for what is not one, or could do harm."""
-        tree = parsed_expression(text, _KINDS, _FUNCTIONS, "condition")
+        try:
+            tree = parsed_expression(text, _KINDS, _FUNCTIONS, "condition")
+        except UsageError as error:
+            if 'near "/"' in error.text and _BARE.search(text):
+                raise _slash_error(text) from None
+            raise
         for part in parts_of(tree):
+            # DuckDB 2 has arguments, and reads ``/imu`` as an operator; DuckDB 1 has children, and refuses it.
+            if part.get("function_name") == "/" and len(part.get("arguments") or part["children"]) == 1:
+                raise _slash_error(text)
             if part["type"] == "ARRAY_EXTRACT" and _is_zero(part["children"][1]):
                 *first, name = part["children"][0].get("column_names", ["q"])
                 before = "".join(f"{one}." for one in first)
@@ -104,6 +115,11 @@ class Condition:
         parts = [part for part in parts_of(self.tree) if _is_name(part)]
         parts.sort(key=lambda part: part.get("query_location") or 0)
         return list(dict.fromkeys(tuple(part["column_names"]) for part in parts))
+
+
+def _slash_error(text: str) -> UsageError:
+    found = _BARE.search(text)
+    return UsageError(f'write topics with a slash in double quotes: "{found[1] if found else "/topic"}"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +366,7 @@ class Tester:
             column = read(MOST).read_all().column(0)
             self._con.unregister(_TABLE)
         except self._duckdb.Error as error:
-            text = " ".join(str(error).partition("LINE ")[0].split())
+            text = " ".join(re.split(r"LINE |You might need|Candidate ", str(error))[0].split())
             raise UsageError(
                 f"the condition {one.condition.text!r} cannot be applied to {one.ch.topic!r}: {text}",
                 path=one.ch.log.name,
@@ -397,7 +413,7 @@ def _decoded(one: Applied, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]:
     shape = Shape(explode=False, clock=has_times or bool(ch.members))
     many = isinstance(ch.layout.root, Records)
     reader = TableReader(ch, own_paths(ch, paths), shape)
-    for batch in reader.batches(as_slice(rows), MOST, BYTES):
+    for batch in reader.batches(as_slice(rows), most_rows(ch), BYTES):
         message, columns = np.arange(batch.num_rows), batch.columns[1:]
         if many:
             # A message that cannot be decoded is a null, and has no records.

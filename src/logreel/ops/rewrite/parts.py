@@ -196,7 +196,7 @@ def select_part(
         and not where
     ):
         part = replace(part, notes=("no message of the chosen channels lies in the interval",))
-    if where and not any(part.count(ch.number) for ch in plain):
+    if where and not part.total:
         part = replace(part, notes=(*notes, "no message meets the condition"))
     return _with_latched(part, start, latched, matches) if keep_latched and start is not None else part
 

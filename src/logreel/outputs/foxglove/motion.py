@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.lenses.base import grouped
+from logreel.lenses.position import UNKNOWN, Quality
 from logreel.lenses.rotation import rotated
 from logreel.lenses.vehicle import VehiclePose
 from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
@@ -34,16 +35,31 @@ def location(lens: Position, shift: int) -> Fill:
     """Return the function that fills ``LocationFix`` with valid positions, in degrees and metres."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        fixes = lens.fixes(ch, start, end)
+        fixes = lens.fixes(ch, start, end, quality=True)
         found = fixes.take(fixes.valid)
-        return found.time, {
+        values = {
             "timestamp": stamped(ch, found.time, found.stamp, shift),
             "latitude": found.latitude,
             "longitude": found.longitude,
             "altitude": found.altitude,
         }
+        return found.time, {**values, **({} if found.quality is None else _quality(found.quality))}
 
     return fill
+
+
+def _quality(found: Quality) -> Values:
+    """Return the columns of ``LocationFix`` with accuracy, velocity and heading, where they are known."""
+    known = np.asarray(found.kind != UNKNOWN, np.bool_)
+    moving = np.asarray(np.isfinite(found.velocity[:, :2]).all(axis=1), np.bool_)
+    # Zeros are not written, and an unknown heading must not be: north is a negative zero.
+    heading = np.where(found.heading == 0, -0.0, np.nan_to_num(found.heading))
+    return {
+        "position_covariance": Many(_counted(known) * 9, found.covariance[known].reshape(-1)),
+        "position_covariance_type": found.kind.astype(np.int32),
+        "heading": heading,
+        "velocity": Many(_counted(moving), vector(np.nan_to_num(found.velocity[moving]))),
+    }
 
 
 def pose(lens: Pose | VehiclePose, shift: int) -> Fill:

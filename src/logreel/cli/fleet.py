@@ -1,0 +1,263 @@
+"""``logreel fleet``: many logs as one dataset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from logreel.cli import arguments, common, draw
+from logreel.cli.sql import FORMS
+
+if TYPE_CHECKING:
+    from logreel.fleet.ingesting import Ingested
+    from logreel.fleet.reports import FleetReport, Status
+    from logreel.fleet.verifying import Verified
+
+dataset = click.argument("dataset", metavar="DATASET", type=arguments.FOLDER)
+
+
+@click.group()
+def fleet() -> None:
+    """Write many logs into one dataset of Parquet with a catalogue, and ask it.
+
+    The dataset has the messages by topic and day, and a row for each log: what it is, what it lost, which vehicle.
+    """
+
+
+@fleet.command()
+@click.argument("sources", metavar="SOURCES…", nargs=-1, required=True, type=arguments.FILE)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="DATASET",
+    required=True,
+    type=arguments.FOLDER,
+    help="Folder of the dataset.",
+)
+@common.topics
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="PATH",
+    help="Only this field of each topic that has it; may be repeated.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the work is done: processes of this machine, or a Ray cluster.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes; by default one per processor.",
+)
+@click.option(
+    "--task-size",
+    metavar="SIZE",
+    default="256MiB",
+    show_default=True,
+    help="Size of the messages that one process reads at once.",
+)
+@common.as_json
+def ingest(
+    sources: tuple[str, ...],
+    out: str,
+    topics: tuple[str, ...],
+    fields: tuple[str, ...],
+    engine: str,
+    workers: int | None,
+    task_size: str,
+    as_json: bool,
+) -> int:
+    """Write logs into a dataset: those that are new there or have changed.
+
+    logreel fleet ingest logs/ -o fleet
+
+    SOURCES are files, folders and patterns. What is no log, or cannot be read, becomes a row of the catalogue with
+    the reason. A run that was interrupted is continued by the same command.
+    """
+    from logreel.fleet import ingest as write
+
+    with draw.progress(out) as bar:
+        done = write(
+            sources,
+            out,
+            topics=topics or None,
+            fields=fields or None,
+            engine=engine,
+            workers=workers,
+            target_bytes=common.bytes_of(task_size),
+            progress=None if bar is None else lambda path, done, total: bar(done, total),
+        )
+    if as_json:
+        draw.echo_json(done.as_dict())
+    else:
+        _show_ingested(done, out)
+    from logreel.cli.exits import LOST
+
+    return LOST if done.failed or done.damaged else 0
+
+
+def _show_ingested(done: Ingested, out: str) -> None:
+    """Print what a run did: one line on stdout, what was lost on stderr."""
+    draw.echo(
+        f"{out}: {len(done.new)} new, {len(done.changed)} changed, {len(done.unchanged)} unchanged, "
+        f"{len(done.removed)} removed; {done.rows} rows in {done.parts} files"
+    )
+    draw.show_notes([f"{path}: {why}" for path, why in done.failed.items()])
+    draw.show_notes([f"{path}: damaged; 'logreel fleet report' says more" for path in done.damaged])
+    draw.show_notes([f"{path}: is gone; its messages are kept in the dataset" for path in done.removed])
+    draw.show_notes(done.notes)
+
+
+@fleet.command()
+@dataset
+@common.as_json
+def status(dataset: str, as_json: bool) -> int:
+    """Show how many logs, rows and files a dataset has, and what an interrupted run left.
+
+    logreel fleet status fleet
+    """
+    from logreel.fleet import status as look
+
+    found = look(dataset)
+    if as_json:
+        draw.echo_json(found.as_dict())
+    else:
+        _show_status(found)
+    return 0
+
+
+def _show_status(found: Status) -> None:
+    draw.echo_head(found.path)
+    rows = [
+        ["logs", str(found.logs), f"{found.ok} ok, {found.damaged} damaged, {found.failed} failed"],
+        ["topics", str(found.topics), ""],
+        ["rows", str(found.rows), ""],
+        ["files", str(found.parts), draw.size_text(found.size)],
+    ]
+    if found.again:
+        rows.append(["again", str(found.again), "logs that the next run reads again"])
+    if found.unfinished or found.orphans:
+        rows.append(
+            [
+                "left",
+                str(found.unfinished),
+                f"finished tasks of a run that did not end, {found.orphans} files",
+            ]
+        )
+    draw.table(["", "", ""], rows, right=[1], indent=2)
+
+
+@fleet.command()
+@dataset
+@click.argument("query")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    metavar="NAME",
+    help=f"Format of the result: {', '.join(FORMS)}; by default from -o, else a table to read.",
+)
+@click.option(
+    "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to this file."
+)
+@common.force
+@common.as_json
+def query(dataset: str, query: str, form: str | None, out: str | None, force: bool, as_json: bool) -> int:
+    """Query topics and catalogue of a dataset with DuckDB's SQL.
+
+    logreel fleet query fleet "SELECT log, vehicle FROM logreel.logs"
+
+    Each topic is a table with the columns time (UTC), time_ns, log, and its fields. logreel.logs is the catalogue,
+    logreel.parts lists the files.
+    """
+    from logreel.cli.sql import print_table, result_form, write_result
+    from logreel.fleet.sql import answer
+    from logreel.outputs.tables.rows import plain_rows
+
+    form = result_form(form, out, as_json)
+    with answer(dataset, query) as (schema, batches):
+        if as_json:
+            columns = [{"name": field.name, "type": str(field.type)} for field in schema]
+            rows = [row for batch in batches for row in plain_rows(batch)]
+            draw.echo_json({"path": dataset, "columns": columns, "rows": rows})
+        elif form == "table":
+            print_table(schema, batches)
+        else:
+            write_result(form, out, force, schema, batches, [])
+    return 0
+
+
+@fleet.command()
+@dataset
+@common.as_json
+def report(dataset: str, as_json: bool) -> int:
+    """Show damaged logs, missing topics, hours by vehicle and firmware, and duplicates.
+
+    logreel fleet report fleet
+    """
+    from logreel.fleet import report as look
+
+    found = look(dataset)
+    if as_json:
+        draw.echo_json(found.as_dict())
+    else:
+        _show_report(found)
+    return 0
+
+
+def _show_report(found: FleetReport) -> None:
+    draw.echo_head("hours")
+    draw.table(
+        ["vehicle", "firmware", "logs", "hours"],
+        [[one.vehicle or "-", one.firmware or "-", str(one.logs), f"{one.hours:.3f}"] for one in found.hours],
+        right=[2, 3],
+        indent=2,
+    )
+    for head, lines in (
+        ("failed", [f"{path}: {why}" for path, why in found.failed.items()]),
+        ("damaged", [f"{path}: {lost} bytes lost; {text}" for path, lost, text in found.damaged]),
+        ("missing topics", [f"{path}: {', '.join(names)}" for path, names in found.missing.items()]),
+        ("duplicates", [" = ".join(paths) for paths in found.duplicates]),
+        ("columns", found.notes),
+    ):
+        if lines:
+            draw.echo_head(head)
+            for line in lines:
+                draw.echo(f"  {line}")
+
+
+@fleet.command()
+@dataset
+@common.as_json
+def verify(dataset: str, as_json: bool) -> int:
+    """Read every file of a dataset and compare digest, size and rows with the catalogue.
+
+    logreel fleet verify fleet
+
+    Exit code 4 if a file is missing or has changed. Files that are not in the catalogue are only named.
+    """
+    from logreel.cli.exits import FOUND
+    from logreel.fleet import verify as look
+
+    found = look(dataset)
+    if as_json:
+        draw.echo_json(found.as_dict())
+    else:
+        _show_verified(found)
+    return FOUND if found.wrong else 0
+
+
+def _show_verified(found: Verified) -> None:
+    draw.echo(f"{found.path}: {found.files} files with {found.rows} rows are as they were written")
+    for path, why in found.wrong.items():
+        draw.echo(f"  {path}: {why}")
+    for path in found.orphans:
+        draw.echo(f"  {path}: not in the catalogue, left by a run that did not end")

@@ -1,0 +1,65 @@
+"""Many logs at once: a plan of tasks for engines that exist, and a dataset of Parquet with a catalogue."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logreel.fleet.catalogue_row import CatalogueRow
+    from logreel.fleet.dataset import Dataset
+    from logreel.fleet.ingesting import Ingested, ingest
+    from logreel.fleet.local import LocalEngine
+    from logreel.fleet.plans import Plan, Task, plan
+    from logreel.fleet.reports import FleetReport, Status, report, status
+    from logreel.fleet.sql import query
+    from logreel.fleet.verifying import Verified, verify
+
+#: No module of this package has one of these names: importing it would put it in the place of the function.
+_LAZY = {
+    "CatalogueRow": "logreel.fleet.catalogue_row",
+    "Dataset": "logreel.fleet.dataset",
+    "FleetReport": "logreel.fleet.reports",
+    "Ingested": "logreel.fleet.ingesting",
+    "LocalEngine": "logreel.fleet.local",
+    "Plan": "logreel.fleet.plans",
+    "Status": "logreel.fleet.reports",
+    "Task": "logreel.fleet.plans",
+    "Verified": "logreel.fleet.verifying",
+    "ingest": "logreel.fleet.ingesting",
+    "plan": "logreel.fleet.plans",
+    "query": "logreel.fleet.sql",
+    "report": "logreel.fleet.reports",
+    "status": "logreel.fleet.reports",
+    "verify": "logreel.fleet.verifying",
+}
+
+__all__ = [
+    "CatalogueRow",
+    "Dataset",
+    "FleetReport",
+    "Ingested",
+    "LocalEngine",
+    "Plan",
+    "Status",
+    "Task",
+    "Verified",
+    "ingest",
+    "plan",
+    "query",
+    "report",
+    "status",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'logreel.fleet' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,204 @@
+"""The row of the catalogue: what is known of one log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from logreel.errors import LogError, Problem
+from logreel.fleet.source_files import content_digest
+from logreel.log.brief import Brief
+from logreel.log.times import utc_shift
+from logreel.ops.inspect.summary import Summary, summary
+from logreel.ops.json_values import to_json_values
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.log.log import Log
+
+#: Values of ``status``: all was read; something was lost or could not be decoded; nothing could be read.
+OK, DAMAGED, FAILED = "ok", "damaged", "failed"
+#: Labels of facts of a summary that name the robot or vehicle, and its software.
+VEHICLE, FIRMWARE = ("board number", "serial number", "vehicle"), ("firmware", "release", "software")
+
+
+@dataclass(slots=True, repr=False)
+class CatalogueRow(Brief):
+    """What is known of one log, or of the part of it that a task reads; times in ns.
+
+    status     ``ok``, ``damaged`` (something was lost or cannot be decoded) or ``failed`` (nothing was read)
+    error      why it failed; empty if it did not
+    fingerprint  digest of the first and last 64 KiB
+    digest     BLAKE2b of the whole file; empty if it was not computed
+    start_ns, end_ns  of the log's clock; None if it is empty
+    utc_offset_ns     ns from that clock to UTC; None if unknown
+    topics     messages in the log by topic, types by topic in *types*
+    rows       rows that were read, by topic
+    undecodable  why topics cannot be decoded, by topic
+    problems   Problems, as ``Problem.as_dict``
+    lost_bytes  bytes that could not be read as data
+    vehicle, firmware  as the summary names them; empty if it does not
+    facts      values of the summary by section and fact; empty if it was not made
+    """
+
+    path: str
+    status: str = OK
+    error: str = ""
+    size: int | None = None
+    mtime_ns: int | None = None
+    fingerprint: str = ""
+    digest: str = ""
+    format: str = ""
+    version: str = ""
+    epoch: str = ""
+    start_ns: int | None = None
+    end_ns: int | None = None
+    utc_offset_ns: int | None = None
+    messages: int = 0
+    topics: dict[str, int] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+    undecodable: dict[str, str] = field(default_factory=dict)
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    lost_bytes: int = 0
+    vehicle: str = ""
+    firmware: str = ""
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def duration_ns(self) -> int | None:
+        """Time from start to end; None if the log is empty."""
+        return None if self.start_ns is None or self.end_ns is None else self.end_ns - self.start_ns
+
+    @property
+    def start_utc_ns(self) -> int | None:
+        """Start in UTC; None if unknown."""
+        return (
+            None
+            if self.start_ns is None or self.utc_offset_ns is None
+            else self.start_ns + self.utc_offset_ns
+        )
+
+    @property
+    def end_utc_ns(self) -> int | None:
+        """End in UTC; None if unknown."""
+        return None if self.end_ns is None or self.utc_offset_ns is None else self.end_ns + self.utc_offset_ns
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the row of ``as_dict``; raises TypeError or KeyError for other data."""
+        return cls(**{one.name: data[one.name] for one in fields(cls)})
+
+
+def row_of_log(row: CatalogueRow, log: Log, facts: bool) -> None:
+    """Enter into *row* what *log* says after it has been read; with *facts*, also its summary and a digest."""
+    row.format, row.version, row.epoch = log.format, str(log.version), log.epoch
+    row.start_ns, row.end_ns, row.messages = log.start, log.end, log.message_count
+    row.utc_offset_ns = utc_shift(log)
+    for topic, ch in log.channels.items():
+        row.topics[topic], row.types[topic] = len(ch), ch.schema.name
+    # Making the summary decodes channels, which may note problems that concern no task.
+    row.problems = [to_json_values(problem.as_dict()) for problem in distinct_problems(log.problems)]
+    row.lost_bytes = sum(problem["size"] for problem in row.problems if problem["lost"])
+    if row.undecodable or any(problem["lost"] for problem in row.problems):
+        row.status = DAMAGED
+    if facts:
+        row.digest = content_digest(row.path)
+        with suppress(LogError):
+            _enter_summary(row, summary(log))
+
+
+def distinct_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Return *problems* without repeats, in order of their place."""
+    return sorted(dict.fromkeys(problems), key=lambda p: (p.offset, p.code, p.text))
+
+
+def _enter_summary(row: CatalogueRow, found: Summary) -> None:
+    for section in found:
+        values = {fact.key: to_json_values(fact.value) for fact in section}
+        # The section about the file is in other columns.
+        if section.key != "recording":
+            row.facts[section.key] = values
+        for fact in section:
+            if fact.label in VEHICLE and not row.vehicle:
+                row.vehicle = fact.text
+            if fact.label in FIRMWARE and not row.firmware:
+                row.firmware = str(fact.value)
+
+
+def merged(rows: Iterable[CatalogueRow]) -> CatalogueRow:
+    """Return the row of a log from those of its tasks, in their order; the first has the facts."""
+    first, *others = rows
+    found = replace(first, rows=dict(first.rows), undecodable=dict(first.undecodable))
+    problems = {json.dumps(one, sort_keys=True): one for one in first.problems}
+    for other in others:
+        for topic, count in other.rows.items():
+            found.rows[topic] = found.rows.get(topic, 0) + count
+        found.undecodable |= other.undecodable
+        problems |= {json.dumps(one, sort_keys=True): one for one in other.problems}
+        if other.status == FAILED and found.status != FAILED:
+            found.status, found.error = FAILED, other.error
+        elif other.status == DAMAGED and found.status == OK:
+            found.status = DAMAGED
+    found.problems = sorted(problems.values(), key=lambda p: (p["offset"], p["code"], p["text"]))
+    found.lost_bytes = sum(problem["size"] for problem in found.problems if problem["lost"])
+    return found
+
+
+def catalogue_table(rows: Iterable[CatalogueRow]) -> pa.Table:
+    """Return rows as a table, with one row per log; ``problems`` is a list of structs, ``facts`` JSON text."""
+    import pyarrow as pa
+
+    text, number = pa.string(), pa.int64()
+    counts = pa.map_(text, number)
+    problem = pa.struct(
+        [("code", text), ("offset", number), ("size", number), ("lost", pa.bool_()), ("text", text)]
+    )
+    columns: list[tuple[str, pa.DataType]] = [
+        ("log", text), ("status", text), ("error", text), ("size", number), ("mtime_ns", number),
+        ("fingerprint", text), ("digest", text), ("format", text), ("version", text), ("epoch", text),
+        ("start_ns", number), ("end_ns", number), ("duration_ns", number), ("utc_offset_ns", number),
+        ("start_utc", pa.timestamp("ns")), ("end_utc", pa.timestamp("ns")), ("messages", number),
+        ("rows", number), ("topics", pa.list_(text)), ("rows_by_topic", counts), ("problems", pa.list_(problem)),
+        ("lost_bytes", number), ("undecodable", pa.map_(text, text)), ("vehicle", text), ("firmware", text),
+        ("facts", text),
+    ]  # fmt: skip
+    plain = []
+    for row in rows:
+        data = row.as_dict()
+        data |= {
+            "log": row.path,
+            "duration_ns": row.duration_ns,
+            "start_utc": row.start_utc_ns,
+            "end_utc": row.end_utc_ns,
+            "rows": sum(row.rows.values()),
+            "topics": [topic for topic, count in row.topics.items() if count],
+            "rows_by_topic": list(row.rows.items()),
+            "undecodable": list(row.undecodable.items()),
+            "facts": json.dumps(row.facts),
+        }
+        plain.append({name: _storable(data[name]) for name, _ in columns})
+    return pa.Table.from_pylist(plain, pa.schema(columns))
+
+
+def _storable(value: Any) -> Any:
+    """Return *value* with text that is no UTF-8 replaced, which names in damaged logs and of files may be."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list | tuple):
+        return (
+            [_storable(one) for one in value]
+            if not isinstance(value, tuple)
+            else tuple(map(_storable, value))
+        )
+    if isinstance(value, dict):
+        return {name: _storable(one) for name, one in value.items()}
+    return value

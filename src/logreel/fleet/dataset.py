@@ -1,0 +1,204 @@
+"""A dataset of many logs: Parquet by topic and day, and a catalogue of manifests, which says what is in it.
+
+DATASET/topic=…/date=…/part-….parquet   messages
+DATASET/_catalog/dataset.json           options, version
+DATASET/_catalog/logs/….json            a manifest per log
+DATASET/_catalog/topics/….json          columns of a topic
+DATASET/_catalog/stage/                 what is being written
+DATASET/_catalog/lock                   locked by the process that writes
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import LogError, TopicError, UsageError
+from logreel.fleet.manifest import Manifest, Part, read_json, topic_folder, write_json
+from logreel.fleet.source_files import CATALOGUE
+from logreel.io.locking import lock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from logreel.fleet.catalogue_row import CatalogueRow
+    from logreel.fleet.topic_schema import TopicSchema
+
+VERSION, MARK = 1, "logreel_dataset"
+
+
+class Dataset:
+    """A dataset that ``logreel.fleet.ingest`` wrote, as it was when it was opened.
+
+    path  its folder
+
+    Raises UsageError for a folder that is no dataset.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.catalogue = self.path / CATALOGUE
+        self.options: Mapping[str, Any] = _options(self.catalogue / "dataset.json", os.fspath(path))
+
+    def __repr__(self) -> str:
+        return f"<logreel.fleet.Dataset {os.fspath(self.path)!r}: {len(self.manifests)} logs>"
+
+    @property
+    def logs_folder(self) -> Path:
+        """Folder of the manifests."""
+        return self.catalogue / "logs"
+
+    @property
+    def stage(self) -> Path:
+        """Folder of what is being written."""
+        return self.catalogue / "stage"
+
+    @cached_property
+    def manifests(self) -> dict[str, Manifest]:
+        """Manifests by path of the log, sorted; raises LogError if one is damaged."""
+        found = [Manifest.load(path) for path in sorted(self.logs_folder.glob("*.json"))]
+        return {one.row.path: one for one in sorted(found, key=lambda one: one.row.path)}
+
+    @property
+    def rows(self) -> list[CatalogueRow]:
+        """Rows of the catalogue in order of the paths."""
+        return [one.row for one in self.manifests.values()]
+
+    @cached_property
+    def parts(self) -> dict[str, list[Part]]:
+        """Files by topic, in order of the logs."""
+        found: dict[str, list[Part]] = {}
+        for one in self.manifests.values():
+            for part in one.parts:
+                found.setdefault(part.topic, []).append(part)
+        return dict(sorted(found.items()))
+
+    @property
+    def topics(self) -> list[str]:
+        """Names of all topics."""
+        return list(self.parts)
+
+    def schema(self, topic: str) -> TopicSchema:
+        """Return the columns of a topic; raises TopicError if the dataset does not have it."""
+        found = self.stored_schema(topic)
+        if found is None:
+            raise TopicError("topic", topic, self.topics, path=os.fspath(self.path))
+        return found
+
+    def stored_schema(self, topic: str) -> TopicSchema | None:
+        """Return the columns of a topic; None if the dataset does not have it."""
+        from logreel.fleet.topic_schema import TopicSchema
+
+        path = self.schema_file(topic)
+        return TopicSchema.of_text(topic, read_json(path)["schema"]) if path.exists() else None
+
+    def schema_file(self, topic: str) -> Path:
+        """Return the path of the file with the columns of a topic."""
+        return self.catalogue / "topics" / f"{topic_folder(topic).removeprefix('topic=')}.json"
+
+    def arrow(self, topic: str) -> ds.Dataset:
+        """Return a topic as a ``pyarrow.dataset.Dataset``, for DuckDB, polars and pyarrow.
+
+        Raises TopicError if the dataset does not have it.
+        """
+        import pyarrow.dataset as ds
+
+        schema = self.schema(topic).schema.remove_metadata()
+        files = [os.path.join(self.path, part.path) for part in self.parts.get(topic, [])]
+        return ds.dataset(files, schema=schema, format="parquet")
+
+    def table(self, topic: str, columns: list[str] | None = None) -> pa.Table:
+        """Return a topic as a table, in order of the logs; raises TopicError if the dataset does not have it."""
+        return self.arrow(topic).to_table(columns=columns)
+
+    def logs(self) -> pa.Table:
+        """Return the catalogue as a table, a row per log; columns as in docs/howto/fleet.md."""
+        from logreel.fleet.catalogue_row import catalogue_table
+
+        return catalogue_table(self.rows)
+
+    def part_table(self) -> pa.Table:
+        """Return all files as a table: log, topic, path, rows, size, digest."""
+        import pyarrow as pa
+
+        texts = [pa.field(name, pa.string()) for name in ("log", "topic", "path")]
+        numbers = [pa.field(name, pa.int64()) for name in ("rows", "size")]
+        schema = pa.schema([*texts, *numbers, pa.field("digest", pa.string())])
+        rows = [
+            {
+                "log": one.row.path.encode("utf-8", "replace").decode(),
+                "topic": part.topic.encode("utf-8", "replace").decode(),
+                "path": part.path,
+                "rows": part.rows,
+                "size": part.size,
+                "digest": part.digest,
+            }
+            for one in self.manifests.values()
+            for part in one.parts
+        ]
+        return pa.Table.from_pylist(rows, schema)
+
+    def files(self) -> Iterator[str]:
+        """Yield the paths in the dataset of all files that have the name of a part, of manifests or not."""
+        for folder in sorted(self.path.glob("topic=*")):
+            for file in sorted(folder.glob("date=*/*")):
+                yield file.relative_to(self.path).as_posix()
+
+    def orphans(self) -> list[str]:
+        """Return the paths in the dataset of files that no manifest names: a run left them that did not end."""
+        named = {part.path for parts in self.parts.values() for part in parts}
+        return [path for path in self.files() if path not in named]
+
+
+def _options(path: Path, name: str) -> Mapping[str, Any]:
+    try:
+        data = read_json(path)
+    except FileNotFoundError:
+        raise UsageError("is no dataset of logreel", path=name) from None
+    if not isinstance(data, dict) or data.get(MARK) != VERSION:
+        raise UsageError("is a dataset of another version of logreel", path=name)
+    found: Mapping[str, Any] = data["options"]
+    return found
+
+
+def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Dataset:
+    """Return the dataset at *path*; create it if there is nothing.
+
+    Raises LogError for a folder with other content, UsageError for a dataset that was made with other options.
+    """
+    folder = Path(path)
+    file = folder / CATALOGUE / "dataset.json"
+    if not file.exists():
+        if folder.exists() and (
+            not folder.is_dir() or any(name.name != CATALOGUE for name in folder.iterdir())
+        ):
+            raise LogError("exists already, and is no dataset of logreel", path=os.fspath(path))
+        if not folder.absolute().parent.is_dir():
+            raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))
+        for name in ("logs", "topics", "stage"):
+            (folder / CATALOGUE / name).mkdir(parents=True, exist_ok=True)
+        write_json(file, {MARK: VERSION, "options": dict(options)})
+    found = Dataset(folder)
+    if dict(found.options) != dict(options):
+        raise UsageError(
+            "was made with other topics, fields or sizes of tasks: use those, or another folder",
+            path=os.fspath(path),
+        )
+    return found
+
+
+@contextlib.contextmanager
+def locked(dataset: Dataset) -> Iterator[None]:
+    """Lock *dataset* against other processes that write; raises LogError if one does."""
+    handle = os.open(dataset.catalogue / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        if not lock(handle):
+            raise LogError("is being written by another process", path=os.fspath(dataset.path))
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,253 @@
+"""The work that an engine distributes: jobs in and results out are JSON data, so that any process can do them."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import LogError
+from logreel.fleet.catalogue_row import FAILED
+from logreel.fleet.cut import error_text
+from logreel.fleet.manifest import Part, log_key, topic_folder, write_json
+from logreel.fleet.plans import Task, tasks_of
+from logreel.fleet.source_files import content_digest
+
+if TYPE_CHECKING:
+    from logreel.fleet.topic_schema import TopicSchema
+
+Job = dict[str, Any]
+Result = dict[str, Any]
+#: Faults of disks and networks that may pass, how often a job is tried, and the seconds before the second time.
+PASSING = frozenset(
+    {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE}
+)
+TRIES, WAIT = 3, 0.1
+
+
+def do_job(job: Job) -> Result:
+    """Return the result of *job*; the key ``do`` names the function.
+
+    A fault of a disk or a network is tried TRIES times. Never raises for what is wrong with a log.
+    """
+    return _JOBS[job["do"]](job)
+
+
+def _plan(job: Job) -> Result:
+    """Return the tasks of a log, and the columns of its topics as text."""
+    from logreel.fleet.topic_schema import log_schemas
+
+    options, path, fault = job["options"], job["path"], ""
+    for attempt in range(TRIES):
+        try:
+            tasks = tasks_of(
+                path, options["topics"], options["fields"], None, None, options["target_bytes"], PASSING
+            )
+            topics = dict.fromkeys(topic for task in tasks for topic in task.topics)
+            found = log_schemas(path, topics, options["fields"]) if topics else {}
+            schemas = {topic: one.text() for topic, one in found.items()}
+            return {"tasks": [task.as_dict() for task in tasks], "schemas": schemas}
+        except (LogError, OSError) as error:
+            fault = error_text(error)
+        time.sleep(WAIT * 2**attempt)
+    return {"tasks": [Task(path, None, 0, 1, (), error=fault).as_dict()], "schemas": {}, "again": True}
+
+
+def _write(job: Job) -> Result:
+    """Write the messages of a task to files in the stage of a dataset; return its row and what they are."""
+    from logreel.fleet.topic_schema import TopicSchema
+
+    task = Task.from_dict(job["task"])
+    schemas = {topic: TopicSchema.of_text(topic, text) for topic, text in job["schemas"].items()}
+    for attempt in range(TRIES):
+        result, passing = _write_once(task, schemas, Path(job["stage"]))
+        if not passing:
+            break
+        time.sleep(WAIT * 2**attempt)
+    if result["row"]["status"] != FAILED:
+        write_json(Path(job["stage"]) / f"{job['id']}.json", result)
+    return result
+
+
+def _write_once(task: Task, schemas: Mapping[str, TopicSchema], stage: Path) -> tuple[Result, bool]:
+    """Return the result, and whether a fault ended it that may pass."""
+    from logreel.fleet.task_reader import TaskReader
+
+    writer = PartWriter(stage, f"{log_key(task.path)}-{_mark(task)}-{task.number}")
+    reader = TaskReader(task, None, task.number == 0, schemas)
+    try:
+        for batch in reader:
+            writer.write(batch)
+        parts = writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+    if reader.row.status == FAILED:
+        writer.discard()
+        parts = []
+    passing = reader.error is not None and reader.error.errno in PASSING
+    return {"row": reader.row.as_dict(), "parts": parts, "again": passing}, passing
+
+
+def _mark(task: Task) -> str:
+    """Return text that differs between versions of a log."""
+    text = f"{task.fingerprint}"
+    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+class PartWriter:
+    """Writes batches to Parquet, a file for each topic in turn, each synced to disk.
+
+    name  begin of the final names of the files; until they are published they have names of their own in *stage*
+    """
+
+    def __init__(self, stage: Path, name: str) -> None:
+        self._stage, self._name, self._token = stage, name, secrets.token_hex(6)
+        self._made: list[dict[str, Any]] = []
+        self._topic: str | None = None
+        self._table: Any = None
+        self._schema: Any = None
+        self._file: Any = None
+
+    def write(self, batch: Any) -> None:
+        """Append rows to the file of the topic that the metadata of the schema names."""
+        import pyarrow as pa
+
+        topic = batch.schema.metadata[b"topic"].decode("utf-8", "surrogatepass")
+        if topic != self._topic:
+            self._finish()
+            self._start(topic, batch.schema)
+        plain = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
+        self._made[-1]["rows"] += batch.num_rows
+        self._table.write(plain)
+
+    def _start(self, topic: str, schema: Any) -> None:
+        import pyarrow as pa
+
+        from logreel.outputs.tables.parquet import NestedTable
+
+        number = len(self._made)
+        staged = f"{self._token}-{number}.parquet"
+        columns = schema_digest(schema)
+        self._topic = topic
+        name = f"{self._name}-{number}"
+        self._made.append({"topic": topic, "staged": staged, "name": name, "rows": 0, "columns": columns})
+        self._file = open(self._stage / staged, "xb")  # noqa: SIM115
+        # Notes about columns, which change with other logs, are in the catalogue.
+        self._schema = pa.schema([field.remove_metadata() for field in schema])
+        self._table = NestedTable(self._file, self._schema)
+
+    def _finish(self) -> None:
+        if self._table is None:
+            return
+        self._table.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._table = None
+        made = self._made[-1]
+        path = self._stage / made["staged"]
+        made |= {"size": path.stat().st_size, "digest": content_digest(os.fspath(path))}
+
+    def close(self) -> list[dict[str, Any]]:
+        """Complete the last file; return what the files are. Topics without rows have none."""
+        self._finish()
+        for one in [one for one in self._made if not one["rows"]]:
+            (self._stage / one["staged"]).unlink()
+        return [one for one in self._made if one["rows"]]
+
+    def discard(self) -> None:
+        """Remove all files."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        for one in self._made:
+            (self._stage / one["staged"]).unlink(missing_ok=True)
+
+
+def schema_digest(schema: Any) -> str:
+    """Return a digest of names and types of columns."""
+    text = "\n".join(f"{field.name} {field.type}" for field in schema)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _conform(job: Job) -> Result:
+    """Write parts with the columns that their topics have now; return what the new files are.
+
+    The job: ``dataset``, ``stage``, ``log`` (path), ``parts``, ``schemas`` by topic.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from logreel.fleet.topic_schema import TopicSchema, cast_array
+
+    schemas = {topic: TopicSchema.of_text(topic, text).schema for topic, text in job["schemas"].items()}
+    found: list[dict[str, Any]] = []
+    for old in (Part(**part) for part in job["parts"]):
+        topic = old.topic.encode("utf-8", "surrogatepass")
+        schema = pa.schema([f.remove_metadata() for f in schemas[old.topic]], metadata={b"topic": topic})
+        stem = Path(old.path).stem.removeprefix("part-").partition("_")[0]
+        writer = PartWriter(Path(job["stage"]), f"{stem}_{schema_digest(schema)}")
+        try:
+            with pq.ParquetFile(os.path.join(job["dataset"], old.path)) as file:
+                for batch in file.iter_batches(1 << 16):
+                    own = dict(zip(batch.schema.names, batch.columns, strict=True))
+                    rows = batch.num_rows
+                    arrays = [
+                        cast_array(own[f.name], f.type) if f.name in own else pa.nulls(rows, f.type)
+                        for f in schema
+                    ]
+                    writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            made = writer.close()
+        except BaseException:
+            writer.discard()
+            raise
+        # One file in, one file out: the number of the name stays.
+        found += [one | {"name": one["name"].rpartition("-")[0], "old": old.path} for one in made]
+    return {"parts": found}
+
+
+def final_path(made: Mapping[str, Any], date: str) -> str:
+    """Return the path in the dataset of a file that a job made."""
+    return f"{topic_folder(made['topic'])}/{date}/part-{made['name']}.parquet"
+
+
+def part_of(made: Mapping[str, Any], path: str) -> Part:
+    """Return a file that a job made as a part at *path*."""
+    return Part(made["topic"], path, made["rows"], made["size"], made["digest"], made["columns"])
+
+
+def plan_job(path: str, options: Mapping[str, Any]) -> Job:
+    """Return the job that plans the log at *path*."""
+    return {"do": "plan", "path": path, "options": dict(options)}
+
+
+def write_job(task: Task, schemas: Mapping[str, str], stage: Path) -> Job:
+    """Return the job that writes a task; ``id`` is equal only for jobs with equal results."""
+    own = {topic: schemas[topic] for topic in task.topics if topic in schemas}
+    text = "\n".join([task.key, *(f"{topic} {text}" for topic, text in sorted(own.items()))])
+    name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return {"do": "write", "id": name, "task": task.as_dict(), "schemas": own, "stage": os.fspath(stage)}
+
+
+def conform_job(dataset: Path, log: str, parts: list[Part], schemas: Mapping[str, str], stage: Path) -> Job:
+    """Return the job that writes *parts* of a log with new columns."""
+    own = {part.topic: schemas[part.topic] for part in parts}
+    return {
+        "do": "conform",
+        "dataset": os.fspath(dataset),
+        "log": log,
+        "parts": [asdict(part) for part in parts],
+        "schemas": own,
+        "stage": os.fspath(stage),
+    }
+
+
+_JOBS: dict[str, Callable[[Job], Result]] = {"plan": _plan, "write": _write, "conform": _conform}

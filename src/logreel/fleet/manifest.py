@@ -1,0 +1,127 @@
+"""Manifests: one file of JSON per log, which names the Parquet files with its messages. Only what they name exists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+from urllib.parse import quote
+
+from logreel.errors import LogError
+from logreel.fleet.catalogue_row import CatalogueRow
+from logreel.io.atomic_file import sync_folder
+from logreel.log.brief import Brief
+
+VERSION = 1
+#: Longest name of a folder of a topic; longer ones, and the empty topic, end with a digest.
+_MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Part(Brief):
+    """One Parquet file of a dataset.
+
+    path    in the dataset, with slashes
+    rows, size, digest   number of rows, bytes, and BLAKE2b (16 bytes, hexadecimal) of the file
+    columns  digest of the schema of the topic with which it was written
+    """
+
+    topic: str
+    path: str
+    rows: int
+    size: int
+    digest: str
+    columns: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Manifest(Brief):
+    """All that a dataset has of one log: its row of the catalogue and its files.
+
+    again  True: reading failed by a fault that may pass, so the next run tries again
+    """
+
+    row: CatalogueRow
+    parts: tuple[Part, ...] = field(default=())
+    again: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the manifest, from the path of the log."""
+        return log_key(self.row.path)
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest to *folder* in one step, replacing the one of another version of the log."""
+        data = {"version": VERSION, "row": self.row.as_dict(), "again": self.again}
+        write_json(folder / f"{self.key}.json", data | {"parts": [asdict(part) for part in self.parts]})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Return the manifest at *path*; raises LogError if it cannot be used."""
+        data = read_json(path)
+        try:
+            if data["version"] != VERSION:
+                raise LogError(f"a manifest of version {data['version']}", path=os.fspath(path))
+            parts = tuple(Part(**part) for part in data["parts"])
+            for part in parts:
+                check_part_path(part.path)
+            return cls(CatalogueRow.from_dict(data["row"]), parts, bool(data["again"]))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise LogError(f"is no manifest of a log: {error}", path=os.fspath(path)) from None
+
+
+def check_part_path(path: str) -> None:
+    """Raise ValueError for a path that does not lie in a folder of a topic of the dataset."""
+    names = PurePosixPath(path).parts
+    plain = len(names) == 3 and not {"..", "."} & set(names) and "\\" not in path
+    if not (plain and names[0].startswith("topic=") and names[1].startswith("date=")):
+        raise ValueError(f"{path!r} is no part of a dataset")
+
+
+def log_key(path: str) -> str:
+    """Return the digest of the path of a log by which a dataset names its files."""
+    return hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
+
+
+def topic_folder(topic: str) -> str:
+    """Return the name of the folder of a topic: percent-encoded, so that no topic leaves the dataset."""
+    text = quote(topic.encode("utf-8", "surrogatepass"), safe="")
+    if not text or len(text) > _MAX_NAME:
+        digest = hashlib.blake2b(topic.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        # An escape is not cut into two.
+        text = f"{text[:_MAX_NAME].rpartition('%')[0] or text[:_MAX_NAME]}-{digest}"
+    return f"topic={text}"
+
+
+def date_folder(row: CatalogueRow) -> str:
+    """Return the name of the folder of a day: that on which the log begins, in UTC, or ``unknown``."""
+    if row.start_utc_ns is not None:
+        try:
+            return f"date={datetime.fromtimestamp(row.start_utc_ns // 10**9, UTC):%Y-%m-%d}"
+        except (ValueError, OverflowError, OSError):
+            pass
+    return "date=unknown"
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a file of JSON that appears, or replaces the old one, in one step and survives a crash."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with open(temporary, "wb") as out:
+        out.write(json.dumps(data, sort_keys=True).encode() + b"\n")
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a file of JSON; raises LogError if it is none."""
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise LogError(f"is damaged: {error}", path=os.fspath(path)) from None

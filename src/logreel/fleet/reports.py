@@ -1,0 +1,164 @@
+"""What a dataset says of a fleet: damaged logs, missing topics, hours by vehicle and firmware, duplicates."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from logreel.fleet.catalogue_row import DAMAGED, FAILED, CatalogueRow
+from logreel.fleet.dataset import Dataset
+from logreel.log.brief import Brief
+
+#: A topic that this share of the logs of a format and vehicle has is missed in the others; of so many logs at least.
+USUAL, LEAST = 0.5, 3
+HOUR = 3600 * 10**9
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Status(Brief):
+    """The state of a dataset.
+
+    logs, ok, damaged, failed  numbers of logs
+    again       logs whose reading failed by a fault that may pass: the next run reads them
+    topics, parts, rows, size  what is in it, size in bytes
+    unfinished  tasks of a run that did not end, which the next one need not repeat
+    orphans     files that such a run left
+    """
+
+    path: str
+    logs: int
+    ok: int
+    damaged: int
+    failed: int
+    again: int
+    topics: int
+    parts: int
+    rows: int
+    size: int
+    unfinished: int
+    orphans: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``fleet status --json``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Time recorded by one vehicle with one firmware; empty texts where the logs do not tell."""
+
+    vehicle: str
+    firmware: str
+    logs: int
+    hours: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FleetReport(Brief):
+    """What a dataset says of a fleet.
+
+    damaged     logs with losses or topics that cannot be decoded: path, bytes lost, first problem
+    failed      why logs cannot be read, by path
+    missing     topics that most logs of the same format have, and this one does not, by path
+    hours       time by vehicle and firmware
+    duplicates  groups of logs with the same bytes
+    notes       what was done where versions of a topic differ, one sentence for each column
+    """
+
+    path: str
+    damaged: list[tuple[str, int, str]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    hours: list[Hours] = field(default_factory=list)
+    duplicates: list[list[str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``fleet report --json``."""
+        data = asdict(self)
+        data["damaged"] = [
+            {"log": path, "lost_bytes": lost, "problem": text} for path, lost, text in self.damaged
+        ]
+        return data
+
+
+def status(dataset: Dataset | str | os.PathLike[str]) -> Status:
+    """Return the state of a dataset; raises UsageError for a folder that is none."""
+    found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    counts = Counter(row.status for row in found.rows)
+    parts = [part for some in found.parts.values() for part in some]
+    return Status(
+        os.fspath(found.path),
+        len(found.rows),
+        counts["ok"],
+        counts[DAMAGED],
+        counts[FAILED],
+        sum(one.again for one in found.manifests.values()),
+        len(found.topics),
+        len(parts),
+        sum(part.rows for part in parts),
+        sum(part.size for part in parts),
+        sum(1 for _ in found.stage.glob("*.json")),
+        len(found.orphans()),
+    )
+
+
+def report(dataset: Dataset | str | os.PathLike[str]) -> FleetReport:
+    """Return what a dataset says of its fleet; raises UsageError for a folder that is none."""
+    found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    rows = found.rows
+    readable = [row for row in rows if row.status != FAILED]
+    return FleetReport(
+        os.fspath(found.path),
+        [(row.path, row.lost_bytes, _first_problem(row)) for row in rows if row.status == DAMAGED],
+        {row.path: row.error for row in rows if row.status == FAILED},
+        _missing(readable),
+        _hours(readable),
+        _duplicates(readable),
+        [
+            f"{topic}: {name}: {note}"
+            for topic in found.topics
+            for name, note in found.schema(topic).notes.items()
+        ],
+    )
+
+
+def _first_problem(row: CatalogueRow) -> str:
+    lost = [problem["text"] for problem in row.problems if problem["lost"]]
+    return next(iter([*lost, *row.undecodable.values()]), "")
+
+
+def _missing(rows: Sequence[CatalogueRow]) -> dict[str, list[str]]:
+    """Return the topics that each log lacks, and most logs of its format have with messages."""
+    found: dict[str, list[str]] = {}
+    for name in sorted({row.format for row in rows}):
+        alike = [row for row in rows if row.format == name]
+        if len(alike) < LEAST:
+            continue
+        counts = Counter(topic for row in alike for topic, n in row.topics.items() if n and topic[:1] != "~")
+        usual = sorted(topic for topic, n in counts.items() if n > USUAL * len(alike))
+        for row in alike:
+            if lacking := [topic for topic in usual if not row.topics.get(topic)]:
+                found[row.path] = lacking
+    return dict(sorted(found.items()))
+
+
+def _hours(rows: Sequence[CatalogueRow]) -> list[Hours]:
+    logs: Counter[tuple[str, str]] = Counter()
+    time: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        key = row.vehicle, row.firmware
+        logs[key] += 1
+        time[key] += row.duration_ns or 0
+    return [Hours(*key, logs[key], time[key] / HOUR) for key in sorted(logs)]
+
+
+def _duplicates(rows: Sequence[CatalogueRow]) -> list[list[str]]:
+    groups: dict[tuple[str, int | None], list[str]] = {}
+    for row in rows:
+        if row.digest:
+            groups.setdefault((row.digest, row.size), []).append(row.path)
+    return sorted(paths for paths in groups.values() if len(paths) > 1)

@@ -1,0 +1,127 @@
+"""Reads one task: batches of bounded size, and the row of the catalogue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from logreel.errors import LogError
+from logreel.fleet.catalogue_row import FAILED, CatalogueRow, row_of_log
+from logreel.fleet.cut import error_text
+from logreel.fleet.log_part import LogPart
+from logreel.fleet.source_files import fingerprint
+from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, own_columns, reader_of
+from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.log.log import Channel, Log
+from logreel.log.tables import flattened
+from logreel.log.times import utc_shift
+from logreel.registry.open import open_log
+
+#: Most messages of a batch, and its approximate bytes.
+ROWS, BYTES = 1 << 16, 16 << 20
+
+
+class TaskReader(Iterator[pa.RecordBatch]):
+    """The messages of a task as batches of bounded size; the schema of each has the metadata ``topic`` and ``log``.
+
+    Columns: ``time`` (timestamp[ns], UTC; null where the log does not tell), ``time_ns`` (int64, the log's clock),
+    ``log`` (path), then the fields, flat. Rows are in file order.
+
+    row      CatalogueRow, complete when the iterator has ended
+    error    OSError that ended the reading: perhaps a passing fault; else None
+
+    Iterating raises nothing for what is wrong with a log.
+    """
+
+    def __init__(
+        self,
+        task: LogPart,
+        columns: Sequence[str] | None = None,
+        facts: bool = True,
+        schemas: Mapping[str, TopicSchema] | None = None,
+    ) -> None:
+        self.row = CatalogueRow(path=task.path)
+        if task.fingerprint is not None:
+            mark = task.fingerprint
+            self.row.size, self.row.mtime_ns, self.row.fingerprint = mark.size, mark.mtime_ns, mark.digest
+        self.error: OSError | None = None
+        self._task, self._facts = task, facts
+        self._columns = None if columns is None else frozenset(columns)
+        self._schemas = schemas or {}
+        self._batches = self._read()
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def __iter__(self) -> TaskReader:
+        return self
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        task, row = self._task, self.row
+        if task.error:
+            row.status, row.error = FAILED, task.error
+            return
+        try:
+            if task.fingerprint is not None and fingerprint(task.path) != task.fingerprint:
+                row.status, row.error = FAILED, "the file has changed since the plan was made"
+                return
+            with open_log(task.path) as log:
+                for topic in task.topics:
+                    yield from self._topic(log, topic)
+                row_of_log(row, log, self._facts)
+        except OSError as error:
+            self.error = error
+            row.status, row.error = FAILED, error_text(error)
+        except (LogError, MemoryError, pa.ArrowException) as error:
+            row.status, row.error = FAILED, error_text(error)
+
+    def _topic(self, log: Log, topic: str) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of one channel; a definition that cannot be used is noted, and nothing is yielded."""
+        task = self._task
+        ch = log.channels[topic]
+        try:
+            reader = reader_of(ch, task.fields)
+            places, own = own_columns(reader)
+        except LogError as error:
+            self.row.undecodable[topic] = error.text
+            return
+        schema = self._schemas.get(topic) or TopicSchema.of(topic, own)
+        about = {b"topic": topic.encode("utf-8", "surrogatepass"), b"log": os.fsencode(task.path)}
+        whole = self._projected(schema.schema).with_metadata(about)
+        rows = log.index.rows_between(ch.number, task.start, task.end)
+        names = [field.name for field in own]
+        for batch in reader.batches(rows, ROWS, BYTES):
+            flat = flattened(batch)
+            arrays = schema.arrays(
+                dict(zip(names, (flat.column(n) for n in places), strict=True)), flat.num_rows
+            )
+            arrays = [*self._head(log, ch, flat.column(0)), *arrays]
+            by_name = dict(zip(schema.schema.names, arrays, strict=True))
+            self.row.rows[topic] = self.row.rows.get(topic, 0) + flat.num_rows
+            yield pa.RecordBatch.from_arrays([by_name[name] for name in whole.names], schema=whole)
+        self.row.rows.setdefault(topic, 0)
+
+    def _projected(self, schema: pa.Schema) -> pa.Schema:
+        if self._columns is None:
+            return schema
+        return pa.schema([field for field in schema if field.name in self._columns])
+
+    def _head(self, log: Log, ch: Channel, time: pa.Array[Any]) -> list[pa.Array[Any]]:
+        """Return the columns of HEAD."""
+        import numpy as np
+
+        ns = time.cast(pa.int64())
+        shift = utc_shift(log)
+        utc: pa.Array[Any] = pa.nulls(len(ns), HEAD[0].type)
+        if shift is not None:
+            # Absurd stamps are clipped instead of overflowing.
+            values = np.clip(
+                ns.to_numpy(zero_copy_only=False), TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0)
+            )
+            utc = pa.array(values + shift, pa.int64()).cast(HEAD[0].type)
+        path = self._task.path.encode("utf-8", "replace").decode()
+        found = {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
+        return [found[field.name] for field in HEAD]

@@ -1,0 +1,300 @@
+"""Columns of a topic that hold the messages of many logs, whatever version of its type each of them has."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from logreel.errors import LogError
+from logreel.fleet.log_part import LogPart
+from logreel.layout.arrow_arrays import fixed_list_type, item_type
+from logreel.log.log import Channel
+from logreel.log.tables import Shape, TableReader, flattened
+from logreel.registry.open import open_log
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Columns of every table, before the fields: UTC or null, ns of the log's clock, path of the log.
+TIME, TIME_NS, LOG = "time", "time_ns", "log"
+HEAD = (
+    pa.field(TIME, pa.timestamp("ns")),
+    pa.field(TIME_NS, pa.int64()),
+    pa.field(LOG, pa.string()),
+)
+#: Names of columns that no field gets, in lower case: those above, and those of partitions.
+RESERVED = frozenset({TIME, TIME_NS, LOG, "topic", "date"})
+_FIELD, _NOTE = b"field", b"note"
+#: Bits that an integer has besides its sign, and integers that a float holds exactly.
+_EXACT = {16: 11, 32: 24, 64: 53}
+
+
+def reader_of(ch: Channel, fields: Sequence[str] | None) -> TableReader:
+    """Return the reader of the fields of *ch* that are named in *fields*, or of all.
+
+    Raises DefinitionError if the definition cannot be used.
+    """
+    if fields is None:
+        return TableReader(ch, None, Shape())
+    own = []
+    for path in fields:
+        with suppress(LogError):
+            ch.layout.project([path])
+            own.append(path)
+    return TableReader(ch, own, Shape())
+
+
+def own_columns(reader: TableReader) -> tuple[list[int], list[pa.Field[Any]]]:
+    """Return the columns of the flat table of a channel that can be stored: their places, and how they are named.
+
+    Names differ in more than case, and from those of HEAD and of partitions. A struct without members holds nothing.
+    """
+    import numpy as np
+
+    flat = flattened(reader.read(np.zeros(0, np.int64))).schema
+    taken, places = set(RESERVED), list[int]()
+    found: list[pa.Field[Any]] = []
+    # The first column is the time.
+    for n, field in enumerate(list(flat)[1:], 1):
+        if not _has_values(field.type):
+            continue
+        name, k = field.name, 1
+        while name.casefold() in taken:
+            k += 1
+            name = f"{field.name}_{k}"
+        taken.add(name.casefold())
+        places.append(n)
+        found.append(pa.field(name, field.type))
+    return places, found
+
+
+def _has_values(kind: pa.DataType) -> bool:
+    """Return whether Parquet can store *kind*: it contains no struct without members."""
+    if kinds.is_struct(kind):
+        return kind.num_fields > 0 and all(_has_values(field.type) for field in kind)
+    if kinds.is_list(kind) or kinds.is_fixed_size_list(kind):
+        return _has_values(item_type(kind))
+    return not kinds.is_null(kind)
+
+
+def widen(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """Return a type that holds all values of both exactly; None if there is none."""
+    if a == b:
+        return a
+    if kinds.is_integer(a) and kinds.is_integer(b):
+        return _wider_integer(a, b)
+    if (kinds.is_integer(a) or kinds.is_floating(a)) and (kinds.is_integer(b) or kinds.is_floating(b)):
+        return _wider_float(a, b)
+    lists = [kinds.is_list(kind) or kinds.is_fixed_size_list(kind) for kind in (a, b)]
+    if all(lists):
+        item = widen(item_type(a), item_type(b))
+        if item is None:
+            return None
+        if kinds.is_fixed_size_list(a) and kinds.is_fixed_size_list(b) and a.list_size == b.list_size:
+            return fixed_list_type(item, a.list_size)
+        return pa.list_(item)
+    if kinds.is_struct(a) and kinds.is_struct(b):
+        return _wider_struct(a, b)
+    return None
+
+
+def _wider_integer(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    signed = [kind for kind in (a, b) if kinds.is_signed_integer(kind)]
+    unsigned = [kind for kind in (a, b) if kinds.is_unsigned_integer(kind)]
+    if not signed or not unsigned:
+        return max((a, b), key=lambda kind: kind.bit_width)
+    bits = max(signed[0].bit_width, 2 * unsigned[0].bit_width)
+    return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(bits)
+
+
+def _wider_float(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    exact = 0
+    for kind in (a, b):
+        if kinds.is_floating(kind):
+            exact = max(exact, _EXACT[kind.bit_width])
+        else:
+            exact = max(exact, kind.bit_width - (1 if kinds.is_signed_integer(kind) else 0))
+    floats = {11: pa.float16(), 24: pa.float32(), 53: pa.float64()}
+    return next((kind for bits, kind in floats.items() if exact <= bits), None)
+
+
+def _members(kind: pa.DataType) -> list[pa.Field[Any]]:
+    return [kind.field(n) for n in range(kind.num_fields)]
+
+
+def _wider_struct(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    members: dict[str, pa.DataType] = {}
+    for field in (*_members(a), *_members(b)):
+        kind = widen(members[field.name], field.type) if field.name in members else field.type
+        if kind is None:
+            return None
+        members[field.name] = kind
+    return pa.struct([pa.field(name, kind) for name, kind in members.items()])
+
+
+@dataclass(frozen=True)
+class TopicSchema:
+    """The columns of one topic in all logs: HEAD, then the fields of all versions of its type.
+
+    Where versions differ in a column, it has a type that holds the values of all of them; where there is none, as for
+    numbers and text, each kind of value is a column, the later one with its type in the name: ``mode``,
+    ``mode__string``.
+    """
+
+    topic: str
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, topic: str, columns: Iterable[pa.Field[Any]]) -> TopicSchema:
+        """Return the columns of one log, from ``own_columns``."""
+        return cls(topic, pa.schema(HEAD)).extended(columns)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What was done to columns that differ between versions, as a sentence by column."""
+        return {f.name: f.metadata[_NOTE].decode() for f in self.schema if f.metadata and _NOTE in f.metadata}
+
+    def extended(self, columns: Iterable[pa.Field[Any]]) -> TopicSchema:
+        """Return the schema that also holds *columns* of another version; the same object if it does so already."""
+        fields, changed = list(self.schema), False
+        taken = {field.name.casefold() for field in fields} | RESERVED
+        places: dict[str, list[int]] = {}
+        for n, field in enumerate(fields[len(HEAD) :], len(HEAD)):
+            places.setdefault(source_of(field), []).append(n)
+        for column in columns:
+            same = places.setdefault(column.name, [])
+            kept = None
+            for n in same:
+                kind = widen(fields[n].type, column.type)
+                if kind is not None:
+                    kept = n
+                    if kind != fields[n].type:
+                        was = fields[n].type
+                        fields[n] = _field(fields[n].name, kind, column.name, f"widened from {was} to {kind}")
+                        changed = True
+                    break
+            if kept is not None:
+                continue
+            name, note = column.name, ""
+            if same:
+                plain = "".join(c if c.isalnum() else "_" for c in str(column.type)).strip("_")
+                name = f"{column.name}__{plain}"
+                note = (
+                    f"{column.type} cannot be combined with {fields[same[0]].type} of {fields[same[0]].name}"
+                )
+            label, k = name, 1
+            while label.casefold() in taken:
+                k += 1
+                label = f"{name}_{k}"
+            taken.add(label.casefold())
+            same.append(len(fields))
+            fields.append(_field(label, column.type, column.name, note))
+            changed = True
+        return TopicSchema(self.topic, pa.schema(fields)) if changed else self
+
+    def merged(self, other: TopicSchema) -> TopicSchema:
+        """Return the schema that also holds the columns of *other*."""
+        return self.extended(
+            pa.field(source_of(field), field.type) for field in list(other.schema)[len(HEAD) :]
+        )
+
+    def arrays(self, columns: Mapping[str, pa.Array[Any]], rows: int) -> list[pa.Array[Any]]:
+        """Return the fields of some messages as the columns of this schema, without those of HEAD.
+
+        columns  arrays by the names of ``own_columns``; those that are missing become nulls
+        """
+        found: list[pa.Array[Any]] = []
+        used: set[str] = set()
+        for field in list(self.schema)[len(HEAD) :]:
+            name = source_of(field)
+            array = columns.get(name)
+            if array is None or name in used or widen(field.type, array.type) != field.type:
+                found.append(pa.nulls(rows, field.type))
+                continue
+            used.add(name)
+            found.append(array if array.type == field.type else cast_array(array, field.type))
+        return found
+
+    def text(self) -> str:
+        """Return the schema as text, for files of JSON."""
+        return base64.b64encode(self.schema.serialize().to_pybytes()).decode()
+
+    @classmethod
+    def of_text(cls, topic: str, text: str) -> TopicSchema:
+        """Return the schema of ``text``; raises LogError for any other text."""
+        try:
+            return cls(topic, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True))))
+        except (ValueError, OSError, pa.ArrowException) as error:
+            raise LogError(f"the stored schema of {topic!r} cannot be read: {error}") from None
+
+
+def source_of(field: pa.Field[Any]) -> str:
+    """Return the name of the field of a log that a column of a TopicSchema holds."""
+    return (field.metadata or {}).get(_FIELD, field.name.encode()).decode()
+
+
+def _field(name: str, kind: pa.DataType, source: str, note: str) -> pa.Field[Any]:
+    about = ({_FIELD: source.encode()} if source != name else {}) | ({_NOTE: note.encode()} if note else {})
+    return pa.field(name, kind, metadata=about or None)
+
+
+def cast_array(array: Any, kind: pa.DataType) -> pa.Array[Any]:
+    """Return *array* as the wider type *kind*: members that structs lack become nulls."""
+    if array.type == kind:
+        return array
+    if kinds.is_struct(kind):
+        own = {array.type.field(n).name: member for n, member in enumerate(array.flatten())}
+        members = [
+            cast_array(own[f.name], f.type) if f.name in own else pa.nulls(len(array), f.type) for f in kind
+        ]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
+    if kinds.is_list(kind):
+        lists: Any = array if kinds.is_list(array.type) else array.cast(pa.list_(array.type.value_type))
+        first = lists.offsets[0].as_py() if len(lists) else 0
+        last = lists.offsets[-1].as_py() if len(lists) else 0
+        items = cast_array(lists.values.slice(first, last - first), item_type(kind))
+        offsets = pa.array([o - first for o in lists.offsets.to_pylist()], pa.int32())
+        return pa.ListArray.from_arrays(offsets, items, type=kind, mask=lists.is_null())
+    return array.cast(kind)
+
+
+def schemas_of(tasks: Iterable[LogPart]) -> dict[str, TopicSchema]:
+    """Return the columns of each topic over all logs of *tasks*; opens every log, but decodes nothing.
+
+    Logs that cannot be opened, and channels whose definition cannot be used, contribute nothing.
+    """
+    found: dict[str, TopicSchema] = {}
+    wanted: dict[str, tuple[dict[str, None], tuple[str, ...] | None]] = {}
+    for task in tasks:
+        if not task.error:
+            wanted.setdefault(task.path, ({}, task.fields))[0].update(dict.fromkeys(task.topics))
+    for path, (topics, fields) in wanted.items():
+        with suppress(LogError, OSError):
+            for topic, schema in log_schemas(path, list(topics), fields).items():
+                found[topic] = found[topic].merged(schema) if topic in found else schema
+    return found
+
+
+def log_schemas(path: str, topics: Iterable[str], fields: Sequence[str] | None) -> dict[str, TopicSchema]:
+    """Return the columns of topics of one log; channels whose definition cannot be used are left out.
+
+    Raises LogError or OSError if the log cannot be opened.
+    """
+    found = {}
+    with open_log(path) as log:
+        for topic in topics:
+            with suppress(LogError):
+                found[topic] = TopicSchema.of(topic, own_columns(reader_of(log.channels[topic], fields))[1])
+    return found
+
+
+def union(schemas: Iterable[TopicSchema]) -> TopicSchema:
+    """Return one schema for several topics, one at least."""
+    return reduce(TopicSchema.merged, schemas)

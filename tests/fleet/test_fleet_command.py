@@ -1,0 +1,124 @@
+"""``logreel fleet``: output, exit codes, and what queries may do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.builders.fleets import firmware_log
+from support.harness.cli_runner import Run
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "1.ulg").write_bytes(firmware_log(1, later=False))
+    return folder
+
+
+def test_ingest_reports_what_it_did_and_losses_give_code_3(run: Run, logs: Path, tmp_path: Path) -> None:
+    line = ["fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1"]
+    done = run(*line)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.endswith("fleet: 1 new, 0 changed, 0 unchanged, 0 removed; 20 rows in 1 files\n")
+    (logs / "evil\x1b[2J.txt").write_text("no log")
+    done = run(*line)
+    assert done.code == 3
+    assert "evil\\x1b[2J.txt: not a log of a known format" in done.err
+    assert run(*line, "--json").json["unchanged"] == [str(p) for p in sorted(logs.iterdir())]
+
+
+def test_queries_read_topics_and_catalogue(run: Run, small_dataset: Path, tmp_path: Path) -> None:
+    done = run("fleet", "query", small_dataset, "SELECT count(*) AS n FROM odd", "--json")
+    assert done.json["rows"] == [{"n": 40}]
+    text = "SELECT status, count(*) AS n FROM logreel.logs GROUP BY status ORDER BY status"
+    assert run("fleet", "query", small_dataset, text).out.split() == [
+        "status", "n", "damaged", "4", "failed", "5", "ok", "16"
+    ]  # fmt: skip
+    count = 'SELECT count(*) AS n FROM "/fix"'
+    assert (
+        run("fleet", "query", small_dataset, count).out
+        == run("fleet", "query", small_dataset, "SELECT count(*) AS n FROM FIX").out
+    )
+    out = tmp_path / "odd.parquet"
+    assert run("fleet", "query", small_dataset, "FROM odd", "-o", out).code == 0
+    assert out.stat().st_size
+    rows = run("fleet", "query", small_dataset, "SELECT sum(rows) AS n FROM logreel.parts", "--json").json[
+        "rows"
+    ]
+    assert rows[0]["n"] == run("fleet", "status", small_dataset, "--json").json["rows"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('/etc/hostname')",
+        "COPY (SELECT 1) TO 'stolen.csv'",
+        "ATTACH 'other.db'",
+        "SET enable_external_access = true",
+        "SELECT * FROM nothing",
+        "SELEC",
+    ],
+)
+def test_queries_cannot_read_or_write_anything_else(
+    run: Run, small_dataset: Path, query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("fleet", "query", small_dataset, query)
+    assert done.code == 2, done.err
+    assert done.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_names_damage_duplicates_and_hours(run: Run, small_dataset: Path) -> None:
+    found = run("fleet", "report", small_dataset, "--json").json
+    assert len(found["damaged"]) == 4
+    assert len(found["failed"]) == 5
+    assert all(one["lost_bytes"] > 0 for one in found["damaged"])
+    assert {(h["vehicle"], h["firmware"][:4]) for h in found["hours"]} > {("0001", "1111"), ("0001", "2222")}
+    assert ["log_1.bag", "log_13.bag"] in [[Path(p).name for p in group] for group in found["duplicates"]]
+    lacking = {Path(path).name: topics for path, topics in found["missing"].items()}
+    assert "battery_status" in lacking["log_7.ulg"]
+    assert "log_0.ulg" not in lacking
+    text = run("fleet", "report", small_dataset).out
+    assert "duplicates" in text
+    assert "vehicle_attitude" in text
+
+
+def test_verify_gives_code_4_for_a_changed_file(run: Run, logs: Path, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    run("fleet", "ingest", logs, "-o", fleet, "--workers", "1")
+    assert run("fleet", "verify", fleet).code == 0
+    part = next(fleet.rglob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-1])
+    done = run("fleet", "verify", fleet)
+    assert done.code == 4
+    assert "bytes instead of" in done.out
+
+
+@pytest.mark.parametrize("verb", ["status", "report", "verify"])
+def test_a_folder_that_is_no_dataset_is_refused(run: Run, tmp_path: Path, verb: str) -> None:
+    done = run("fleet", verb, tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert "is no dataset of logreel" in done.err
+
+
+def test_a_damaged_catalogue_is_one_sentence(run: Run, logs: Path, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    run("fleet", "ingest", logs, "-o", fleet, "--workers", "1")
+    manifest = next((fleet / "_catalog" / "logs").glob("*.json"))
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"version": 1, "row": {}, "parts": [], "again": false}',
+        json.dumps({"version": 9}),
+    ):
+        manifest.write_text(text)
+        done = run("fleet", "status", fleet)
+        assert done.code == 1, text
+        assert "internal error" not in done.err
+        assert "Traceback" not in done.err

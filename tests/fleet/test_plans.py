@@ -1,0 +1,177 @@
+"""A plan reads each message of many logs once, in tasks of bounded size, and never fails as a whole."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import logreel
+from logreel.errors import UsageError
+from logreel.fleet import Plan, Task, plan
+from logreel.formats.ulog.sample.builder import flight
+from support.builders.fleets import fleet_log
+
+
+def rows_read(found: Plan) -> dict[tuple[str, str], int]:
+    """Return rows by log and topic."""
+    count: Counter[tuple[str, str]] = Counter()
+    for task in found:
+        for batch in task.read(facts=False):
+            count[task.path, batch.schema.metadata[b"topic"].decode()] += batch.num_rows
+    return {key: n for key, n in count.items() if n}
+
+
+def rows_of_tables(folder: Path) -> dict[tuple[str, str], int]:
+    """Return rows by log and topic as tables of each log have them."""
+    found = {}
+    for path in sorted(folder.rglob("log_*")):
+        try:
+            log = logreel.open(path)
+        except (logreel.LogError, OSError):
+            continue
+        with log:
+            for ch in log.match(None):
+                if n := len(ch.to_arrow()):
+                    found[str(path), ch.topic] = n
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(small_fleet: Path) -> Plan:
+    return plan(small_fleet)
+
+
+def test_tasks_read_each_message_once_whatever_their_size(small_fleet: Path, whole: Plan) -> None:
+    expected = rows_of_tables(small_fleet)
+    assert rows_read(whole) == expected
+    assert len({topic for _, topic in expected}) > 50
+    small = plan(small_fleet, target_bytes=50_000)
+    assert len(small) > len(whole) + 20
+    assert rows_read(small) == expected
+
+
+def test_a_large_topic_is_divided_by_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.ulg"
+    path.write_bytes(flight(5.0))
+    tasks = list(plan(path, topics="sensor_combined", target_bytes=10_000))
+    assert len(tasks) > 3
+    assert tasks[0].start is None
+    assert tasks[-1].end is None
+    assert [task.end for task in tasks[:-1]] == [task.start for task in tasks[1:]]
+    assert all(task.bytes <= 11_000 for task in tasks)
+    times = [t for task in tasks for batch in task.read(["time_ns"]) for t in batch["time_ns"].to_pylist()]
+    with logreel.open(path) as log:
+        assert times == log["sensor_combined"].times.tolist()
+
+
+def test_messages_out_of_order_and_equal_times_are_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.bag"
+    times = [5, 5, 5, 1, 9, 9, 2, 5, 0, 9] * 20
+    with logreel.create(path) as out:
+        ch = out.add_channel("/n", logreel.Schema("std_msgs/Int64", "ros1msg", "int64 data\n"))
+        for n, t in enumerate(times):
+            out.write(ch, t * 10**9 + 10**18, {"data": n})
+    found = plan(path, target_bytes=100)
+    assert len(found) > 1
+    values = [v for task in found for batch in task.read() for v in batch["data"].to_pylist()]
+    assert sorted(values) == list(range(len(times)))
+
+
+def test_a_file_that_is_no_log_is_a_task_with_an_error(small_fleet: Path, whole: Plan) -> None:
+    names = {os.path.basename(path): why for path, why in whole.errors.items()}
+    assert set(names) == {"gone.ulg", "log_8.ulg", "log_20.ulg", "log_10.jpg", "log_22.jpg"}
+    assert names["log_8.ulg"] == "the file is empty"
+    task = next(task for task in whole if task.path.endswith("log_10.jpg"))
+    reader = task.read()
+    assert list(reader) == []
+    assert (reader.row.status, reader.row.size) == ("failed", os.path.getsize(task.path))
+
+
+def test_rows_of_the_catalogue_say_what_was_read(whole: Plan) -> None:
+    rows = {}
+    for task in whole:
+        reader = task.read()
+        count = sum(batch.num_rows for batch in reader)
+        assert sum(reader.row.rows.values()) == count
+        rows[os.path.basename(task.path)] = reader.row
+    sound = rows["log_0.ulg"]
+    assert (sound.status, sound.format, sound.firmware) == ("ok", "ulog", "v1.16.0")
+    assert sound.digest
+    assert sound.vehicle
+    assert sound.facts["flight"]
+    cut = rows["log_9.ulg"]
+    assert cut.status == "damaged"
+    assert cut.lost_bytes > 0
+    assert cut.problems[0]["lost"]
+    assert rows["log_1.bag"].start_utc_ns == rows["log_1.bag"].start_ns
+
+
+def test_plans_survive_pickle_json_and_parquet(whole: Plan, tmp_path: Path) -> None:
+    assert pickle.loads(pickle.dumps(whole)) == whole  # noqa: S301
+    for name in ("plan.json", "plan.parquet"):
+        whole.write(tmp_path / name)
+        assert Plan.load(tmp_path / name) == whole
+    with pytest.raises(logreel.LogError, match="exists already"):
+        whole.write(tmp_path / "plan.json")
+    (tmp_path / "other.json").write_text("[1]")
+    with pytest.raises(UsageError, match="is not a plan"):
+        Plan.load(tmp_path / "other.json")
+
+
+def test_keys_of_tasks_are_the_same_in_every_process_and_differ(small_fleet: Path, whole: Plan) -> None:
+    keys = [task.key for task in whole]
+    assert len(set(keys)) == len(keys)
+    assert [task.key for task in plan(small_fleet)] == keys
+    assert Task.from_dict(whole.tasks[3].as_dict()).key == keys[3]
+
+
+def test_a_log_that_changes_after_planning_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.ulg"
+    path.write_bytes(flight(1.0))
+    task = plan(path).tasks[0]
+    path.write_bytes(flight(1.0, 2))
+    reader = task.read()
+    assert list(reader) == []
+    assert "has changed" in reader.row.error
+
+
+def test_a_plan_of_fields_and_topics_reads_only_these(small_fleet: Path) -> None:
+    found = plan(small_fleet, topics=["/fix", "vehicle_attitude"], fields=["latitude", "q[1]"])
+    assert found.topics == ["vehicle_attitude", "/fix"]
+    columns = {b.schema.metadata[b"topic"]: b.schema.names for task in found for b in task.read(facts=False)}
+    assert columns == {
+        b"vehicle_attitude": ["time", "time_ns", "log", "q[1]"],
+        b"/fix": ["time", "time_ns", "log", "latitude"],
+    }
+
+
+def test_batches_have_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.ulg"
+    path.write_bytes(flight(3.0))
+    monkeypatch.setattr("logreel.fleet.task_reader.ROWS", 100)
+    sizes = [batch.num_rows for task in plan(path) for batch in task.read()]
+    assert max(sizes) == 100
+
+
+@pytest.mark.parametrize("sources", [[], "nothing_*.ulg", "s3://bucket/a.ulg"])
+def test_sources_that_mean_nothing_are_refused(sources: str | list[str]) -> None:
+    with pytest.raises(UsageError):
+        plan(sources)
+
+
+def test_a_folder_leaves_out_hidden_files_pipes_and_datasets(tmp_path: Path) -> None:
+    for name in (
+        ".hidden",
+        "a.ulg",
+        "fleet/_catalog/x.json",
+        "fleet/topic=a/b.parquet",
+        "a.ulg.logreel-index",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(fleet_log(7)[1])
+    os.mkfifo(tmp_path / "pipe")
+    assert [os.path.basename(path) for path in plan(tmp_path).paths] == ["a.ulg"]
