@@ -79,6 +79,9 @@ class LogDatasource(Datasource):  # type: ignore[misc]
         names = self._get_data_columns()
         predicate = self.get_current_predicate()
         condition = None if predicate is None else predicate.to_pyarrow()
+        if names == []:
+            # A block without columns has no number of rows, which ``count`` asks for.
+            names = [HEAD[1].name]
         wanted = self._schema if names is None else pa.schema([self._schema.field(name) for name in names])
         groups: dict[Any, list[Task]] = {}
         for n, task in enumerate(self._plan):
