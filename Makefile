@@ -3,6 +3,7 @@ PYTHON      ?= python3
 PYTEST_ARGS ?= -n auto
 LOGREEL_FUZZ ?= 20000
 LOGREEL_SOAK ?= 500
+LOGREEL_SHRINK ?= 200
 ASAN_FUZZ    ?= 2000
 
 VENV := .venv
@@ -15,10 +16,10 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fleet lint bench oracles fuzz soak asan screenshots docs build clean
+.PHONY: help demo test test-fleet lint bench oracles fuzz soak shrink asan screenshots docs build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.run ## guided run on a bundled log
 	@./logreel demo
@@ -53,6 +54,9 @@ fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_SOAK=N times for each format
 	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) \
 	    tests/damage/test_killing.py tests/damage/test_following.py tests/cli/test_record_ros_command.py
+
+shrink: $(VENV)/.test ## let 200 mapped files shrink while threads read them; LOGREEL_SHRINK=N sets the number
+	LOGREEL_SHRINK=$(LOGREEL_SHRINK) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage/test_shrinking.py
 
 # The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
 # kernels go to a folder of their own, so that the installed ones stay as they are.

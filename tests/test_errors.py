@@ -29,7 +29,12 @@ ALL = [
     MissingDependencyError("polars", "polars"),
     *(
         kind("wrong", path="a.bag")
-        for kind in (errors.UnknownFormatError, errors.UnsupportedError, errors.DefinitionError)
+        for kind in (
+            errors.UnknownFormatError,
+            errors.UnsupportedError,
+            errors.DefinitionError,
+            errors.FileChangedError,
+        )
     ),
 ]
 

@@ -16,6 +16,7 @@ from logreel._version import __version__
 from logreel.errors import (
     DamagedError,
     DefinitionError,
+    FileChangedError,
     Finding,
     IncompleteOutputError,
     LogError,
@@ -35,22 +36,27 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
+    from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
     from logreel.ops.inspect.check import check
     from logreel.ops.inspect.diff import diff
+    from logreel.ops.inspect.du import Usage, du
     from logreel.ops.inspect.info import info
+    from logreel.ops.inspect.params import params
     from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
+    from logreel.ops.query.rigid_transforms import RigidTransforms
     from logreel.ops.query.sql import sql
+    from logreel.ops.query.transforms import Transforms, transforms
     from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
     from logreel.ops.rewrite.slice import slice_log as slice
     from logreel.ops.rewrite.slice import sort_log as sort
-    from logreel.ops.rewrite.slice import split
+    from logreel.ops.rewrite.split import split
     from logreel.outputs.convert import convert
     from logreel.outputs.live.registry import sink
     from logreel.outputs.media.geotag import geotag
@@ -88,10 +94,17 @@ _LAZY = {
     # Without an attribute: the module itself.
     "definitions": ("logreel.ops.definitions", ""),
     "diff": ("logreel.ops.inspect.diff", "diff"),
+    "du": ("logreel.ops.inspect.du", "du"),
+    "Usage": ("logreel.ops.inspect.du", "Usage"),
     "fleet": ("logreel.fleet", ""),
     "info": ("logreel.ops.inspect.info", "info"),
+    "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
+    "transforms": ("logreel.ops.query.transforms", "transforms"),
+    "Transforms": ("logreel.ops.query.transforms", "Transforms"),
+    "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
+    "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
     "summary": ("logreel.ops.inspect.summary", "summary"),
@@ -99,7 +112,7 @@ _LAZY = {
     "slice": ("logreel.ops.rewrite.slice", "slice_log"),
     "merge": ("logreel.outputs.merge_formats", "merge"),
     "migrate": ("logreel.ops.migrate", "migrate"),
-    "split": ("logreel.ops.rewrite.slice", "split"),
+    "split": ("logreel.ops.rewrite.split", "split"),
     "sort": ("logreel.ops.rewrite.slice", "sort_log"),
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
@@ -122,6 +135,7 @@ __all__ = [
     "DamagedError",
     "DefinitionError",
     "Feed",
+    "FileChangedError",
     "Finding",
     "Format",
     "Health",
@@ -138,13 +152,16 @@ __all__ = [
     "Plot",
     "Problem",
     "Report",
+    "RigidTransforms",
     "Schema",
     "Service",
     "Sink",
     "Summary",
     "TopicError",
+    "Transforms",
     "UnknownFormatError",
     "UnsupportedError",
+    "Usage",
     "UsageError",
     "Viewer",
     "Writer",
@@ -155,6 +172,8 @@ __all__ = [
     "create",
     "definitions",
     "diff",
+    "du",
+    "edit",
     "fleet",
     "geotag",
     "health",
@@ -165,6 +184,7 @@ __all__ = [
     "migrate",
     "open",
     "open_growing",
+    "params",
     "play",
     "plot",
     "record",
@@ -178,6 +198,7 @@ __all__ = [
     "sql",
     "stats",
     "summary",
+    "transforms",
     "view",
 ]
 

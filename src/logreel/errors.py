@@ -88,6 +88,13 @@ class DamagedError(LogError):
         self.problem = problem
 
 
+class FileChangedError(LogError):
+    """A file that was truncated, overwritten or became unreadable while it was open; what was read of it is not valid.
+
+    ``offset`` is the first byte that is known to be missing, or None.
+    """
+
+
 class DefinitionError(LogError):
     """A schema text or a Layout that cannot be used."""
 

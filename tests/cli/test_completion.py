@@ -225,6 +225,14 @@ def test_fields_are_completed_after_their_topic(tab: Ask, line: str) -> None:
     assert tab(f"logreel {line}pair.zz") == tab(f"logreel {line}none.") == ["plain"]
 
 
+def test_parameters_are_completed_after_a_log(tab: Ask) -> None:
+    assert tab("logreel params a.ulg G") == ["plain", "GAIN"]
+    assert tab("logreel params a.ulg GAIN M") == ["plain", "MODE"]
+    # Where no parameter fits, another file may follow.
+    for line in ("", "a", "a.ulg ", "a.ulg b"):
+        assert tab(f"logreel params {line}") == ["file"]
+
+
 @pytest.mark.parametrize("line", ["cat a.ulg -t ", "slice a.ulg -o x.ulg -x ", "info a.ulg --topic "])
 def test_conditions_are_completed_where_no_topic_fits(tab: Ask, line: str) -> None:
     assert tab(f"logreel {line}ty") == ["plain", "type=pair", "type=rate", "type=note"]

@@ -164,6 +164,36 @@ def test_convert_takes_a_mapping_of_topics_to_fields() -> None:
     assert logreel.stats("a.ulg", {"sensor_gps": ["latitude_deg"]})[0].fields[0].path == "latitude_deg"  # type: ignore[index]
 
 
+def test_library_functions_take_fields_as_text() -> None:
+    logreel.convert("a.ulg", "x.csv", topics="sensor_gps:latitude_deg,longitude_deg")
+    assert Path("x.csv").read_text().splitlines()[0] == "time_ns,latitude_deg,longitude_deg"
+    (found,) = logreel.stats("a.ulg", "battery_status.voltage_v")
+    assert [field.path for field in found.fields or ()] == ["voltage_v"]
+    table = logreel.align("a.ulg", ["battery_status.voltage_v", "vehicle_attitude.q[1]"], rate=5)
+    assert table.column_names == ["time", "battery_status.voltage_v", "vehicle_attitude.q[1]"]
+    logreel.convert("a.ulg", "y.csv", topics=["sensor_gps.latitude_deg"], align="previous", rate=5)
+    assert Path("y.csv").read_text().splitlines()[0] == "time_ns,sensor_gps.latitude_deg"
+    for function in (logreel.slice, logreel.convert):
+        with pytest.raises(
+            UsageError, match=r"align, plot, stats, and convert to tables or \.ndjson take fields"
+        ):
+            function("a.ulg", "x.ulg", topics="sensor_gps.latitude_deg")
+
+
+def test_topics_with_dots_and_colons_in_their_names_have_fields_in_the_library_too() -> None:
+    with logreel.create("d.mcap") as writer:
+        for topic in ("imu", "imu.x", "a:b"):
+            number = writer.add_channel(topic, logreel.Schema("pkg/B", "ros1msg", "int32 x\nint32 y"))
+            writer.write(number, 1, {"x": 1, "y": 2})
+    for want, due in [
+        ("imu.x", [("imu.x", None)]), ("imu:x", [("imu", ["x"])]), ("imu.x.y", [("imu.x", ["y"])]),
+        ("imu.x:x,y", [("imu.x", ["x", "y"])]), ("a:b", [("a:b", None)]), ("a:b:y", [("a:b", ["y"])]),
+        ("a:b.y", [("a:b", ["y"])]),
+    ]:  # fmt: skip
+        found = logreel.stats("d.mcap", want)
+        assert [(one.topic, one.fields and [f.path for f in one.fields]) for one in found] == due
+
+
 def first_values(ch: logreel.Channel, path: str) -> Any:
     """The value of a field in the first row of a table, as plain data."""
     return to_json_values(column_values(ch.to_arrow([path])[1])[0])

@@ -11,6 +11,7 @@ import pytest
 
 import logreel
 from logreel.cli.app import VERBS
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.registry.registry import formats
 from support.harness.cli_runner import Run, Spawn
 
@@ -118,19 +119,48 @@ def test_schema_prints_definition_and_fields(run: Run, logs: Path) -> None:
 
 def test_params_prints_values_changes_and_defaults(run: Run, logs: Path) -> None:
     assert run("params", logs / "tiny.ulg").out.splitlines() == [
-        "parameter  value  changes",
-        "GAIN         0.5",
-        "MODE           3  4 at 1.040007",
+        "parameter  initial  final  default     changes",
+        "GAIN           0.5    0.5  0.25",
+        "MODE             3      4  1 (system)        1",
     ]
-    assert "GAIN" not in run("params", logs / "tiny.ulg", "--changed").out
-    assert "system 0.25, setup 0.25" in run("params", logs / "tiny.ulg", "--defaults").out
+    assert run("params", logs / "tiny.ulg", "--changed").out.splitlines()[1:] == [
+        "MODE             3      4  1 (system)        1  4 at 1.040007",
+    ]
+    assert run("params", logs / "tiny.ulg", "G*").out.splitlines()[1:] == ["GAIN           0.5    0.5  0.25"]
+    assert len(run("params", logs / "tiny.ulg", "--defaults").out.splitlines()) == 3
     found = run("params", logs / "tiny.ulg", "--json").json
     assert found["parameters"][1] == {
-        "name": "MODE", "type": "int32_t", "value": 3,
-        "changes": [{"time_ns": 1_040_007_000, "value": 4}], "defaults": {"system": 1},
+        "name": "MODE", "type": "int32_t", "value": 3, "final": 4,
+        "changes": [{"time_ns": 1_040_007_000, "value": 4}], "change_count": 1, "defaults": {"system": 1},
     }  # fmt: skip
     assert "at 2025-" in run("params", logs / "flight.ulg", "--changed", "--utc").out
-    assert "no such parameters" in run("params", logs / "hostile.ulg", "--changed").err
+    assert "no such parameters" in run("params", logs / "flight.ulg", "SYS*", "--changed").err
+
+
+def test_words_of_params_are_logs_if_they_exist_or_end_like_logs(
+    run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(logs)
+    one = run("params", "tiny.ulg", "GAIN", "--json").json
+    assert [p["name"] for p in one["parameters"]] == ["GAIN"]
+    assert run("params", "GAIN", "re:N.*", "tiny.ulg").code == 2
+    assert run("params", "GAIN", "re:M.*", "tiny.ulg").out == run("params", "tiny.ulg").out
+    # A pattern that also matches files is one of parameters, unless it ends like a log.
+    assert run("params", "tiny.ulg", "*").out == run("params", "tiny.ulg").out
+    assert run("params", "t*y.ulg", "*").out == run("params", "tiny.ulg").out
+    Path("MODE").touch()
+    assert run("params", "tiny.ulg", "re:MODE").out.splitlines()[1][:4] == "MODE"
+    for words, text in (
+        (("tiny.ulg", "GAIM"), "no parameter 'GAIM'; nearest: GAIN"),
+        (("tiny.ulg", "absent.ulg"), "absent.ulg: no such file"),
+        (("absent", "*"), "absent: no such file"),
+        (("tiny.ulg", "MODE"), "MODE: "),
+    ):
+        done = run("params", *words)
+        assert done.code in (1, 2, 5), words
+        assert text in done.err
+    both = run("params", "tiny.ulg", "flight.ulg", "GAIN", "MPC_*", "--json")
+    assert {"GAIN", "MPC_XY_CRUISE"} <= {p["name"] for p in both.json["parameters"]}
 
 
 def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
@@ -145,8 +175,66 @@ def test_text_prints_lines_by_level_and_interval(run: Run, logs: Path) -> None:
     assert run("text", logs / "tiny.ulg", "-E", "+50ms").out.count("\n") == 2
     assert run("text", logs / "flight.ulg", "--utc").out.startswith("2025-")
     found = run("text", logs / "tiny.ulg", "--json", "--level", "4").json["lines"]
-    assert found[0] == {"time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7"}
+    assert found[0] == {
+        "time_ns": 1_020_009_000, "level": 4, "text": "check the belt", "source": "tag 7", "kind": "text",
+        "repeated": False,
+    }  # fmt: skip
     assert run("text", logs / "tiny.ulg", "--level", "loud").code == 2
+
+
+def test_text_prints_only_the_first_lines(run: Run, logs: Path) -> None:
+    every = run("text", logs / "flight.ulg").out.splitlines()
+    assert len(every) > 3
+    for n in (0, 1, 3, len(every) + 1):
+        assert run("text", logs / "flight.ulg", "-n", str(n)).out.splitlines() == every[:n]
+        assert len(run("text", logs / "flight.ulg", "--count", str(n), "--json").json["lines"]) == min(
+            n, len(every)
+        )
+    # Lines are counted after the choice by level.
+    first = run("text", logs / "tiny.ulg", "--level", "warning", "-n", "1").out
+    assert "check the belt" in first
+    assert first.count("\n") == 1
+    assert run("text", logs / "tiny.ulg", "-n", "-1").code == 2
+
+
+def test_params_of_a_converted_log_are_those_of_its_source(run: Run, logs: Path, tmp_path: Path) -> None:
+    logreel.convert(logs / "flight.ulg", tmp_path / "x.mcap")
+    for words in (["M*"], ["--format", "params"], ["--format", "yaml", "--final"], ["--format", "csv"]):
+        expected = run("params", logs / "flight.ulg", *words).out
+        assert run("params", tmp_path / "x.mcap", *words).out == expected
+        assert len(expected.splitlines()) > 1
+
+
+def test_params_says_so_if_a_log_has_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.bag").write_bytes(drive(1.0))
+    for words in ([], ["X*"], ["--changed"], ["--format", "csv"]):
+        done = run("params", tmp_path / "a.bag", *words)
+        assert (done.code, done.out, done.err) == (0, "", "logreel: no parameters in this log\n"), words
+    assert run("params", tmp_path / "a.bag", "--json").json["parameters"] == []
+
+
+@pytest.mark.parametrize("out", ["x.mcap", "x.ulg", "x.csv/", "x.ndjson"])
+def test_convert_leaves_out_excluded_channels(run: Run, logs: Path, tmp_path: Path, out: str) -> None:
+    source = logs / "flight.ulg"
+    place = f"{tmp_path}/{out}"
+    assert run("convert", source, place, "-x", "sensor_*", "-x", "re:vehicle_(attitude|status)").code == 0
+    with logreel.open(source) as log:
+        gone = {name for name in log.channels if name.startswith("sensor_")} | {
+            "vehicle_attitude",
+            "vehicle_status",
+        }
+        kept = {ch.topic for ch in log.match(None) if len(ch)} - gone
+    assert gone & set(logreel.open(source))
+    if out == "x.csv/":
+        found = {path.stem for path in Path(place).glob("*.csv")}
+    elif out == "x.ndjson":
+        found = {json.loads(line)["topic"] for line in Path(place).read_text().splitlines()}
+    else:
+        with logreel.open(place) as log:
+            found = {ch.topic for ch in log.match(None) if len(ch)}
+    assert not any(name.removeprefix("/") in gone for name in found)
+    assert kept <= {name.removeprefix("/") for name in found}
+    assert run("convert", source, f"{tmp_path}/y.mcap", "-x", "nothing").code == 2
 
 
 def test_attachments_lists_and_extracts_files(run: Run, logs: Path, tmp_path: Path) -> None:

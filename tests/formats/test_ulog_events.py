@@ -128,13 +128,13 @@ def test_event_has_name_group_level_and_description() -> None:
     definitions = load(pack(document("Text {1}", ["uint8_t"], "More\n\n{1}", type="summary")))
     event = definitions.sentence(EVENT, b"\x05", 0x64)
     assert (event.id, event.name, event.group, event.kind) == (EVENT, "px4::test", "default", "summary")
-    assert (event.message, event.description, event.level) == ("Text 5", "More\n\n5", 6)
+    assert (event.message, event.description, event.level) == ("Text 5", "More\n\n5", 4)
     assert definitions.sentence(EVENT, b"\x05").level is None
     assert len(definitions) == 1
     assert EVENT in definitions
 
 
-def test_only_default_group_and_low_levels_are_shown() -> None:
+def test_only_low_levels_are_shown() -> None:
     content = document("Text", [])
     groups = content["components"]["1"]["event_groups"]
     groups["health"] = {"events": {"8": groups["default"]["events"]["7"]}}
@@ -142,7 +142,7 @@ def test_only_default_group_and_low_levels_are_shown() -> None:
     assert definitions.sentence(EVENT, b"", 0x7F).shown
     assert definitions.sentence(EVENT, b"").shown
     assert not definitions.sentence(EVENT, b"", 0x80).shown
-    assert not definitions.sentence(EVENT + 1, b"", 0x66).shown
+    assert definitions.sentence(EVENT + 1, b"", 0x66).shown
 
 
 @pytest.mark.parametrize(

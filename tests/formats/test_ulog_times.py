@@ -111,6 +111,11 @@ def test_bounds_of_log_without_messages() -> None:
     empty = logreel.open(Builder(start_us=5 * S).flags().bytes())
     assert (empty.start, empty.end, len(empty.index)) == (5 * S * 1000, 5 * S * 1000, 0)
     assert logreel.open(Builder().flags().bytes()).start is None
+    begins_at_0 = started(0)
+    for i in range(5):
+        begins_at_0.data(0, tick(i * S))
+    found = logreel.open(begins_at_0.bytes())
+    assert (found.start, found.end) == (0, 4 * S * 1000)
     zeros = logreel.open(started(0).data(0, tick(0)).bytes())
     assert (zeros.start, zeros.end) == (None, None)
 

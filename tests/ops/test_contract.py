@@ -167,3 +167,72 @@ def test_contracts_on_the_command_line(run: Run, tmp_path: Path, monkeypatch: py
         assert (done.code, done.out) == (code, "")
         assert words in done.err
     assert logreel.check("log.ulg", contract=Path("bad.toml")).worse("error")
+
+
+def faults(**rules: Any) -> list[str]:
+    """Return the violations of a contract about faults, for a log whose camera and clock cannot be assessed."""
+    return [
+        f.text
+        for f in logreel.check(SILENT, contract={"health": rules}).findings
+        if f.code == "contract-health"
+    ]
+
+
+def silent_channel() -> bytes:
+    """Return a log whose channel ``b`` ends 5 s before ``a``, which is a note, for it is no sensor."""
+    every = steady(800)
+    end = every[-1][1] - 5 * SECOND
+    return ulog([row for row in every if row[0] != "b" or row[1] < end])
+
+
+SILENT = silent_channel()
+
+
+def test_required_detectors_must_assess_the_log_and_find_nothing() -> None:
+    assert faults(require=["gaps", "rate-drop"]) == []
+    assert faults(require="frozen-camera") == [
+        "frozen-camera is required, but not assessed: no camera has enough pictures"
+    ]
+    assert faults(require=["silent-sensor"]) == []
+    (found,) = faults(require=["silent-sensor"], fail_on="note")
+    assert found.startswith("silent-sensor: b is silent")
+    assert found.endswith("(note; no finding is allowed)")
+
+
+def test_forbidden_detectors_must_find_nothing_but_may_be_not_assessed() -> None:
+    assert faults(forbid=["frozen-camera", "gaps", "brown-out"]) == []
+    assert len(faults(forbid=["*-sensor"])) == 1
+
+
+def test_limits_set_the_severity_of_a_detector() -> None:
+    assert faults(limits={"silent-sensor": "warn"}) == []
+    assert len(faults(limits={"silent-sensor": "note"})) == 1
+    assert len(faults(limits={"*": "warn", "silent-*": "note"})) == 1
+    assert faults(require=["silent-sensor"], fail_on="note", limits={"silent-sensor": "warn"}) == []
+
+
+def test_a_detector_of_another_format_is_not_assessed() -> None:
+    contract = {"health": {"require": ["vibration"], "forbid": ["motor-loss"]}}
+    bag = logreel.known_formats()["rosbag"].sample()
+    found = [f.text for f in logreel.check(bag, contract=contract).findings if f.code == "contract-health"]
+    assert found == ["vibration is required, but not assessed: it is for logs of the format ulog"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"require": ["gap"]}, "require of 'health' of the contract: no detector 'gap'; nearest: gaps"),
+        ({"forbid": ["zzz*"]}, "no detector 'zzz\\*'; there are: .*silent-sensor.*vibration"),
+        ({"limits": {"vibrations": "warn"}}, "nearest: vibration"),
+        (
+            {"limits": {"gaps": "bad"}},
+            "gaps in limits of 'health' of the contract is one of error, warn, note",
+        ),
+        ({"fail_on": 3}, "fail_on of 'health' of the contract is one of"),
+        ({"requires": []}, "no key 'requires' of 'health'; nearest: require"),
+        ({"require": [1]}, "a text or a list of texts"),
+    ],
+)
+def test_wrong_rules_about_faults_are_refused(rules: dict[str, Any], words: str) -> None:
+    with pytest.raises(logreel.UsageError, match=words):
+        logreel.check(SILENT, contract={"health": rules})

@@ -192,9 +192,9 @@ def test_diff_prints_differences_and_gives_exit_code_4(
     assert (done.code, done.out, done.err) == (0, "a.ulg and a.ulg: no difference\n", "")
     done = run("diff", "a.ulg", "b.ulg", "-t", "[ab]", "--messages")
     assert done.code == 4
-    assert "b: end: 7.990001 s → 7.990002 s" in done.out
-    assert "b: 150 messages equal, 0 changed, 150 only in the first log, 150 only in the second" in done.out
-    assert "the first at 6.500001 s: message 150 of the first log" in done.out
+    lines = [line.split() for line in done.out.splitlines()]
+    assert ["b", "300", "300", "end"] in lines
+    assert ["b", "150", "0", "150", "150", "A[150]", "at", "6.500001", "s"] in lines
     told = run("diff", "a.ulg", "b.ulg", "--messages", "--json").json
     assert told["same"] is False
     (ch,) = [ch for ch in told["channels"] if ch["topic"] == "b"]
@@ -203,3 +203,120 @@ def test_diff_prints_differences_and_gives_exit_code_4(
     assert run("diff", "a.ulg").code == 2
     assert run("diff", "a.ulg", "absent.ulg").code == 1
     assert "nearest" in run("diff", "a.ulg", "b.ulg", "-t", "aa").err
+
+
+def flown(gain: float, mode: int, lines: list[tuple[int, str]], more: int = 0) -> bytes:
+    """Return a log with parameters, metadata, an attachment and lines of text."""
+    out = Builder(start_us=SECOND).flags().info("ver_hw", "V5").parameter("GAIN", gain).parameter("MODE", 1)
+    for n in range(more):
+        out.parameter(f"EXTRA_{n:02}", n)
+    out.format("t:uint64_t timestamp;").subscribe("t", 0).data(0, struct.pack("<Q", SECOND))
+    out.parameter("MODE", mode)
+    for time, text in lines:
+        out.text(6, time, text)
+    return out.data(0, struct.pack("<Q", 2 * SECOND)).bytes()
+
+
+HELLO = [(SECOND, "hello"), (SECOND + 1, "again"), (SECOND + 2, "again")]
+
+
+def test_only_chosen_things_are_compared() -> None:
+    a = flown(0.5, 2, HELLO)
+    b = flown(0.75, 3, [*HELLO[:2], (SECOND + 5, "bye")], more=1)
+    whole = logreel.diff(a, b)
+    assert whole.only == ("log", "metadata", "params", "attachments", "topics")
+    assert whole.text == ()
+    for only in ("params", ["params", "text"], ("messages",), "topics", "metadata", "log", "attachments"):
+        found = logreel.diff(a, b, only=only)
+        names = {only} if isinstance(only, str) else set(only)
+        assert set(found.only) == names
+        assert found.parameters == (whole.parameters if "params" in names else ())
+        assert found.metadata == (whole.metadata if "metadata" in names else ())
+        assert found.log == (whole.log if "log" in names else ())
+        assert bool(found.text) == ("text" in names)
+        assert bool(found.channels) == (not names.isdisjoint({"topics", "messages"}))
+        assert found.as_dict()["only"] == list(found.only)
+    assert logreel.diff(a, b, only="attachments").same
+    assert not logreel.diff(a, b, only="params").same
+    assert logreel.diff(a, b, only="params", messages=True).only == ("params", "messages")
+    for bad in ("parameters", ["params", "x"]):
+        with pytest.raises(logreel.UsageError, match="what can be compared"):
+            logreel.diff(a, b, only=bad)
+    with pytest.raises(logreel.UsageError, match="fields are compared with the topics"):
+        logreel.diff(a, b, only="params", fields=True)
+
+
+def test_lines_of_text_are_paired_wherever_they_are() -> None:
+    a, b = (
+        flown(1, 1, HELLO),
+        flown(1, 1, [(SECOND + 5, "again"), (SECOND + 6, "hello"), (SECOND + 7, "bye")]),
+    )
+    found = logreel.diff(a, b, only="text").text
+    assert [(one.only, one.time_ns // 1000, one.text) for one in found] == [
+        ("a", SECOND + 2, "again"), ("b", SECOND + 7, "bye"),
+    ]  # fmt: skip
+    assert logreel.diff(a, a, only="text").same
+
+
+def test_the_text_of_real_logs_is_compared_as_multisets(shared: Path) -> None:
+    a, b = (logreel.open(path) for path in real(shared, ".ulg")[:2])
+    found = logreel.diff(a, b, only="text").text
+    counts = [Counter((one.level, one.source, one.text) for one in log.text) for log in (a, b)]
+    assert (
+        Counter((one.level, one.source, one.text) for one in found if one.only == "a")
+        == counts[0] - counts[1]
+    )
+    assert (
+        Counter((one.level, one.source, one.text) for one in found if one.only == "b")
+        == counts[1] - counts[0]
+    )
+
+
+def test_diff_prints_values_in_columns_that_fit_on_a_screen(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.ulg").write_bytes(flown(0.5, 2, HELLO))
+    Path("b.ulg").write_bytes(flown(0.75, 3, HELLO[:1], more=30))
+    done = run("diff", "a.ulg", "b.ulg", "--only", "params")
+    lines = done.out.splitlines()
+    assert done.code == 4
+    assert lines[:3] == ["A  a.ulg  (ulog)", "B  b.ulg  (ulog)", ""]
+    assert [line.split() for line in lines[3:6]] == [
+        ["parameter", "A", "B"],
+        ["GAIN", "0.5", "0.75"], ["MODE,", "changes", "2", "at", "1.000000", "s", "3", "at", "1.000000", "s"],
+    ]  # fmt: skip
+    assert lines[-1] == "… 12 more, --all"
+    assert len(lines) == 25
+    assert "{" not in done.out
+    whole = run("diff", "a.ulg", "b.ulg", "--only", "params", "--all").out.splitlines()
+    assert len(whole) == 36
+    assert whole[-1].split() == ["EXTRA_29", "-", "29"]
+    both = run("diff", "a.ulg", "b.ulg", "--only", "params,text", "--only", "log", "--json").json
+    assert both["only"] == ["log", "params", "text"]
+    assert len(both["parameters"]) == 32
+    assert [one["text"] for one in both["text"]] == ["again", "again"]
+    text = run("diff", "a.ulg", "b.ulg", "--only", "text").out.splitlines()
+    assert [line.split() for line in text[3:]] == [
+        ["only", "in", "time", "level", "text"],
+        ["A", "1.000001", "s", "info", "again"],
+        ["A", "1.000002", "s", "info", "again"],
+    ]
+    done = run("diff", "a.ulg", "b.ulg", "--only", "parms")
+    assert (done.code, "'parms'" in done.err) == (2, True)
+
+
+def test_the_difference_of_real_logs_fits_on_a_screen(run: Run, shared: Path) -> None:
+    one, two = real(shared, ".ulg")[:2]
+    for more in (
+        [],
+        ["--only", "topics"],
+        ["--only", "messages"],
+        ["--only", "metadata"],
+        ["--only", "params"],
+    ):
+        lines = run("diff", one, two, *more).out.splitlines()
+        assert len(lines) <= (60 if not more else 27), more
+        # Names and three cells; the paths stand above.
+        assert all(len(line) <= 150 for line in lines[2:]), more
+        assert not any("{" in line or "[[" in line for line in lines[2:]), more

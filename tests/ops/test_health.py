@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from logreel.ops.health.clock import difference
 from logreel.ops.health.health import known_detectors
 from logreel.schemas.ros1msg import define
 from support.builders.contents import SAMPLES
+from support.harness.cli_runner import Run
 
 SECOND = 10**9
 IMU, IMAGE, TF = "sensor_msgs/Imu", "sensor_msgs/CompressedImage", "tf2_msgs/TFMessage"
@@ -207,7 +209,9 @@ def test_a_planted_fault_is_found_where_it_is(
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_sound_samples_have_no_serious_finding(name: str) -> None:
     found = logreel.health(SAMPLES[name]())
-    assert found.worse("warn") == []
+    # The sample of ULog is the first three seconds of a flight.
+    expected = ["brown-out"] if name == ".ulg" else []
+    assert [one.detector for one in found.worse("warn")] == expected
     names = [name for name, _ in (*found.clean, *found.not_assessed)]
     with logreel.open(SAMPLES[name]()) as log:
         every = {detector.name for detector in known_detectors(log)}
@@ -262,6 +266,63 @@ def test_an_empty_log_is_not_assessed(tmp_path: Path) -> None:
     found = logreel.health(tmp_path / "empty.bag")
     assert {reason for _, reason in found.not_assessed} == {"the log is empty"}
     assert found.clean == ()
+
+
+def test_detections_are_sorted_by_severity_and_chosen_by_it(tmp_path: Path) -> None:
+    rows = [*silent(sound()), *(("/log", at(n / 10), {"data": "x"}) for n in range(100))]
+    path = tmp_path / "a.bag"
+    with logreel.create(path) as writer:
+        kinds = {"/imu": IMU, "/camera": IMAGE, "/tf": TF, "/log": "std_msgs/String"}
+        channels = {
+            topic: writer.add_channel(topic, logreel.Schema(kind, "ros1msg", define(kind).text))
+            for topic, kind in kinds.items()
+        }
+        for topic, time, data in sorted(rows, key=lambda row: row[1]):
+            writer.write(channels[topic], time, data)
+    found = logreel.health(path)
+    assert [one.severity for one in found.detections] == ["error", "note"]
+    assert [one.topics for one in found.worse("error")] == [("/imu",)]
+    assert found.worse("warn") == found.worse("error")
+    assert len(found.worse("note")) == 2
+
+
+@pytest.mark.parametrize("plant", [silent, stuck, clock_jump, two_trees], ids=lambda plant: plant.__name__)
+def test_the_slice_line_of_a_detection_works_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, plant: Callable[[list[Row]], Iterator[Row]]
+) -> None:
+    path = written(tmp_path / "a log.bag", list(plant(sound())))
+    monkeypatch.chdir(tmp_path)
+    _pasted(run, path)
+
+
+def _pasted(run: Run, path: Path) -> None:
+    """Run each slice line that health prints, and compare the interval of its output with the detection."""
+    found = logreel.health(path)
+    lines = [line.strip() for line in run("health", path).out.splitlines() if "logreel slice" in line]
+    assert len(lines) == len(found.detections) > 0
+    start, end = found.start_ns or 0, found.end_ns or 0
+    for line, one in zip(lines, found.detections, strict=True):
+        words = shlex.split(line)
+        assert words[:2] == ["logreel", "slice"]
+        done = run(*words[1:])
+        assert done.code in (0, 3), done.err
+        with logreel.open(words[-1]) as part:
+            assert part.start is not None
+            assert part.end is not None
+            for topic in one.topics:
+                # The cut begins before the detection and ends after it, as far as the channel has messages there.
+                with logreel.open(path) as log:
+                    times = log[topic].times
+                inside = times[(times >= max(one.start, start)) & (times <= min(one.end, end))]
+                assert np.isin(inside, part[topic].times if topic in part else []).all()
+
+
+@pytest.mark.parametrize("name", ["ekf_failure", "battery_brownout"])
+def test_the_slice_lines_of_real_logs_work_as_they_are(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _pasted(run, shared / f"data/ulog/{name}.ulg")
 
 
 @pytest.mark.parametrize(

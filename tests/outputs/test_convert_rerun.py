@@ -162,13 +162,6 @@ def test_actors_are_boxes(tmp_path: Path) -> None:
     assert not away[~told].max(initial=0) > 1e-3
 
 
-def test_the_centre_of_a_rotated_box_is_rotated(tmp_path: Path) -> None:
-    from logreel.outputs.rerun.archetypes import _rotated
-
-    quarter = np.array([[0, 0, np.sqrt(0.5), np.sqrt(0.5)]])
-    np.testing.assert_allclose(_rotated(np.array([[1.0, 2, 3]]), quarter), [[-2, 1, 3]], atol=1e-12)
-
-
 def test_a_log_without_frames_is_placed_by_entity_paths(tmp_path: Path) -> None:
     log = logreel.open(tour(0.5))
     found, done = written(log, tmp_path)

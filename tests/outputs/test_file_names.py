@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from logreel.errors import LogError
+from logreel.log.scan import Attachment
+from logreel.outputs.attachments import extract
 from logreel.outputs.file_names import MAX_BYTES, attachment_names, file_names
 
 # fmt: off
@@ -67,3 +73,66 @@ def test_attachments_keep_their_suffix() -> None:
     assert names["../../evil.bin"].endswith(".bin")
     assert all(is_safe(name) for name in names.values())
     assert len({name.casefold() for name in names.values()}) == 7
+
+
+def hostile_names(count: int) -> list[str]:
+    """Return different names that are alike after cleaning, of which some look like the result of cleaning others."""
+    rng = random.Random(1)
+    base = [
+        "a.txt",
+        "A.TXT",
+        "a/b.txt",
+        "a_b.txt",
+        "../a.txt",
+        "a\0.txt",
+        "con",
+        "aux.tar.gz",
+        ".hidden",
+        "-x.txt",
+    ]
+    base += [
+        "x" * 300 + ".txt",
+        "é.txt",
+        "\udcff.txt",
+        "a.txt.",
+        ".txt",
+        "txt",
+        "",
+        "a\nb",
+        "~x",
+        "_x",
+        "a[1].txt",
+    ]
+    names = dict.fromkeys(base)
+    while len(names) < count // 2:
+        name = rng.choice(base)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(name) + 1)
+            name = name[:at] + rng.choice("./\\ \0aA_-\n~") + name[at:]
+        names[name] = None
+    found = [*names, *attachment_names(names).values()]
+    return list(dict.fromkeys(found))[:count]
+
+
+def test_file_names_of_a_thousand_hostile_attachments_are_different(tmp_path: Path) -> None:
+    names = hostile_names(1000)
+    assert len(names) > 900
+    files = attachment_names(names)
+    assert set(files) == set(names)
+    assert len({file.lower() for file in files.values()}) == len(names)
+    contents = [Attachment(name, "text/plain", 0, partial(str(n).encode)) for n, name in enumerate(names)]
+    # Each file is synced, which takes long.
+    contents, names = contents[::8], names[::8]
+    for force in (False, True):
+        written = extract(contents, tmp_path / "out", force)
+        assert len(os.listdir(tmp_path / "out")) == len(names)
+        for n, name in enumerate(names):
+            assert Path(written[name]).read_text() == str(8 * n)
+
+
+def test_an_existing_file_stops_extraction_before_anything_is_written(tmp_path: Path) -> None:
+    contents = [Attachment(name, "text/plain", 0, name.encode) for name in ("a.txt", "b.txt")]
+    (tmp_path / "b.txt").write_text("mine")
+    with pytest.raises(LogError, match="exists already"):
+        extract(contents, tmp_path)
+    assert os.listdir(tmp_path) == ["b.txt"]

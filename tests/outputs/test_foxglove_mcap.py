@@ -27,7 +27,13 @@ ADDED = {
     ".bddf": {"blob/CompressedImage": 0},
     ".mcap": {},
     ".rec": {"position/SceneUpdate": 80},
-    ".ulg": {"sensor_gps/LocationFix": 15, "vehicle_global_position/LocationFix": 30, "~text/Log": 11},
+    ".ulg": {
+        "sensor_gps/LocationFix": 15,
+        "vehicle_attitude/FrameTransform": 291,
+        "vehicle_global_position/LocationFix": 30,
+        "vehicle_local_position/PoseInFrame": 58,
+        "~text/Log": 11,
+    },
     ".vel": {
         "GPSDataM/LocationFix": 3,
         "ImageM/0/CompressedImage": 10,

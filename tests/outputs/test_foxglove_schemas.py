@@ -69,6 +69,8 @@ def location(_: Any, time: int, m: dict[str, Any]) -> Any:
         latitude=m["latitude"],
         longitude=m["longitude"],
         altitude=m["altitude"],
+        position_covariance=m["position_covariance"],
+        position_covariance_type=fox.LocationFixPositionCovarianceType.DiagonalKnown,
     )
 
 

@@ -80,13 +80,13 @@ def test_messages_of_other_formats_arrive_as_protobuf_once_each():
     with served(log, rate=20, end=end) as (player, client):
         client.subscribe()
         own = Counter((m.channel.topic, m.time + player.utc_offset) for m in log.messages(end=end))
-        fixes = Counter(
-            {
-                (f"{t}/LocationFix", at): n
-                for (t, at), n in own.items()
-                if t in ("sensor_gps", "vehicle_global_position")
-            }
-        )
+        made = {
+            "sensor_gps": "LocationFix",
+            "vehicle_global_position": "LocationFix",
+            "vehicle_attitude": "FrameTransform",
+            "vehicle_local_position": "PoseInFrame",
+        }
+        fixes = Counter({(f"{t}/{made[t]}", at): n for (t, at), n in own.items() if t in made})
         got = take(client, own.total() + fixes.total())
         assert Counter((one.topic, one.time) for one in got) == own + fixes
         assert {ch["encoding"] for ch in client.channels.values()} == {"protobuf"}

@@ -9,11 +9,17 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 ATTACHMENT, METADATA = "attachment", "metadata"
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel add metadata flight.ulg operator=Kim place=hall": "add values to a log",
+        "logreel add attachment walk.mcap notes.txt": "add a file to a log",
+    },
+)
 @click.argument("what", type=click.Choice([ATTACHMENT, METADATA]), metavar="attachment|metadata")
 @common.one_file
 @click.argument("values", metavar="PATH…|NAME=VALUE…", nargs=-1, required=True, type=arguments.FILE)

@@ -8,16 +8,18 @@ import os
 import rich_click as click
 
 from logreel._version import __version__
+from logreel.cli.help import GroupWithExamples
+from logreel.registry.commands import Example
 
 #: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
 VERBS = {
     "Look": (
-        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "check", "diff",
-        "sql", "plot", "report", "view",
+        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
+        "tf", "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (
-        "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "add", "index", "geotag",
+        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
     "Many logs": ("fleet",),
     "Offer": ("serve",),
@@ -38,14 +40,19 @@ ALIASES = {
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
     "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
     "server": "serve", "http": "serve", "rate": "stats", "hz": "stats", "statistics": "stats",
-    "viewer": "view", "browse": "view", "gui": "view",
+    "usage": "du", "size": "du", "viewer": "view", "browse": "view", "gui": "view",
+    "frames": "tf", "transforms": "tf", "tf2": "tf", "view_frames": "tf", "urdf": "tf",
     "chart": "plot", "draw": "plot", "graph": "plot",
+    "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",
+    "modify": "edit", "change": "edit",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 
 
-class Verbs(click.RichGroup):
+class Verbs(GroupWithExamples):
     """Command group that imports each command at its first use."""
+
+    purposes = VERBS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -91,7 +98,14 @@ HELP = {
 }
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP})
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP},
+    examples=(
+        Example("logreel info flight.ulg", "what is in a log"),
+        Example("logreel cat --help", "the options of a verb, with examples"),
+    ),
+)
 @click.version_option(__version__, prog_name="logreel", message="%(prog)s %(version)s")
 def logreel() -> None:
     """Inspect, convert and edit logs of robots, drones and vehicles.

@@ -31,6 +31,22 @@ class Name(click.ParamType):  # type: ignore[type-arg]
         return [CompletionItem(incomplete, type=self.kind)]
 
 
+class FileOrParameter(Name):
+    """Unchanged text, completed with names of parameters of the logs on the line, or else with names of files."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the parameters that start with *incomplete*; if there are none, the item for names of files."""
+        from click.shell_completion import CompletionItem
+
+        names = (
+            dict.fromkeys(name for file in _files(ctx) for name in _parameters(file)) if incomplete else ()
+        )
+        found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return found or super().shell_complete(ctx, param, incomplete)
+
+
 class Topic(click.ParamType):  # type: ignore[type-arg]
     """A channel, pattern or condition as unchanged text, completed from the logs on the line.
 
@@ -107,6 +123,15 @@ def _topics(file: str) -> list[tuple[str, str]]:
     return []
 
 
+def _parameters(file: str) -> list[str]:
+    """Return the parameters of the log at *file*; nothing if it cannot be opened."""
+    from logreel.registry.open import open_log
+
+    with contextlib.suppress(Exception), open_log(file) as log:
+        return list(log.parameters)
+    return []
+
+
 def _fields(file: str, incomplete: str) -> list[str]:
     """Return *incomplete* with its last field replaced by each field of its topic in the log at *file*."""
     from logreel.registry.open import open_log
@@ -141,3 +166,4 @@ def _conditions(file: str, incomplete: str) -> list[str]:
 
 
 FILE, FOLDER, TOPIC, TOPIC_OR_FIELD = Name("file"), Name("dir"), Topic(), TopicOrField()
+FILE_OR_PARAMETER = FileOrParameter("file")

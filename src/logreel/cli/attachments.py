@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
     from logreel.log.scan import Attachment
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel attachments walk.mcap": "the files attached to a log",
+        "logreel attachments walk.mcap -o files": "extract them to a folder",
+    },
+)
 @common.file
 @click.option(
     "-o",

@@ -13,6 +13,7 @@ import rich_click as click
 
 from logreel.cli import common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -23,12 +24,18 @@ if TYPE_CHECKING:
 STYLES = ("text", "ndjson", "csv")
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel cat flight.ulg -t battery_status:voltage_v,current_a -n 10": "the first ten values of two fields",
+        "logreel cat drive.bag -t /imu -S +5s -E +6s -o imu.csv": "one second of a channel as CSV",
+    },
+)
 @common.file
 @common.topics_or_fields
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
 @click.option(
     "--format",
@@ -54,6 +61,7 @@ def cat(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     style: str | None,
     utc: bool,
@@ -74,7 +82,9 @@ def cat(
     style = style or _style_of(None if context is None else context.params.get("out"))
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
-    if not (as_json or style == "csv") and following.comes_slowly(file, start, end):
+    if where and follow:
+        raise UsageError("-f shows messages as they come: leave out --where")
+    if not (where or as_json or style == "csv") and following.comes_slowly(file, start, end):
         follow = True
     if follow:
         if style == "csv" and not as_json:
@@ -84,10 +94,17 @@ def cat(
         style = "ndjson" if as_json else style
         with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
             return _follow(log, event, topics, exclude, (start, end), count, style, utc)
-    with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
+    with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as opened:
+        log = opened
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         fields = common.chosen_fields(log, topics, exclude)
+        if where:
+            from logreel.ops.query.where import limit
+
+            log, kept, notes = limit(log, where, fields, *span)
+            fields = {topic: fields[topic] for topic in kept}
+            draw.show_notes(notes)
         channels = [log[topic] for topic in fields]
         skipped: list[str] = []
         if as_json or style != "csv":

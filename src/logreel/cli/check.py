@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 LINES = 20
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel check flight.ulg": "damage and irregularities of a log",
+        "logreel check logs --fail-on error": "exit code 4 only for errors in the logs of a folder",
+    },
+)
 @common.files
 @click.option(
     "--fail-on",

@@ -80,6 +80,19 @@ start = click.option("-S", "--start", metavar="TIME", help=f"Start of the interv
 end = click.option(
     "-E", "--end", metavar="TIME", help="End of the interval, not included; same forms as --start."
 )
+where = click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only messages whose fields meet this condition in SQL, of channels that have these fields: "
+    '"battery_status.voltage_v < 14".',
+)
+keep_latched = click.option(
+    "--keep-latched", is_flag=True, help="Also copy the latched state at the start of each new log."
+)
+latched = click.option(
+    "--latched", multiple=True, metavar="TOPIC", help="Treat this topic as latched; implies --keep-latched."
+)
 utc = click.option("--utc", is_flag=True, help="Show UTC times; needs a log with a known offset to UTC.")
 interpolate = click.option(
     "--interpolate",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
 
+from logreel.cli.help import verb
+
 if TYPE_CHECKING:
     from threading import Timer
 
@@ -83,7 +85,12 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,-]")
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel completion bash >> ~/.bashrc": "complete verbs, options and topics in new shells",
+        "logreel completion fish | source": "the same in this shell, for fish",
+    },
+)
 @click.argument("shell", metavar="[bash|zsh|fish]", type=click.Choice([*SCRIPTS]), required=False)
 def completion(shell: str | None) -> int:
     """Print a script that makes the shell complete verbs, options, files, topics and fields.

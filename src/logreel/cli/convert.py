@@ -9,17 +9,19 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from logreel.io.source import Definitions
-    from logreel.log.log import Log
-    from logreel.ops.query.topic_fields import FieldsByTopic
     from logreel.outputs.registry import Output
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel convert flight.ulg flight.parquet/": "one table per channel",
+        "logreel convert drive.bag drive.mcap -x '/camera/*'": "another log format, without the pictures",
+    },
+)
 @click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
 @common.segment
 @common.utc
@@ -71,6 +74,7 @@ def convert(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     segment: int | None,
     utc: bool,
@@ -131,10 +135,11 @@ def convert(
                 log,
                 path,
                 format=form,
-                topics=_topics(log, topics, output) or None,
+                topics=topics or None,
                 exclude=exclude,
                 start=start,
                 end=end,
+                where=where,
                 count=count,
                 utc=utc,
                 interpolate=interpolate,
@@ -200,18 +205,6 @@ def _can_come_slowly(file: paths.Given, output: Output) -> bool:
         and (output.suffix == NESTED or not context.params["nested"])
         and following.comes_slowly(file, to_file=True)
     )
-
-
-def _topics(log: Log, topics: tuple[str, ...], output: Output) -> Iterable[str] | FieldsByTopic:
-    """Return the topics for ``convert``: a mapping if -t names fields and OUT can hold them, else *topics*."""
-    from logreel.outputs.convert import takes_fields
-
-    if not takes_fields(output):
-        return topics
-    from logreel.ops.query.topic_fields import fields_by_topic
-
-    fields = fields_by_topic(log, topics)
-    return fields if any(paths is not None for paths in fields.values()) else topics
 
 
 def _suffix(form: str | None, out: str) -> str:

@@ -8,6 +8,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.schemas.catalogue import Entry
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 ADD, LIST, FIND = "add", "list", "find"
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel definitions list 'sensor_msgs/*'": "known types and their versions",
+        "logreel definitions find std_msgs/Header": "the text of a type",
+    },
+)
 @click.argument("what", type=click.Choice([ADD, LIST, FIND]), metavar="add|list|find")
 @click.argument("values", metavar="[PATH…|PATTERN…|NAME…|MD5…]", nargs=-1, type=arguments.FILE)
 @paths.text_output

@@ -11,9 +11,15 @@ from pathlib import Path
 import rich_click as click
 
 from logreel.cli import arguments, draw
+from logreel.cli.help import verb
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel demo": "a tour with a log that comes with logreel",
+        "logreel demo --dir tour": "with its files in another folder",
+    },
+)
 @click.option(
     "--dir",
     "folder",

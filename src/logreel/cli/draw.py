@@ -114,15 +114,6 @@ def number_text(value: float | int | None) -> str:
     return "" if value is None else str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
-def float_text(value: float) -> str:
-    """Return the shortest text for a number; float32 values are written as such, without digits of float64."""
-    import numpy as np
-
-    if abs(value) < 3e38 and float(short := np.float32(value)) == value:
-        return str(short)
-    return repr(value)
-
-
 def value_text(value: Any) -> str:
     """Return a value of a message or parameter as short text; empty for None."""
     match value:
@@ -131,6 +122,8 @@ def value_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
+            from logreel.ops.json_values import float_text
+
             return float_text(value)
         case str():
             return json.dumps(value, ensure_ascii=False)

@@ -11,6 +11,7 @@ import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import GroupWithExamples, WithExamples
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
@@ -18,18 +19,23 @@ if TYPE_CHECKING:
     from logreel.registry.format import Format
 
 
-class FormatGroup(click.RichGroup):
+class FormatGroup(GroupWithExamples):
     """The commands of one format, in its order; loaded when used, not for the general help."""
 
     def __init__(self, fmt: Format) -> None:
         self._format = fmt
+        # The base class asks for the commands, which would import all of them for the general help.
+        self._is_ready = False
         super().__init__(name=fmt.name, help=f"Commands for logs of one format: {fmt.title}.")
+        self._is_ready = True
 
     @property  # type: ignore[override]
     def commands(self) -> dict[str, click.Command]:
         """Return the commands by name."""
         from logreel.registry.registry import commands_of
 
+        if not self._is_ready:
+            return {}
         return {one.name: _command(self._format.name, one) for one in commands_of(self._format)}
 
     @commands.setter
@@ -70,7 +76,10 @@ def _command(format_name: str, one: Command) -> click.Command:
     for option in reversed(one.options):
         decorated = _option(option)(decorated)
     brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
-    return click.command(one.name, help=one.help, short_help=brief)(common.one_file(decorated))
+    command: click.Command = click.command(
+        one.name, cls=WithExamples, help=one.help, short_help=brief, examples=one.examples
+    )(common.one_file(decorated))
+    return command
 
 
 _SINK_OPTIONS = (

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel formats": "what can be read and written",
+        "logreel formats --json": "the same as JSON",
+    },
+)
 @paths.text_output
 @common.as_json
 def formats(as_json: bool) -> int:

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.cli import files as paths
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel geotag camera.ulg --pictures pictures -o tagged": "copies of pictures with positions",
+        "logreel geotag camera.ulg --pictures pictures -o again --by order": "match pictures and triggers by order",
+    },
+)
 @common.file
 @click.option(
     "--pictures",

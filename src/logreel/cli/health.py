@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
@@ -23,7 +25,12 @@ AROUND = 2
 SECOND = 10**9
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel health drive.bag": "faults of the robot, with the interval of each",
+        "logreel health logs --fail-on warn": "exit code 4 if any log in a folder has a warning or an error",
+    },
+)
 @common.files
 @click.option(
     "--detector", "detectors", multiple=True, metavar="NAME", help="Run only this detector; may be repeated."
@@ -67,12 +74,14 @@ def health(
 def show(found: Health) -> None:
     """Print the result for people."""
     draw.echo_head(found.path)
+    outputs: Counter[str] = Counter()
     for one in found.detections:
+        outputs[one.detector] += 1
         draw.echo(f"  {one.severity:<6}{one.detector}: {one.text}")
         if one.threshold:
             source = f" ({one.source})" if one.source not in ("", "logreel") else ""
             draw.echo(f"        bound: {one.threshold}{source}")
-        draw.echo(f"        {slice_line(found, one)}")
+        draw.echo(f"        {slice_line(found, one, outputs[one.detector])}")
     if not found.detections:
         draw.echo("  nothing found")
     for name, text in found.clean:
@@ -81,11 +90,17 @@ def show(found: Health) -> None:
         draw.echo(f"  -     {name}: not assessed, {text}")
 
 
-def slice_line(found: Health, one: Detection) -> str:
-    """Return the command that cuts the interval of a detection out of the log, with some seconds around it."""
-    zero = found.start_ns or 0
-    begin = max((one.start - zero) / SECOND - AROUND, 0)
-    end = (one.end - zero) / SECOND + AROUND
+def slice_line(found: Health, one: Detection, number: int = 1) -> str:
+    """Return the command that cuts the interval of a detection out of the log, with some seconds around it.
+
+    number  counts the detections of one detector, so that each has an output of its own
+    """
+    zero, last = found.start_ns or 0, found.end_ns or 0
+    # Detections may lie before or behind the log, whose ends leave out single messages with other times.
+    start, end = (min(max(time, zero), last) for time in (one.start, one.end))
+    begin = max((start - zero) / SECOND - AROUND, 0)
     stem, suffix = os.path.splitext(os.path.basename(found.path))
-    out = f"{stem}_{one.detector}{suffix}"
-    return f"logreel slice {shlex.quote(found.path)} -S +{begin:.1f}s -E +{end:.1f}s -o {shlex.quote(out)}"
+    out = f"{stem}_{one.detector}{f'_{number}' if number > 1 else ''}{suffix}"
+    segment = "" if found.segment is None else f" --segment {found.segment}"
+    interval = f"-S +{begin:.1f}s -E +{(end - zero) / SECOND + AROUND:.1f}s"
+    return f"logreel slice {shlex.quote(found.path)}{segment} {interval} -o {shlex.quote(out)}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel index flight.ulg": "write an index file beside a log, which makes opening faster",
+        "logreel index first.ulg second.ulg": "the same for several logs",
+    },
+)
 @common.files
 @common.as_json
 def index(files: tuple[str, ...], as_json: bool) -> int:

@@ -11,6 +11,7 @@ import rich_click as click
 
 from logreel.cli import common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 ENTRIES, LENGTH, NAMES = 12, 100, 5
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel info flight.ulg": "format, times, channels and problems of a log",
+        "logreel info logs": "one line for each log in a folder and below it",
+    },
+)
 @common.files
 @common.topics
 @common.exclude

@@ -8,12 +8,18 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel merge first.ulg second.ulg -o both.ulg": "one log from two",
+        "logreel merge flight.ulg drive.bag -o all.mcap --align start": "two formats in one MCAP, from the same start",
+    },
+)
 @click.argument("files", metavar="IN…", nargs=-1, required=True, type=arguments.FILE)
 @common.output
 @common.form

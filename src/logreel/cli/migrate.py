@@ -8,13 +8,19 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.ops.migrate import Migrated
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel migrate old.bag -o new.bag --rules rules.toml": "messages in other types, by rules",
+        "logreel migrate old.bag -o partial.bag --rules rules.toml --partial": "keep what no rule covers",
+    },
+)
 @common.file
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Path of the new log; - is stdout."

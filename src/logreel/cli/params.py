@@ -2,39 +2,84 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from logreel.io.source import Definitions
-    from logreel.log.scan import Parameter
+    from logreel.log.scan import Change, Parameter
+
+#: Changes of one parameter that are listed; more are counted.
+LISTED = 6
 
 
-@click.command()
-@common.file
-@click.option("--changed", is_flag=True, help="Only parameters that changed during the log.")
-@click.option(
-    "--defaults", is_flag=True, help="Only parameters that differ from a default, with their defaults."
+def _logs_and_patterns(
+    context: click.Context, argument: click.Parameter, words: tuple[str, ...]
+) -> paths.Given:
+    """Return the files of one log; the other words become the argument ``patterns`` of the verb."""
+    # Without any log, the error is that of a missing file.
+    logs = [word for word in words if _is_log(word)] or list(words[:1])
+    context.params["patterns"] = tuple(word for word in words if word not in logs)
+    return logs[0] if len(logs) == 1 else logs
+
+
+def _is_log(word: str) -> bool:
+    """Return whether an argument names a log: a file or folder that exists, or what looks like the path of a log."""
+    if word == "-" or "://" in word or (os.path.exists(word) and not glob.has_magic(word)):
+        return True
+    from logreel.registry.registry import formats
+
+    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    return not word.startswith("re:") and (os.path.exists(word) or word.lower().endswith(suffixes))
+
+
+@verb(
+    examples={
+        "logreel params flight.ulg 'BAT*' MPC_XY_CRUISE": "the parameters that a pattern and a name select",
+        "logreel params flight.ulg --changed": "those that changed during the log, with times",
+        "logreel params flight.ulg --format params -o vehicle.params": "a parameter file for QGroundControl",
+    },
 )
+@click.argument(
+    "file",
+    metavar="FILE… [PATTERN…]",
+    nargs=-1,
+    required=True,
+    type=arguments.FILE_OR_PARAMETER,
+    callback=_logs_and_patterns,
+)
+@click.option("--changed", is_flag=True, help="Only parameters whose value changed during the log.")
+@click.option("--defaults", is_flag=True, help="Only parameters that differ from a default.")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("text", "csv", "octave", "qgc")),
+    type=click.Choice(("text", "csv", "params", "qgc", "yaml", "history", "octave")),
     default="text",
-    help="csv; text of GNU Octave; parameter file of QGroundControl.",
+    metavar="NAME",
+    help="text; csv: first and last value, defaults, number of changes; params or qgc: parameter file of "
+    "QGroundControl; yaml: names and values; history: all values in their order, as CSV; octave: the same for GNU "
+    "Octave.",
 )
-@click.option("--only-initial", "initial", is_flag=True, help="With csv, octave: leave later values out.")
-@click.option("--timestamps", is_flag=True, help="With csv: times of the values in µs, in a second line.")
+@click.option(
+    "--final", is_flag=True, help="With params, qgc, yaml: the last values instead of the first ones."
+)
+@click.option("--only-initial", "initial", is_flag=True, help="With history, octave: leave later values out.")
+@click.option("--timestamps", is_flag=True, help="With history: times of the values in µs, in a second line.")
 @click.option(
     "--separator",
     "delimiter",
     metavar="CHARACTER",
     default=",",
-    help="With csv: between the values; default a comma.",
+    help="With csv, history: between the values; default a comma.",
 )
 @common.utc
 @paths.text_output
@@ -43,9 +88,11 @@ if TYPE_CHECKING:
 @common.as_json
 def params(
     file: paths.Given,
+    patterns: tuple[str, ...],
     changed: bool,
     defaults: bool,
     form: str,
+    final: bool,
     initial: bool,
     timestamps: bool,
     delimiter: str,
@@ -54,7 +101,11 @@ def params(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Show parameters of the robot and their changes."""
+    """Show parameters of the robot: first and last value, default, and changes.
+
+    PATTERN is the name of a parameter, a shell pattern, or re: and a regular expression. Arguments that exist as files
+    or folders, or end like the name of a log, are logs; all others are patterns.
+    """
     from logreel.errors import UsageError
     from logreel.log.times import shift_of
     from logreel.ops.inspect.params import as_dict
@@ -63,36 +114,62 @@ def params(
 
     if form != "text" and as_json:
         raise UsageError("--format and --json are two notations: give one of them")
-    if form == "text" and (initial or timestamps):
-        raise UsageError("--only-initial and --timestamps belong to --format csv")
+    if form == "text" and (final or initial or timestamps or delimiter != ","):
+        raise UsageError("--final, --only-initial, --timestamps and --separator need a --format such as csv")
     skipped: list[str] = []
     with open_log(file, definitions=msgdef, segment=segment) as log:
         shift = shift_of(log, utc)
-        found = look(log, changed=changed, defaults=defaults)
+        found = look(log, patterns or None, changed=changed, defaults=defaults)
         if as_json:
             draw.echo_answer(log, parameters=[as_dict(p) for p in found])
         elif found and form != "text":
             from logreel.ops.inspect.params_text import params_text
 
             text = params_text(
-                found, form, skipped, delimiter=delimiter, initial=initial, timestamps=timestamps
+                found,
+                form,
+                skipped,
+                delimiter=delimiter,
+                initial=initial,
+                final=final,
+                timestamps=timestamps,
             )
             click.echo(text, nl=False)
         elif found:
-            show(found, defaults, shift)
+            show(found, changed or utc, shift)
         else:
-            draw.say("no such parameters in this log" if changed or defaults else "no parameters in this log")
+            draw.say("no such parameters in this log" if log.parameters else "no parameters in this log")
         return draw.finish(log, skipped)
 
 
-def show(found: list[Parameter], defaults: bool, shift: int | None) -> None:
-    """Print parameters for people."""
-    from logreel.log.times import time_text
+def show(found: Sequence[Parameter], with_times: bool, shift: int | None) -> None:
+    """Print parameters for people; columns without any value are left out.
 
+    with_times  True: also list the changes with their times
+    """
     rows = []
     for p in found:
-        changes = ", ".join(f"{draw.value_text(c.value)} at {time_text(c.time, shift)}" for c in p.changes)
-        known = ", ".join(f"{kind} {draw.value_text(value)}" for kind, value in p.defaults.items())
-        rows.append((p.name, draw.value_text(p.value), *([known] if defaults else []), changes))
-    head = ("parameter", "value", *(["default"] if defaults else []), "changes")
-    draw.table(head, rows, right=(1,))
+        changes = p.real_changes
+        cells = [p.name, draw.value_text(p.value), draw.value_text(p.final), _defaults_text(p)]
+        cells += [str(len(changes)) if changes else "", _changes_text(changes, shift) if with_times else ""]
+        rows.append(cells)
+    head = ("parameter", "initial", "final", "default", "changes", "values" if with_times else "")
+    used = [i for i in range(len(head)) if i < 3 or any(row[i] for row in rows)]
+    right = [at for at, i in enumerate(used) if i in (1, 2, 4)]
+    draw.table([head[i] for i in used], [[row[i] for i in used] for row in rows], right=right)
+
+
+def _defaults_text(p: Parameter) -> str:
+    """Return the defaults that the log contains; their kind is named unless they are all equal."""
+    texts = {kind: draw.value_text(value) for kind, value in p.defaults.items()}
+    if len(texts) > 1 and len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{value} ({kind})" for kind, value in texts.items())
+
+
+def _changes_text(changes: Sequence[Change], shift: int | None) -> str:
+    from logreel.log.times import time_text
+
+    texts = [f"{draw.value_text(c.value)} at {time_text(c.time, shift)}" for c in changes[:LISTED]]
+    more = [f"… {len(changes) - LISTED} more"] if len(changes) > LISTED else []
+    return ", ".join([*texts, *more])

@@ -13,6 +13,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 from logreel.cli.rosbag_options import PlayCommand
 
 if TYPE_CHECKING:
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from logreel.ops.replay import Player, Sink
 
 
-@click.command(cls=PlayCommand)
+@verb(
+    examples={
+        "logreel play drive.bag -r 2 -t /imu": "print a channel at double speed",
+        "logreel play drive.bag --to foxglove --loop": "replay to Foxglove, again and again",
+    },
+    cls=PlayCommand,
+)
 @common.files
 @click.option(
     "-r", "--rate", type=float, default=1.0, show_default=True, metavar="RATE",

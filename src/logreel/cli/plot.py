@@ -10,12 +10,18 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel plot flight.ulg battery_status.voltage_v": "a chart in the terminal",
+        "logreel plot flight.ulg 'vehicle_attitude.q[0]' -o attitude.html": "a page with the chart",
+    },
+)
 @click.argument("file", metavar="FILE", type=arguments.FILE)
 @click.argument("fields", metavar="TOPIC.FIELD…", nargs=-1, required=True, type=arguments.TOPIC_OR_FIELD)
 @common.start

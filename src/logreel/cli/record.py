@@ -10,12 +10,18 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel record notes.bag --from messages.ndjson": "write a log from lines of JSON",
+        "logreel record robot.bag --from ros -t /imu --split-size 1GB": "record a topic of a running ROS system",
+    },
+)
 @click.argument("target", metavar="[OUT]", required=False, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @click.option(

@@ -8,6 +8,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.recover import Recovered
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel recover broken.bag -o sound.bag": "everything that a damaged log still holds",
+        "logreel recover broken.bag -o again.bag --json": "with the lost places as JSON",
+    },
+)
 @common.file
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE,

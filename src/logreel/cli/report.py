@@ -8,12 +8,18 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel report flight.ulg -o flight.html": "one page about the log, which works offline",
+        "logreel report flight.ulg -S +10s -E +30s -o part.html": "the same for twenty seconds of it",
+    },
+)
 @click.argument("file", metavar="FILE", type=arguments.FILE)
 @click.option(
     "-o",

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import rich_click as click
 
+from logreel.cli.help import WithExamples
+
 #: Rate of ``/clock`` where none is given, Hz.
 CLOCK_HZ = 100.0
 #: Options that ``rosbag play`` gives several values at once, with the option here for each value; empty: files.
@@ -49,7 +51,7 @@ def _is_number(words: Sequence[str]) -> bool:
         return False
 
 
-class PlayCommand(click.RichCommand):
+class PlayCommand(WithExamples):
     """Command that also understands the options of ``rosbag play``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -10,11 +10,15 @@ from logreel.cli.exits import report
 
 #: Environment variable that the scripts of ``logreel completion`` set.
 COMPLETE = "_LOGREEL_COMPLETE"
+#: Not imported for verbs that read no file.
+GUARDS = "logreel.io.map_guard"
 
 
 def run(args: Sequence[str]) -> int:
     """Run the verb named by *args* and return the exit code; errors are reported as one sentence on stderr."""
     _set_up_streams()
+    guards = sys.modules.get(GUARDS)
+    since = 0 if guards is None else guards.next_serial()
     try:
         if COMPLETE in os.environ:
             from logreel.cli.completion import complete
@@ -26,12 +30,26 @@ def run(args: Sequence[str]) -> int:
         with logreel.make_context("logreel", list(args) or ["--help"], obj=list(args)) as context:
             code = logreel.invoke(context)
         sys.stdout.flush()
-    except BaseException as error:
+        _check_files(since)
+    except BaseException as failed:
+        error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
         code = report(error, args)
         _discard_output()
     return code if isinstance(code, int) else 0
+
+
+def _changed_file(since: int) -> BaseException | None:
+    """Return the error for a file that changed while it was read; other errors follow from it."""
+    guards = sys.modules.get(GUARDS)
+    return next(iter(guards.changed_files(since)), None) if guards is not None else None
+
+
+def _check_files(since: int) -> None:
+    """Raise the error for a file that changed while it was read."""
+    if (error := _changed_file(since)) is not None:
+        raise error
 
 
 def _discard_output() -> None:

@@ -8,13 +8,19 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.ops.inspect.schema import SchemaInfo
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel schema drive.bag /imu": "the definition of a channel, and its fields",
+        "logreel schema flight.ulg 'battery*' --json": "the channels that a pattern matches, as JSON",
+    },
+)
 @common.one_file
 @click.argument("topic", metavar="[TOPIC]", required=False, type=arguments.TOPIC)
 @common.topics

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import arguments, common
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel serve logs": "offer the logs of a folder over HTTP",
+        "logreel serve flight.ulg --port 8080 --log": "one log at a fixed port, with a line per request",
+    },
+)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=arguments.FILE)
 @click.option(
     "--host",

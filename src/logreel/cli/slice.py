@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel slice flight.ulg -S +10s -E +20s -o part.ulg": "ten seconds of a log",
+        "logreel slice drive.bag -x '/camera/*' -o small.bag": "a log without its pictures",
+        'logreel slice flight.ulg --where "sensor_gps.fix_type = 3" -o fix.ulg': "messages that meet a condition",
+    },
+)
 @common.file
 @common.output
 @common.topics
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.count
-@click.option("--keep-latched", is_flag=True, help="Also copy the latched state at the start of the slice.")
+@common.keep_latched
 @common.segment
-@click.option(
-    "--latched", multiple=True, metavar="TOPIC", help="Treat this topic as latched; implies --keep-latched."
-)
+@common.latched
 @common.compression
 @common.chunk_size
 @common.options
@@ -39,6 +43,7 @@ def slice(  # noqa: A001 - the verb's name
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     count: int | None,
     keep_latched: bool,
     segment: int | None,
@@ -68,6 +73,7 @@ def slice(  # noqa: A001 - the verb's name
                 exclude=exclude,
                 start=start,
                 end=end,
+                where=where,
                 count=count,
                 keep_latched=keep_latched,
                 latched=latched,

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel sort drive.bag -o sorted.bag": "the messages in the order of their times",
+        "logreel sort flight.ulg -o sorted.ulg --force": "replace an earlier output",
+    },
+)
 @common.file
 @common.output
 @common.compression

@@ -8,12 +8,19 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel split flight.ulg --every 20s -o parts": "a log for every 20 seconds",
+        "logreel split flight.ulg --on vehicle_status.nav_state -o modes": "a log for each flight mode",
+        'logreel split flight.ulg --where "vehicle_status.arming_state = 2" -o armed': "a log for each time armed",
+    },
+)
 @common.file
 @common.topics
 @common.exclude
@@ -24,6 +31,26 @@ if TYPE_CHECKING:
 @click.option("--size", metavar="SIZE", help="Logs of at most this size: 100MB, 1GiB.")
 @click.option("--by-topic", is_flag=True, help="One log per channel.")
 @click.option("--by-segment", is_flag=True, help="One log per log in a file that contains several.")
+@click.option(
+    "--on",
+    metavar="TOPIC.FIELD",
+    type=arguments.TOPIC_OR_FIELD,
+    help="A new log at each change of this field: vehicle_status.nav_state.",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help='One log per interval in which this condition in SQL is true: "battery_status.voltage_v < 14".',
+)
+@click.option(
+    "--name",
+    metavar="TEMPLATE",
+    help="File names, such as {stem}_{index:03}_{value}. Keys: {stem} {index} {start} {end} {utc}; {value} with --on, "
+    "--by-topic and --by-segment; {topic} with --by-topic; {segment} with --by-segment.",
+)
+@common.keep_latched
+@common.latched
 @click.option(
     "-o",
     "--output",
@@ -50,6 +77,11 @@ def split(
     size: str | None,
     by_topic: bool,
     by_segment: bool,
+    on: str | None,
+    where: tuple[str, ...],
+    name: str | None,
+    keep_latched: bool,
+    latched: tuple[str, ...],
     folder: str,
     compression: str | None,
     chunk_bytes: int | None,
@@ -58,9 +90,12 @@ def split(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Split a log into several logs: by time, size, channel or segment."""
+    """Split a log into several logs: by time, size, channel, segment, value of a field, or condition.
+
+    A value holds, and a condition is true, until the next message of its channel.
+    """
     from logreel.log.times import duration_ns
-    from logreel.ops.rewrite.slice import split as write
+    from logreel.ops.rewrite.split import split as write
     from logreel.registry.open import open_log
 
     paths.no_folder(folder, "parts of a log")
@@ -77,6 +112,11 @@ def split(
                 size=None if size is None else common.bytes_of(size),
                 by_topic=by_topic,
                 by_segment=by_segment,
+                on=on,
+                where=where,
+                name=name,
+                keep_latched=keep_latched,
+                latched=latched,
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 options=options,

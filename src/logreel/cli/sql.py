@@ -11,6 +11,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
 FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
 
-@click.command()
+@verb(
+    examples={
+        'logreel sql "SELECT max(voltage_v) FROM battery_status" flight.ulg': "one number from a channel",
+        'logreel sql "FROM battery_status LIMIT 5" flight.ulg -o battery.csv': "rows of a channel as CSV",
+    },
+)
 @click.argument("query")
 @common.files
 @click.option(

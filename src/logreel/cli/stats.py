@@ -8,6 +8,7 @@ import rich_click as click
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 RARE = range(6, 9)
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel stats drive.bag -t /imu": "rate, jitter and gaps of a channel",
+        "logreel stats flight.ulg -t battery_status --fields": "also minimum, mean and maximum of its fields",
+    },
+)
 @common.file
 @common.topics_or_fields
 @common.exclude

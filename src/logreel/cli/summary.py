@@ -6,10 +6,9 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
-import rich_click as click
-
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -19,7 +18,12 @@ if TYPE_CHECKING:
 NARROW, WIDE, INDENT = 40, 120, "  "
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel summary flight.ulg": "what happened: modes, battery, position, faults",
+        "logreel summary logs --json": "the same for each log in a folder, a JSON object per line",
+    },
+)
 @common.files
 @common.as_one
 @common.segment

@@ -9,6 +9,7 @@ import rich_click as click
 
 from logreel.cli import common, draw, following
 from logreel.cli import files as paths
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -16,11 +17,17 @@ if TYPE_CHECKING:
     from logreel.log.scan import TextLine
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel text flight.ulg --level warning": "warnings and errors of the robot",
+        "logreel text flight.ulg --utc -n 20": "the first 20 lines, with wall-clock times",
+    },
+)
 @common.file
 @click.option(
     "--level", metavar="LEVEL", help="Only this severity or worse: error, warning, info …, or 0 to 7."
 )
+@click.option("--all", "repeated", is_flag=True, help="Also checks that were in the report before.")
 @common.start
 @common.end
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N lines.")
@@ -35,6 +42,7 @@ def text(
     segment: int | None,
     msgdef: Definitions,
     level: str | None,
+    repeated: bool,
     start: str | None,
     end: str | None,
     count: int | None,
@@ -42,7 +50,7 @@ def text(
     follow: bool,
     as_json: bool,
 ) -> int:
-    """Show text messages of the robot, events included.
+    """Show text messages of the robot, events and failing checks included.
 
     With -f, and from a pipe, new lines are shown as they come, with -f --json one object per line.
     """
@@ -55,10 +63,10 @@ def text(
         if file != "-":
             following.refuse_output()
         with following.ending() as event, following.opened(file, event, msgdef, segment=segment) as log:
-            return _follow(log, event, level, (start, end), count, utc, as_json)
+            return _follow(log, event, level, (start, end), count, utc, as_json, repeated)
     with open_log(file, definitions=msgdef, segment=segment) as log:
         least = None if level is None else level_number(level)
-        lines = itertools.islice(look(log, least, *interval(log, start, end)), count)
+        lines = itertools.islice(look(log, least, *interval(log, start, end), repeated=repeated), count)
         shift = shift_of(log, utc)
         if as_json:
             draw.echo_answer(log, lines=[as_dict(line) for line in lines])
@@ -84,13 +92,14 @@ def _follow(
     count: int | None,
     utc: bool,
     as_json: bool,
+    repeated: bool,
 ) -> int:
     from logreel.log.times import shift_of
     from logreel.ops.inspect.text import as_dict, follow_text, level_number
 
     least = None if level is None else level_number(level)
     name = log.name
-    lines = follow_text(log, least, *bounds, poll=following.POLL, stop=event)
+    lines = follow_text(log, least, *bounds, repeated=repeated, poll=following.POLL, stop=event)
     for line in itertools.islice(lines, count):
         if as_json:
             draw.echo_json(as_dict(line), line=True)

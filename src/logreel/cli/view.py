@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import arguments, common
+from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
 
 
-@click.command()
+@verb(
+    examples={
+        "logreel view flight.ulg": "look at a log in the browser",
+        "logreel view logs --port 8080 --no-browser": "print the address of a viewer for a folder",
+    },
+)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=arguments.FILE)
 @click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
 @click.option("-f", "--follow", is_flag=True, help="Show new messages of files that are still written.")

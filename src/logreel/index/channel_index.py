@@ -123,7 +123,11 @@ class ChannelIndex:
     def _synthetic(self) -> dict[int, SyntheticMessages]:
         if self._build is None:
             return {}
-        self.chunks.synthetic, synthetic = self._build()
+        try:
+            self.chunks.synthetic, synthetic = self._build()
+        finally:
+            # An error may come from a file that was truncated.
+            self.chunks.check()
         return synthetic
 
     def synthetic(self, channel: int) -> SyntheticMessages | None:
@@ -214,7 +218,7 @@ class ChannelIndex:
         if channel not in self._times:
             synthetic = self.synthetic(channel)
             times = self.rules[channel].time.values(self, channel) if synthetic is None else synthetic.time
-            self.cache_times(channel, times)
+            self.cache_times(channel, self._checked(times))
         return self._times[channel]
 
     def has_times(self, channel: int) -> bool:
@@ -229,13 +233,13 @@ class ChannelIndex:
     def side_column(self, channel: int, name: str) -> I64 | None:
         """Return int64[n]: numbers stored outside of payloads, see ``ChannelRules``; None if the channel has none."""
         rule = self.rules[channel].side_columns.get(name)
-        return None if rule is None else rule.values(self, channel)
+        return None if rule is None else self._checked(rule.values(self, channel))
 
     def sizes(self, channel: int) -> I64:
         """Return int64[n]: payload bytes of each message; 0 for missing messages."""
         if (synthetic := self.synthetic(channel)) is not None:
             return synthetic.size
-        return self.rules[channel].size.sizes(self, channel)
+        return self._checked(self.rules[channel].size.sizes(self, channel))
 
     def bytes_of(self, channel: int) -> int:
         """Return the payload bytes of all messages of a channel."""
@@ -248,7 +252,12 @@ class ChannelIndex:
         rules = self.rules[channel]
         if rules.is_synthetic or rules.time.needs_all or channel in self._times:
             return self.times(channel)[rows]
-        return rules.time.values(self, channel, rows)
+        return self._checked(rules.time.values(self, channel, rows))
+
+    def _checked(self, values: I64) -> I64:
+        """Return *values*; raises FileChangedError if pages that they came from may be lost."""
+        self.chunks.check_pages()
+        return values
 
     def first_and_last_times(self, channel: int) -> tuple[int | None, int | None]:
         """Return the times of the first and the last message in file order; None for an empty channel."""

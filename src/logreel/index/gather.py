@@ -110,6 +110,7 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
             share.wanted += source.count(channel) * _row_bytes(wants[i])
     for share in parts.values():
         _fill(share, arena, threads)
+        share.source.chunks.check()
     for i in live:
         order = index.order(wants[i].channel)
         if order is not None:

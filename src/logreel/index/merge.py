@@ -18,7 +18,7 @@ from logreel.index.channel_index import ChannelIndex
 from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows
 from logreel.index.rules import Pick, add_stored
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.chunks import FILE
 from logreel.kernels import merge as kernel
 
@@ -118,7 +118,7 @@ class _Expanded:
     def restored(self, found: Merged) -> Merged:
         """Return a batch with the numbers of the given queues, and of chunks in their joined indexes."""
         chunk = found.chunk.copy()
-        for number in np.unique(found.queue).tolist():
+        for number in distinct(found.queue).tolist():
             if self._part[number] >= 0:
                 mine = found.queue == number
                 index = self._given[self._owner[number]].index
@@ -249,7 +249,7 @@ class _SizeRules:
             return offset, size
         number = self._number.take(queue)
         rows, offset = np.flatnonzero(number >= 0), start.copy()
-        for one in np.unique(number[rows]).tolist():
+        for one in distinct(number[rows]).tolist():
             mine = rows if len(self._others) == 1 else rows[number[rows] == one]
             other, entries = self._others[one], at[mine]
             # Only formats without chunks store anything outside the message or compute it.

@@ -106,7 +106,10 @@ def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
 
 
 def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[PayloadRange]:
-    """Yield the messages at *rows* of a channel (a slice, or ascending row numbers), in order."""
+    """Yield the messages at *rows* of a channel (a slice, or ascending row numbers), in order.
+
+    Raises FileChangedError after a range whose bytes the file does not have any more.
+    """
     if index.members(channel, slice(0, 0)) is not None:
         for member in index.in_turn(channel, rows):
             yield from payload_ranges(member.index, member.channel, member.rows)
@@ -117,10 +120,13 @@ def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Pa
         return
     if (index.table.chunk == FILE).all():
         yield _payload_range(index, channel, index.chunks[FILE], *_in_file(index, channel, rows))
+        # What the caller made of the range is valid only if the file still has it.
+        index.chunks.check()
         return
     wanted = dict(_by_block(index, channel, rows))
     for batch in batches(index, wanted):
         yield load(index, batch).payload_range(index, channel, [wanted[number] for number in batch])
+        index.chunks.check()
 
 
 def _in_file(index: ChannelIndex, channel: int, rows: Rows) -> tuple[I64, Pick]:

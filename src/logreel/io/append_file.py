@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,7 +65,7 @@ class Appender:
             self._old = OldFile(self._target, self.name)
         elif os.path.lexists(self._target) and not force:
             raise exists(path)
-        hidden = f".logreel-{secrets.token_hex(6)}.partial"
+        hidden = f".logreel-{os.urandom(6).hex()}.partial"
         self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
         self._handle = create_locked(self._active, force and keep)
         #: Bytes not yet written to the file: the buffer, how many, and how many of them are committed.
@@ -224,7 +223,7 @@ class Appender:
     def splice(self, place: int, size: int, piece: Piece) -> None:
         """Replace *size* bytes at *place* by *piece* of any length; the bytes after it move, through a second file."""
         self.flush()
-        other = self._active.with_name(f".logreel-{secrets.token_hex(6)}.partial")
+        other = self._active.with_name(f".logreel-{os.urandom(6).hex()}.partial")
         try:
             handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
             try:

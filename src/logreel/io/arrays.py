@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,14 @@ def aligned(size: int) -> NDArray[np.uint8]:
     """Return uint8[size] with undefined content that begins at a multiple of 64 bytes."""
     room = np.empty(size + 64, np.uint8)
     return room[-room.ctypes.data % 64 :][:size]
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct *values*, ascending; np.unique imports numpy.ma, as long as opening a small log takes."""
+    found = np.sort(values)
+    first = np.ones(len(found), np.bool_)
+    np.not_equal(found[1:], found[:-1], out=first[1:])
+    return found[first]
 
 
 def keep_freed_memory() -> None:

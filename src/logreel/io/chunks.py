@@ -55,6 +55,14 @@ class Chunks:
         """Return the number of the file that a chunk is in, and the number of the chunk there."""
         return 0, chunk
 
+    def check(self) -> None:
+        """Raise FileChangedError if bytes of the file that were used until now may not be those that it had."""
+        self._source.check()
+
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, else nothing; for what is called often."""
+        self._source.check_pages()
+
     def size_of(self, chunk: int) -> int:
         """Return the bytes of a chunk, without unpacking it if its size is known."""
         return self._sizes(chunk) if chunk >= 0 else len(self[chunk])

@@ -33,15 +33,17 @@ class Change(Enum):
 class GrowingFile:
     """An open file, with the names under which its writer may continue it.
 
-    path  its name; while logreel writes ``x``, the file is called ``x.active``, and both names mean the same here
+    path   its name; while logreel writes ``x``, the file is called ``x.active``, and both names mean the same here
+    guard  as for ``Source.open``
 
     The file stays open until ``close``, so that its last bytes can be read after it was renamed or removed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, guard: bool = True) -> None:
         name = path.name.removesuffix(ACTIVE)
         self.target, self.active = path.with_name(name), path.with_name(name + ACTIVE)
         self._handle, self._size = -1, 0
+        self.guard = guard
         self._was_active = False
 
     def open(self) -> bool:
@@ -114,7 +116,8 @@ class GrowingFile:
         active = _stat(self.active)
         is_active = active is not None and os.path.samestat(active, found)
         self._was_active |= is_active
-        source = Source.of_file(self._handle, name, self.active if is_active else self.target)
+        place = self.active if is_active else self.target
+        source = Source.of_file(self._handle, name, place, self.guard, grows=True)
         self._size = source.size
         return source
 

@@ -35,6 +35,16 @@ class JoinedChunks(Chunks):
         part, number = self.locate(chunk)
         return self._parts[part][number]
 
+    def check(self) -> None:
+        """Raise FileChangedError if one of the files was found changed, see ``Chunks.check``."""
+        for part in self._parts:
+            part.check()
+
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, see ``Chunks.check_pages``."""
+        for part in self._parts:
+            part.check_pages()
+
     def size_of(self, chunk: int) -> int:
         """Return the bytes of a chunk, see ``Chunks.size_of``."""
         part, number = self.locate(chunk)

@@ -8,7 +8,8 @@ import mmap
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, UnsupportedError
+from logreel.io.map_guard import MapGuard, mapping_of
 from logreel.kernels import block_table
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
@@ -41,9 +43,21 @@ class Source:
     inode  device and inode of the mapped file, or None
     definitions  files or folders with message definitions from the user, for logs without definitions
     types        types by topic from the user, for channels without a type in the log
+    guard        False: the signal SIGBUS is left alone
+    is_restored  whether a sidecar was read instead of the log
+
+    Bytes of a mapped file are valid only if ``check`` raises nothing after they were used.
     """
 
-    def __init__(self, buffer: Any, name: str, path: Path | None = None) -> None:
+    def __init__(
+        self,
+        buffer: Any,
+        name: str,
+        path: Path | None = None,
+        *,
+        guard: bool = True,
+        grows: bool = False,
+    ) -> None:
         self.name, self.path = name, path
         self.inode: tuple[int, int] | None = None
         self.definitions: tuple[Path, ...] = ()
@@ -51,10 +65,16 @@ class Source:
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data
+        self.guard, self.is_restored = guard, False
+        self._side: MapGuard | None = None
+        owner = mapping_of(buffer) if data.size else None
+        self._map = None if owner is None else MapGuard(data, owner, name, None if grows else path, guard)
 
     @classmethod
-    def open(cls, what: Readable | Source) -> Source:
+    def open(cls, what: Readable | Source, guard: bool = True) -> Source:
         """Return a Source of *what*: a path, ``-`` for standard input, bytes, or a binary file object.
+
+        guard  False: leave the signal SIGBUS alone; a mapped file that shrinks then ends the process
 
         Streams that cannot be mapped are copied to a temporary file. Raises LogError for a directory, OSError for a
         missing or unreadable file.
@@ -63,20 +83,20 @@ class Source:
             return what
         if isinstance(what, (bytes, bytearray, memoryview)):
             plain = isinstance(what, bytes) or (isinstance(what, memoryview) and what.c_contiguous)
-            return cls(what if plain else bytes(what), "<bytes>")
+            return cls(what if plain else bytes(what), "<bytes>", guard=guard)
         if isinstance(what, (str, os.PathLike)):
             text = os.fspath(what)
             if text == "-":
                 return cls._stream(sys.stdin.buffer, "<stdin>")
             if "://" in text:
                 raise UnsupportedError("remote logs cannot be opened yet: download the file first", path=text)
-            return cls._file(text)
+            return cls._file(text, guard)
         if hasattr(what, "read"):
             return cls._stream(what, str(getattr(what, "name", "<stream>")))
         raise TypeError(f"expected a path, bytes or a binary file object, got {type(what).__name__}")
 
     @classmethod
-    def _file(cls, text: str) -> Source:
+    def _file(cls, text: str, guard: bool) -> Source:
         fd = os.open(text, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
         try:
             found = os.fstat(fd)
@@ -86,16 +106,21 @@ class Source:
             if not stat.S_ISREG(found.st_mode) or not found.st_size:
                 with os.fdopen(os.dup(fd), "rb") as stream:
                     return cls._stream(stream, text)
-            return cls.of_file(fd, text, Path(text).absolute())
+            return cls.of_file(fd, text, Path(text).absolute(), guard)
         finally:
             os.close(fd)
 
     @classmethod
-    def of_file(cls, fd: int, name: str, path: Path) -> Source:
-        """Return the bytes that an open regular file has now; the file may be closed afterwards."""
+    def of_file(cls, fd: int, name: str, path: Path, guard: bool = True, grows: bool = False) -> Source:
+        """Return the bytes that an open regular file has now; the file may be closed afterwards.
+
+        guard  as for ``open``
+        grows  another process may write it, so a later modification time means nothing
+        """
         found = os.fstat(fd)
         # An empty file cannot be mapped.
-        source = cls._mapped(fd, name, path) if found.st_size else cls(b"", name, path)
+        data = mmap.mmap(fd, 0, access=mmap.ACCESS_READ) if found.st_size else b""
+        source = cls(data, name, path, guard=guard, grows=grows)
         source.inode = found.st_dev, found.st_ino
         return source
 
@@ -103,10 +128,6 @@ class Source:
     def of_stream(cls, fd: int, size: int, name: str) -> Source:
         """Return the first *size* bytes of an open file that holds what came through a stream called *name*."""
         return cls(mmap.mmap(fd, size, access=mmap.ACCESS_READ), name) if size else cls(b"", name)
-
-    @classmethod
-    def _mapped(cls, fd: int, name: str, path: Path | None) -> Source:
-        return cls(mmap.mmap(fd, 0, access=mmap.ACCESS_READ), name, path)
 
     @classmethod
     def _stream(cls, stream: IO[bytes], name: str) -> Source:
@@ -126,7 +147,42 @@ class Source:
             while piece := stream.read(1 << 20):
                 spool.write(piece)
             spool.flush()
-            return cls._mapped(spool.fileno(), name, None)
+            return cls(mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ), name)
+
+    def check(self) -> None:
+        """Raise FileChangedError if bytes that were used until now may not be those of the file as it was opened."""
+        if self._map is not None:
+            # The service renames sources, so that errors do not show paths.
+            self._map.name = self.name
+            self._map.check()
+        if self._side is not None:
+            self._side.check()
+
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, else nothing; costs no system call."""
+        if self._map is not None and self._map.may_have_lost_pages:
+            self.check()
+        elif self._side is not None and self._side.may_have_lost_pages:
+            self._side.check()
+
+    def depends_on(self, side: MapGuard) -> None:
+        """Check *side*, the mapping of an index cache, wherever the file itself is checked."""
+        self._side = side
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Check at the end of the block, also after an error, which may come from a change of the file."""
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        self.check()
+
+    def release(self) -> None:
+        """Stop reporting changes of the file, because a newer Source of it replaces this one."""
+        if self._map is not None:
+            self._map.release()
 
     def define(self, definitions: Definitions) -> None:
         """Add definitions from the user: paths, and mappings of topics to types."""

@@ -156,6 +156,11 @@ class Topics:
 def inside(times: I64, bands: Iterable[Band]) -> NDArray[np.bool_]:
     """Return bool[n]: whether each time lies in one of *bands*."""
     found = np.zeros(len(times), bool)
+    if len(times) and bool(np.all(times[1:] >= times[:-1])):
+        for band in bands:
+            first, last = np.searchsorted(times, [band.start, band.end]).tolist()
+            found[first:last] = True
+        return found
     for band in bands:
         found |= (times >= band.start) & (times < band.end)
     return found

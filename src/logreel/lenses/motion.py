@@ -41,6 +41,7 @@ class Places:
     child     object[k]      name of the frame that the pose belongs to, or None
     row       int64[k]       the row of the channel's table; items of one message share it
     stamp     int64[k]       ns of measurement, according to the message; 0 if unknown
+    held      bool[k]        the pose does not lead to the next one, as the estimator was reset in between; None: never
     """
 
     time: I64
@@ -50,6 +51,7 @@ class Places:
     child: NDArray[Any] | None
     row: I64
     stamp: I64
+    held: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,9 @@ def _track(
 #: Paths of poses and transforms in a message, shortest first.
 _POSES = ("", "pose", "pose.pose", "pos", "poses", "poses.pose")
 _TRANSFORMS = ("", "transform", "transforms", "transforms.transform")
+#: Paths of the names of the reference frame and of the frame that is placed in it, most specific first.
+_FRAMES = ("header.frame_id", "parent_frame_id", "frame_id")
+_CHILDREN = ("child_frame_id",)
 
 
 def find_pose(nodes: Nodes) -> Pose | None:
@@ -145,7 +150,7 @@ def find_pose(nodes: Nodes) -> Pose | None:
     for path, found, around, many in _candidates(nodes, _POSES):
         if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
             at = path + "." if path else ""
-            frames = _frame_paths(nodes, around, path, many)
+            frames = _frame_paths(nodes, around, found, path, many)
             return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
     turned = nodes.get("quaternion")
     if isinstance(turned, FixedArray) and turned.count == 4 and is_float(turned.item):
@@ -158,7 +163,7 @@ def find_transform(nodes: Nodes) -> Transform | None:
     for path, found, around, many in _candidates(nodes, _TRANSFORMS):
         if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
             at = path + "." if path else ""
-            frames, item = _frame_paths(nodes, around, path, many), path.rpartition(".")[0]
+            frames, item = _frame_paths(nodes, around, found, path, many), path.rpartition(".")[0]
             stamp = find_stamp(around, item) if many and item else None
             return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
     return None
@@ -177,15 +182,16 @@ def _candidates(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nod
             yield path, here, around, many
 
 
-def _frame_paths(nodes: Nodes, around: Nodes, path: str, many: bool) -> tuple[str | None, str | None]:
+def _frame_paths(
+    nodes: Nodes, around: Nodes, inner: Nodes, path: str, many: bool
+) -> tuple[str | None, str | None]:
     """Return the paths of the frame names: in the parent of the item if it is in a list, else in the message."""
     found: list[str | None] = []
-    for name in ("header.frame_id", "child_frame_id"):
-        in_item = f"{path.rpartition('.')[0]}.{name}" if many and "." in path else None
-        if in_item and _is_string(around, name):
-            found.append(in_item)
-        else:
-            found.append(name if _is_string(nodes, name) else None)
+    places = [(path, inner), (path.rpartition(".")[0], around)] if many else []
+    places = [(f"{at}.", own) for at, own in places if at] + [("", nodes)]
+    for names in (_FRAMES, _CHILDREN):
+        known = (at + name for at, own in places for name in names if _is_string(own, name))
+        found.append(next(known, None))
     return found[0], found[1]
 
 

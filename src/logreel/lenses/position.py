@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
-from logreel.layout.nodes import Scalar
+from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses.base import (
     F64,
     Columns,
@@ -18,13 +18,68 @@ from logreel.lenses.base import (
     Stamp,
     columns,
     find_stamp,
+    is_float,
     is_integer,
     is_number,
+    is_vector,
     nodes_of,
 )
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
+
+
+#: Kinds of covariances: unknown, approximated, only the diagonal is known, known (as in sensor_msgs/NavSatFix).
+UNKNOWN, APPROXIMATED, DIAGONAL, FULL = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How exact positions are, and how the receiver moves; NaN where it is not known.
+
+    covariance  float64[k, 9]  m², rows of the matrix for east, north, up
+    kind        int8[k]        kind of the covariance, 0 to 3; 0: unknown
+    velocity    float64[k, 3]  m/s east, north, up; up is NaN if only speed and course are known
+    heading     float64[k]     direction of the vehicle's nose, rad clockwise from north
+    hdop, vdop  float64[k]     dilution of precision, horizontal and vertical
+    """
+
+    covariance: F64
+    kind: NDArray[np.int8]
+    velocity: F64
+    heading: F64
+    hdop: F64
+    vdop: F64
+
+    def take(self, rows: NDArray[np.bool_] | I64 | slice) -> Quality:
+        """Return the values at these rows."""
+        return Quality(
+            self.covariance[rows],
+            self.kind[rows],
+            self.velocity[rows],
+            self.heading[rows],
+            self.hdop[rows],
+            self.vdop[rows],
+        )
+
+    @property
+    def accuracy(self) -> F64:
+        """float64[k]: standard deviation of the horizontal position in m, the greater one of east and north."""
+        found: F64 = np.sqrt(np.maximum(self.covariance[:, 0], self.covariance[:, 4]))
+        return found
+
+    @property
+    def speed(self) -> F64:
+        """float64[k]: horizontal speed in m/s."""
+        found: F64 = np.hypot(self.velocity[:, 0], self.velocity[:, 1])
+        return found
+
+    @property
+    def course(self) -> F64:
+        """float64[k]: direction of motion, degrees clockwise from north; NaN without motion."""
+        east, north = self.velocity[:, 0], self.velocity[:, 1]
+        found: F64 = np.where((east == 0) & (north == 0), np.nan, np.degrees(np.arctan2(east, north)) % 360)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +93,7 @@ class Fixes:
     fixed      bool[k]     False if the message says that the position is unknown
     stamp      int64[k]    ns when it was measured, according to the message; 0 if unknown
     number     int64[k]    numbers of the pictures that a camera took there; None for other positions
+    quality    how exact they are, and how the receiver moves; None unless it was asked for
     """
 
     time: I64
@@ -47,6 +103,7 @@ class Fixes:
     fixed: NDArray[np.bool_]
     stamp: I64
     number: I64 | None = None
+    quality: Quality | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -80,6 +137,7 @@ class Fixes:
             self.fixed[rows],
             self.stamp[rows],
             None if self.number is None else self.number[rows],
+            None if self.quality is None else self.quality.take(rows),
         )
 
 
@@ -92,6 +150,95 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
+class QualityPaths:
+    """Paths of what ``Quality`` contains; None or () where messages have no such field.
+
+    covariance   array of nine numbers in m², and the number of its kind
+    deviation    standard deviations in m, horizontal and vertical
+    velocity     m/s; *down*: north, east, down; else east, north, up
+    trusted      flag that is 0 where the velocity is not known
+    speed        and *course* clockwise from north, used without *velocity*
+    heading      of the vehicle
+    """
+
+    covariance: str | None = None
+    kind: str | None = None
+    deviation: tuple[str, ...] = ()
+    velocity: tuple[str, ...] = ()
+    down: bool = True
+    trusted: str | None = None
+    speed: Scaled | None = None
+    course: Scaled | None = None
+    heading: Scaled | None = None
+    hdop: str | None = None
+    vdop: str | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """All paths to read."""
+        found = [f"{self.covariance}[{n}]" for n in range(9)] if self.covariance else []
+        found += [*self.deviation, *self.velocity]
+        found += [field.path for field in (self.speed, self.course, self.heading) if field]
+        return found + [path for path in (self.kind, self.trusted, self.hdop, self.vdop) if path]
+
+    def read(self, found: Columns) -> Quality:
+        """Return the values of these paths among *found*."""
+        n = len(found.time)
+        covariance, kind = self._covariance(found, n)
+        return Quality(
+            covariance,
+            kind,
+            self._velocity(found, n),
+            _scaled(found, self.heading) if self.heading else np.full(n, np.nan),
+            _positive(found, self.hdop, n),
+            _positive(found, self.vdop, n),
+        )
+
+    def _covariance(self, found: Columns, n: int) -> tuple[F64, NDArray[np.int8]]:
+        matrix, kind = np.full((n, 9), np.nan), np.zeros(n, np.int8)
+        if self.covariance:
+            values = found.stack([f"{self.covariance}[{i}]" for i in range(9)])
+            kind = np.full(n, FULL, np.int8)
+            if self.kind:
+                stated = np.asarray(found.values[self.kind], np.int64)
+                kind = np.where((stated >= UNKNOWN) & (stated <= FULL), stated, UNKNOWN).astype(np.int8)
+            good = (kind != UNKNOWN) & np.isfinite(values).all(axis=1)
+            matrix[good], kind[~good] = values[good], UNKNOWN
+        elif self.deviation:
+            # As drivers of ROS do it: the accuracies that a receiver states are standard deviations.
+            east, up = (found.values[path].astype(np.float64) for path in self.deviation)
+            with np.errstate(invalid="ignore", over="ignore"):
+                good = np.isfinite(east) & np.isfinite(up) & (east > 0) & (up > 0)
+            matrix[good] = 0.0
+            matrix[good, 0] = matrix[good, 4] = east[good] ** 2
+            matrix[good, 8] = up[good] ** 2
+            kind[good] = DIAGONAL
+        return matrix, kind
+
+    def _velocity(self, found: Columns, n: int) -> F64:
+        if self.velocity:
+            values = found.stack(self.velocity)
+            values = values[:, [1, 0, 2]] * (1, 1, -1) + 0.0 if self.down else values
+        elif self.speed and self.course:
+            speed, course = _scaled(found, self.speed), _scaled(found, self.course)
+            values = np.stack([speed * np.sin(course), speed * np.cos(course), np.full(n, np.nan)], axis=-1)
+        else:
+            return np.full((n, 3), np.nan)
+        if self.trusted:
+            values[~np.asarray(found.values[self.trusted], np.bool_)] = np.nan
+        return values
+
+
+def _positive(found: Columns, path: str | None, n: int) -> F64:
+    """Return the numbers at *path*, NaN where they are 0 or less, which receivers send for unknown ones."""
+    if path is None:
+        return np.full(n, np.nan)
+    values = found.values[path].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.where(values > 0, values, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """Geographic position: latitude and longitude in degrees, altitude in metres if present.
 
@@ -99,6 +246,7 @@ class Position:
     warning  path of a field of NMEA sentences that is 0 if the position is known; angles may be ddmm.mmmm there
     stamp    time of measurement
     number   path of the number of a picture: a camera took one at each of the positions
+    quality  paths of accuracy, velocity and heading; None if messages have none of these
     """
 
     latitude: Scaled
@@ -108,12 +256,17 @@ class Position:
     warning: str | None = None
     stamp: Stamp | None = None
     number: str | None = None
+    quality: QualityPaths | None = None
 
-    def fixes(self, ch: Channel, start: int | None = None, end: int | None = None) -> Fixes:
-        """Return the positions of *ch* with start <= time < end (ns)."""
+    def fixes(
+        self, ch: Channel, start: int | None = None, end: int | None = None, *, quality: bool = False
+    ) -> Fixes:
+        """Return the positions of *ch* with start <= time < end (ns); *quality*: also how exact they are."""
+        wanted = self.quality if quality else None
         scaled = [field for field in (self.latitude, self.longitude, self.altitude) if field]
         known = [self.known.path] if self.known else []
         known += [path for path in (self.warning, self.number) if path]
+        known += wanted.paths if wanted else []
         found = columns(ch, [field.path for field in scaled] + known, start, end, self.stamp)
         size = len(found.time)
         lat, lon = _scaled(found, self.latitude), _scaled(found, self.longitude)
@@ -123,7 +276,8 @@ class Position:
             fixed &= found.values[self.warning] == 0
             lat, lon = _to_degrees(lat, lon, fixed)
         number = found.values[self.number].astype(np.int64) if self.number else None
-        return Fixes(found.time, lat, lon, altitude, fixed, found.stamp, number)
+        more = wanted.read(found) if wanted else None
+        return Fixes(found.time, lat, lon, altitude, fixed, found.stamp, number, more)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """Return latitude, longitude (degrees) and altitude (metres; NaN if unknown): float64[n] each."""
@@ -180,6 +334,7 @@ def find_position(nodes: Nodes) -> Position | None:
                 "warning" if nmea else None,
                 find_stamp(nodes),
                 "seq" if _is_picture(nodes) else None,
+                _find_quality(nodes, nmea),
             )
     return None
 
@@ -196,3 +351,51 @@ def _find_known(nodes: Nodes) -> Known | None:
         if is_integer(node) or node == Scalar("bool"):
             return known
     return None
+
+
+#: Standard deviations in m, horizontal and vertical, of the same quantity in different formats.
+_DEVIATIONS = (("eph", "epv"),)
+#: North, east and down velocity in m/s.
+_VELOCITIES = (("vel_n_m_s", "vel_e_m_s", "vel_d_m_s"), ("vel_n", "vel_e", "vel_d"))
+_DEGREES, _KMH = float(np.pi / 180), 1 / 3.6
+
+
+def _find_quality(nodes: Nodes, nmea: bool) -> QualityPaths | None:
+    """Return the QualityPaths of a message with a position, or None."""
+    has = {name for name, node in nodes.items() if is_float(node)}
+    matrix = next((name for name in _COVARIANCES if _is_matrix(nodes.get(name))), None)
+    kind = f"{matrix or _COVARIANCES[0]}_type"
+    deviation = next((pair for pair in _DEVIATIONS if has >= set(pair)), ())
+    velocity = next((three for three in _VELOCITIES if has >= set(three)), ())
+    down = True
+    east_up = nodes.get("velocity")
+    if not velocity and isinstance(east_up, Struct) and is_vector(east_up):
+        velocity, down = ("velocity.x", "velocity.y", "velocity.z"), False
+    speed = course = None
+    if not velocity and has >= {"speed", "track"}:
+        speed, course = Scaled("speed"), Scaled("track", _DEGREES)
+    elif not velocity and nmea and has >= {"speed", "course"}:
+        speed, course = Scaled("speed", _KMH), Scaled("course", _DEGREES)
+    # Of other messages, the unit of an angle is not known.
+    in_rad = nodes.get("timestamp") == Scalar("uint64") or (kind in nodes and "velocity" in nodes)
+    found = QualityPaths(
+        matrix,
+        kind if matrix and is_integer(nodes.get(kind)) else None,
+        () if matrix else deviation,
+        velocity,
+        down,
+        "vel_ned_valid" if velocity and "vel_ned_valid" in nodes else None,
+        speed,
+        course,
+        next((Scaled(name) for name in ("heading", "yaw") if name in has and in_rad), None),
+        *(name if name in has else None for name in ("hdop", "vdop")),
+    )
+    return found if found.paths else None
+
+
+#: Names of covariance matrices, with ``_type`` for the kind.
+_COVARIANCES = ("position_covariance",)
+
+
+def _is_matrix(node: Node | None) -> bool:
+    return isinstance(node, FixedArray) and node.count == 9 and is_float(node.item)

@@ -74,7 +74,7 @@ class GrowingLog:
             # Not imported for logs that are opened once, which is most of them.
             from logreel.io.growing_file import GrowingFile
 
-            file = GrowingFile(self._source.path)
+            file = GrowingFile(self._source.path, self._source.guard)
             file.adopt(self._source)
             self._watch(file, self._rescan)
         return self._growth
@@ -192,6 +192,8 @@ class GrowingLog:
         for name in _cached_names(log.__class__):
             self.__dict__.pop(name, None)
         log._read_ahead.clear()
+        if log._source is not source:
+            log._source.release()
         log._source, log._scan = source, scan
         log.format, log.size, log.epoch = format, source.size, scan.epoch
         log.format_state, log.converted_from = scan.format_state, scan.converted_from or format

@@ -11,7 +11,7 @@ from weakref import WeakSet, ref
 
 import numpy as np
 
-from logreel.errors import LogError
+from logreel.errors import FileChangedError, LogError
 from logreel.index.block_table import Selection
 from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
@@ -103,7 +103,7 @@ class Growth:
         # What was written until it was left is to be read first.
         if not self.complete and not (self._file.is_left() and self._file.look() is Change.SAME):
             return
-        part = GrowingFile(path)
+        part = GrowingFile(path, self._file.guard)
         if not part.open():
             return
         source = self._new_source(part, os.path.join(os.path.dirname(self._log.name), path.name))
@@ -126,7 +126,7 @@ class Growth:
         self._positions.add(position)
 
     def is_readable(self) -> bool:
-        """Return whether all mapped bytes are still in the file; reading others would end the process."""
+        """Return whether all mapped bytes are still in the file; others are read as zeros."""
         return self._file.still_has(self._log._source)
 
     def close(self) -> None:
@@ -269,10 +269,16 @@ class Position:
         for rest in rests:
             for message in _messages(rest[0], *_batches_after(*rest, topics), first, last):
                 yield message._replace(data=memoryview(bytes(message.data)))
-        for message in _messages(present, *found, first, last):
-            if growth is not None and not growth.is_readable():
-                return
-            yield message._replace(data=memoryview(bytes(message.data)))
+        try:
+            for message in _messages(present, *found, first, last):
+                copy = message._replace(data=memoryview(bytes(message.data)))
+                if growth is not None and not growth.is_readable():
+                    return
+                yield copy
+        except FileChangedError:
+            # The next refresh reads the file that is there then.
+            if growth is None:
+                raise
 
 
 def _batches_after(

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
-from logreel.index.order import ranges_in_one_chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
+from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.growing_log import GrowingLog
+from logreel.log.messages import checked_property, rows_of
+from logreel.log.noted import Noted
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.read_ahead import ReadAhead
@@ -184,6 +186,8 @@ class Channel:
                 self.log.index, data, None if offset is None else self._row_at(offset)
             )
         fields: dict[str, Any] = self._decoder(data)
+        if mapguard.losses():
+            self.log.check_unchanged()
         return fields
 
     @cached_property
@@ -472,6 +476,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.epoch = scan.epoch
         self.format_state: Any = scan.format_state
         self.converted_from: str = scan.converted_from or format
+        self._noted = Noted()
         self._read_ahead = ReadAhead(lambda: list(self.channels.values()))
 
     @property
@@ -483,13 +488,13 @@ class Log(GrowingLog, Mapping[str, Channel]):
             )
         return self._scan.index
 
-    @cached_property
+    @checked_property
     def version(self) -> str:
         """Version of the format as text, as far as it is known."""
         version = self._scan.version
         return version if isinstance(version, str) else version()
 
-    @cached_property
+    @checked_property
     def _bounds(self) -> tuple[int | None, int | None]:
         bounds = self._scan.bounds
         return (self._scan.start, self._scan.end) if bounds is None else bounds()
@@ -516,8 +521,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def note(self, problem: Problem) -> None:
         """Add a Problem that was found while reading messages, unless it is there already."""
-        if problem not in self._scan.problems:
-            self._scan.problems.append(problem)
+        self._noted.add(self._scan.problems, problem)
 
     def gather(self, want: Want) -> Gathered:
         """Return the columns of a whole channel, see ``ReadAhead``."""
@@ -580,33 +584,33 @@ class Log(GrowingLog, Mapping[str, Channel]):
             )
         return reopened, (str(self._source.path), self.name, self._options)
 
-    @cached_property
+    @checked_property
     def metadata(self) -> Mapping[str, Any]:
         """Information about the log as a whole, by name: text, numbers, lists, or bytes."""
         return MappingProxyType(dict(self._scan.metadata()))
 
-    @cached_property
+    @checked_property
     def utc_offset(self) -> int | None:
         """Offset in ns from the clock of the log to UTC since 1970; None if it is unknown."""
         return self._scan.utc_offset()
 
-    @cached_property
+    @checked_property
     def attachments(self) -> Mapping[str, Attachment]:
         """Named content other than messages, such as files stored in the log."""
         return MappingProxyType({a.name: a for a in self._scan.attachments()})
 
-    @cached_property
+    @checked_property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters of the robot by name, with their changes and defaults."""
         return MappingProxyType({p.name: p for p in self._scan.parameters()})
 
-    @cached_property
+    @checked_property
     def text(self) -> tuple[TextLine, ...]:
         """Text messages and events for people to read, sorted by time."""
         read = self._scan.text or partial(self._read_text or (lambda log: ()), self)
         return tuple(read())
 
-    @cached_property
+    @checked_property
     def actors(self) -> Mapping[int, Actor]:
         """Actors of a simulation by id: vehicles, walkers, traffic lights …; else empty."""
         return {} if self._scan.actors is None else self._scan.actors(self)
@@ -618,7 +622,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         except KeyError:
             raise NotFoundError("actor", str(id), map(str, self.actors), path=self.name) from None
 
-    @cached_property
+    @checked_property
     def segments(self) -> tuple[Segment, ...]:
         """The logs that the file contains, in file order: nearly always exactly one; see ``segment``."""
         found = tuple(self._scan.segments())
@@ -728,25 +732,16 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[Selection]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        views: dict[int, memoryview] = {}
-        chunks = self.index.chunks
-        for picked in selections:
-            offset, end = picked.offset, picked.offset + picked.size
-            for lo, hi in ranges_in_one_chunk(picked.chunk):
-                chunk = int(picked.chunk[lo])
-                if chunk not in views:
-                    # Each view may keep an unpacked chunk in memory.
-                    views = {chunk: chunks.view(chunk), **dict(list(views.items())[:3])}
-                view, some = views[chunk], slice(lo, hi)
-                places = offset[some].tolist()
-                rows = zip(
-                    picked.time[some].tolist(),
-                    [channels[number] for number in picked.channel[some].tolist()],
-                    [view[a:b] for a, b in zip(places, end[some].tolist(), strict=True)],
-                    places,
-                    strict=True,
-                )
-                yield from map(Message._make, rows)
+        return map(Message._make, rows_of(self.index, channels, selections))
+
+    def check_unchanged(self) -> None:
+        """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
+
+        All methods do this when they return. Views of the file, such as ``Message.data``, are valid only if it raises
+        nothing after they were used.
+        """
+        for part in self.parts:
+            part._source.check()
 
     def table(
         self,
@@ -771,7 +766,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def verify(self) -> tuple[Finding, ...]:
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
-        return tuple(self._scan.verify())
+        with self._source.checked():
+            return tuple(self._scan.verify())
 
     def close(self) -> None:
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""

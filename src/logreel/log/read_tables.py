@@ -40,6 +40,8 @@ def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     rest = [one for one in readers if one.ch.topic not in found]
     found.update(_tables_of_members([one for one in rest if one.ch.members]))
     found.update(_read_in_parallel([one for one in rest if not one.ch.members]))
+    if channels:
+        channels[0].log.index.chunks.check()
     return {ch.topic: found[ch.topic] for ch in channels}
 
 

@@ -89,7 +89,7 @@ class Parameter(Brief):
     """A parameter of the robot.
 
     value     value at the start of the log; None if the log contains only later changes
-    changes   later changes, in the order logged
+    changes   later values, in the order logged; some repeat the value before, see *real_changes*
     defaults  default values by kind, such as ``system`` or ``setup``; absent kinds equal *value*
     """
 
@@ -99,6 +99,31 @@ class Parameter(Brief):
     changes: tuple[Change, ...] = ()
     defaults: Mapping[str, float | int | str] = field(default_factory=dict)
 
+    @property
+    def real_changes(self) -> tuple[Change, ...]:
+        """Changes whose value differs from the value before; without a value at the start, the first one is one."""
+        before = (self.value, *(change.value for change in self.changes))
+        return tuple(
+            change
+            for last, change in zip(before, self.changes, strict=False)
+            if not is_same_value(last, change.value)
+        )
+
+    @property
+    def final(self) -> float | int | str | None:
+        """The last value that was logged."""
+        return self.changes[-1].value if self.changes else self.value
+
+    @property
+    def default(self) -> float | int | str | None:
+        """The default of the system, or else of the set-up; None if the log does not contain one."""
+        return next((self.defaults[kind] for kind in ("system", "setup") if kind in self.defaults), None)
+
+
+def is_same_value(a: object, b: object) -> bool:
+    """Return whether two values of a parameter are equal; NaN equals NaN."""
+    return a == b or (a != a and b != b)
+
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
@@ -107,7 +132,9 @@ class TextLine:
     time    ns
     level   syslog level 0 (emergency) … 7 (debug), or None
     source  name of the sender, or empty
-    kind    ``comment`` of an operator, ``event`` that is also there as data, else ``text``
+    kind    ``comment`` of an operator, ``event`` that is also there as data, ``check`` for an event that is part of
+            a report of the robot's state, else ``text``
+    repeated  whether it is a check that the report before had, too
     """
 
     time: int
@@ -115,6 +142,7 @@ class TextLine:
     text: str
     source: str = ""
     kind: str = "text"
+    repeated: bool = False
 
 
 @dataclass(slots=True)

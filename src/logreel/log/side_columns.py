@@ -27,10 +27,15 @@ Values = Callable[[MessageIndex, I64], Sequence[NDArray[Any]]]
 
 
 class LayoutDecoder:
-    """Decodes payloads that a Layout describes."""
+    """Decodes payloads that a Layout describes.
+
+    layout  the Layout of the payloads; subclasses that convert values have None
+    """
+
+    layout: Layout | None
 
     def __init__(self, layout: Layout) -> None:
-        self._decode = layout.decoder()
+        self.layout, self._decode = layout, layout.decoder()
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
@@ -50,6 +55,19 @@ def lost_side_columns(ch: Channel) -> list[str]:
         f"{', '.join(names)} of channel {ch.topic!r} left out: these numbers are stored outside its messages"
     )
     return [text] if names else []
+
+
+def payload_layout(ch: Channel) -> Layout | None:
+    """Return the Layout of the payloads of *ch*, without side columns; None if no Layout describes them.
+
+    Raises DefinitionError if the schema cannot be used.
+    """
+    body = ch.decoder
+    if body is None:
+        return ch.layout
+    while isinstance(body, SideColumnsDecoder):
+        body = body.body
+    return body.layout if isinstance(body, LayoutDecoder) else None
 
 
 def with_members(layout: Layout, members: Sequence[Field]) -> Layout:
@@ -72,7 +90,7 @@ class SideColumnsDecoder:
     logged: tuple[str, ...] = ()
 
     def __init__(self, names: Sequence[str], values: Values, body: PayloadDecoder) -> None:
-        self._names, self._values, self._body = names, values, body
+        self._names, self._values, self.body = names, values, body
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
@@ -85,7 +103,7 @@ class SideColumnsDecoder:
         k = len(self._names)
         inner = Struct(fields[k:])
         root = Records(inner, layout.root.width) if isinstance(layout.root, Records) else inner
-        got = self._body.decode_batch(index, Layout(root, layout.name), piece, rows)
+        got = self.body.decode_batch(index, Layout(root, layout.name), piece, rows)
         wanted = [i for i, f in enumerate(fields[:k]) if f.name]
         if not wanted:
             return got
@@ -102,7 +120,7 @@ class SideColumnsDecoder:
         """See PayloadDecoder; without *row* the side columns are unknown and left out."""
         import numpy as np
 
-        found = self._body.decode_message(index, data, row)
+        found = self.body.decode_message(index, data, row)
         if row is None:
             return found
         values = self._values(index, np.array([row], np.int64))

@@ -65,7 +65,10 @@ def match_topics(names: Names, wanted: str | Iterable[str] | None, path: str | N
             if (split := topic_and_fields(names, want)) is not None:
                 of = ", ".join(map(repr, split[0][:3]))
                 raise UsageError(
-                    f"{want!r} names fields of {of}, but only whole channels can be chosen here", path=path
+                    f"{want!r} names fields of {of}, but only whole channels can be chosen here",
+                    path=path,
+                    hint="align, plot, stats, and convert to tables or .ndjson take fields",
+                    cli="cat, plot, stats, and convert to tables or .ndjson take fields",
                 )
             raise no_match(names, want, path)
         found |= fits
@@ -184,7 +187,8 @@ def _test(want: str) -> Callable[[str], object]:
 def topic_and_fields(names: Names, want: str) -> tuple[list[str], list[str]] | None:
     """Split ``topic.field`` or ``topic:field,field`` into the *names* that the topic fits, and the field paths.
 
-    The topic is the longest beginning of *want* that is a name or a pattern that fits one. Conditions can have fields
+    The topic is the longest beginning of *want* that is a name or a pattern that fits one; callers first try all of
+    *want* as a name, so that topics may have dots and colons. Conditions can have fields
     only after a colon, since values such as types have dots. Returns None for other text and for regular expressions.
     Whether the fields exist is not checked.
     """

@@ -54,3 +54,10 @@ def _unfinite(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     return "Infinity" if value > 0 else "-Infinity"
+
+
+def float_text(value: float) -> str:
+    """Return the shortest text for a number; float32 values are written as such, without digits of float64."""
+    if abs(value) < 3e38 and float(short := np.float32(value)) == value:
+        return str(short)
+    return repr(value)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from logreel.errors import UsageError
 from logreel.log.log import Log
 from logreel.registry.open import check_types, open_log, open_one_of_several
-from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -35,8 +34,6 @@ def open_many(
     several = list(several)
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")
-    # Plug-ins are loaded once, not by each thread.
-    formats()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
     logs = []
@@ -50,6 +47,19 @@ def open_many(
             one.result()
     check_types(logs)
     return logs
+
+
+def read_itself(log: Log) -> Log:
+    """Return *log* as the file itself says, where an index cache was read instead of it; else *log*.
+
+    For functions that judge a log: an index cache may be older than damage of the log, or forged.
+    """
+    if not any(part._source.is_restored for part in log.parts):
+        return log
+    sources = [part._source for part in log.parts]
+    options = {name: value for name, value in log._options.items() if name != "guard"}
+    one_or_all = sources[0] if log.parts[0] is log else sources
+    return open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
 
 
 @contextmanager

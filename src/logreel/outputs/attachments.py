@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from logreel.io.atomic_file import keep_sources
+from logreel.io.atomic_file import exists, keep_sources
 from logreel.log.scan import Attachment
 from logreel.outputs.file_names import attachment_names
 from logreel.outputs.files import new_file
@@ -34,6 +34,9 @@ def extract(
     paths = {one.name: os.path.join(folder, names[one.name]) for one in found}
     for path in paths.values():
         keep_sources(path, [source])
+        if not force and os.path.lexists(path):
+            # Before anything is written.
+            raise exists(path)
     written = {}
     for one in found:
         path = paths[one.name]

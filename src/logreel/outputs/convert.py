@@ -21,7 +21,7 @@ from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.align import Alignment
-from logreel.ops.query.topic_fields import check_fields
+from logreel.ops.query.topic_fields import check_fields, fields_by_topic
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import (
@@ -72,6 +72,7 @@ def convert(
     exclude: str | Iterable[str] = (),
     start: Time | None = None,
     end: Time | None = None,
+    where: str | Iterable[str] = (),
     count: int | None = None,
     utc: bool = False,
     interpolate: bool = False,
@@ -101,9 +102,11 @@ def convert(
               ``x.bag`` …: a log with the same messages. Or a binary file object, which is written in order
     format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
     topics    names or shell patterns; None: all channels that *dst* can be written from, and reserved ones with
-              messages. For tables and ``x.ndjson`` also a mapping of names to field paths; None: all fields
+              messages. For tables and ``x.ndjson`` also fields, ``topic.field`` or ``topic:field,field``, or a mapping
+              of names to field paths; None: all fields
     exclude   names or shell patterns of channels to leave out
     start, end  times in any form of ``Channel.to_arrow``; half-open
+    where     conditions in SQL on fields, as for ``logreel.slice``: only messages that meet them
     count     only the first *count* messages, in file order; None: all
     utc       True: UTC times
     interpolate  True: spread the times of the records in a message evenly up to the next message; only for tables
@@ -148,6 +151,7 @@ def convert(
             raise UsageError(f"{output.suffix} is made of whole messages: choose channels, not fields")
     else:
         fields = {}
+        topics = None if topics is None else listed(topics)
     if interpolate and output.shape is not Shape.TABLES and not one_table_for_all:
         raise UsageError(
             f"{output.suffix} has no rows whose times could be spread",
@@ -179,7 +183,7 @@ def convert(
             format=named,
             options=options or {},
         )
-        return _log(src, target, topics, exclude, start, end, count, raw, clock, definitions)
+        return _log(src, target, topics, exclude, start, end, where, count, raw, clock, definitions)
     if raw or strict or options or compression is not None or chunk_bytes is not None:
         raise UsageError(
             f"{output.suffix} is no log",
@@ -194,13 +198,16 @@ def convert(
         else:
             stream.keep_sources(names_of(log))
         folder = not one_table_for_all and is_folder(output, name)
+        if topics is not None and not fields and takes_fields(output):
+            fields = {**fields_by_topic(log, topics)}
+            topics = listed(fields)
         channels = channels_for(log, topics, output, exclude)
-        limited = log
-        if count is not None:
-            part = select_part(log, [ch.topic for ch in channels], (), first, last, count)
+        limited, notes = log, list[str]()
+        if count is not None or where:
+            part = select_part(log, [ch.topic for ch in channels], (), first, last, count, where=where)
             # Outputs select messages by interval, so give them a log with only these messages.
             limited, last = with_rows(log, part.rows), part.end
-            channels = [limited[ch.topic] for ch in channels]
+            channels, notes = [limited[ch.topic] for ch in part.channels], [*part.notes]
         for ch in channels:
             if (paths := fields.get(ch.topic)) is not None:
                 check_fields(ch, paths)
@@ -214,6 +221,7 @@ def convert(
             interpolate=interpolate,
             fields=fields,
             stream=stream,
+            notes=notes,
         )
         if one_table_for_all:
             return one_table(job, output, name, force, how)
@@ -243,6 +251,7 @@ def _log(
     exclude: str | Iterable[str],
     start: Time | None,
     end: Time | None,
+    where: str | Iterable[str],
     count: int | None,
     raw: bool,
     clock: str | None,
@@ -253,12 +262,14 @@ def _log(
         if not raw and format_to_write(target.path, log, target.format).name != log.format:
             log, moved = _with_logged_times(log)
         first, last = interval(log, start, end)
-        part = select_part(log, topics, exclude, first, last, count)
-        if count is not None:
-            limited = with_rows(log, part.rows)
-            part = select_part(limited, topics, exclude, first, part.end)
+        part = select_part(log, topics, exclude, first, last, count, where=where)
+        if count is not None or where:
+            limited, chosen = with_rows(log, part.rows), [ch.topic for ch in part.channels]
+            first, end_of_part, notes = part.start, part.end, part.notes
+            part = replace(select_part(limited, chosen, (), first, end_of_part), notes=notes)
         part = replace(
             part,
+            filtered=bool(where),
             restamped=[log[topic].number for topic in moved],
             notes=(*part.notes, *_moved_notes(part, moved)),
         )

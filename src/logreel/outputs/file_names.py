@@ -37,8 +37,10 @@ def _with_digest(name: str, base: str, room: int) -> str:
     return f"{base[: room - _DIGEST - 1]}-{digest}"
 
 
-def file_names(names: Iterable[str], suffix: str = "") -> dict[str, str]:
+def file_names(names: Iterable[str], suffix: str = "", taken: set[str] | None = None) -> dict[str, str]:
     """Return a safe file name with *suffix* for each of *names*.
+
+    taken  lower-case file names that others have; the new ones are added
 
     Safe means: only ASCII letters, digits and ``_ . @ + -``, not hidden, no path, no device name, at most MAX_BYTES
     bytes. Different names get different file names, also without regard to case. A name that lost characters, or that
@@ -50,23 +52,27 @@ def file_names(names: Iterable[str], suffix: str = "") -> dict[str, str]:
         count[base.lower()] = count.get(base.lower(), 0) + 1
     room = MAX_BYTES - len(suffix)
     found: dict[str, str] = {}
-    taken: set[str] = set()
+    taken = set() if taken is None else taken
     for name, (base, lost) in cleaned.items():
         stem = base
         if lost or count[base.lower()] > 1 or len(base) > room:
             stem = _with_digest(name, base, room)
         n = 1
-        while stem.lower() in taken:
+        while f"{stem}{suffix}".lower() in taken:
             n += 1
             stem = _with_digest(f"{name}\0{n}", base, room)
-        taken.add(stem.lower())
+        taken.add(f"{stem}{suffix}".lower())
         found[name] = stem + suffix
     return found
 
 
 def attachment_names(names: Iterable[str]) -> dict[str, str]:
-    """Return file names as ``file_names`` does, with the suffix of each name kept: ``replay.txt``."""
+    """Return file names as ``file_names`` does, with the suffix of each name kept: ``replay.txt``.
+
+    Names with different suffixes get different file names, too, also where cleaning gives them the same suffix.
+    """
     found: dict[str, str] = {}
+    taken: set[str] = set()
     groups: dict[str, list[str]] = {}
     for name in names:
         match = re.search(r"\.[A-Za-z0-9]{1,10}$", name)
@@ -75,5 +81,5 @@ def attachment_names(names: Iterable[str]) -> dict[str, str]:
         stems = {name[: len(name) - len(suffix)]: name for name in members}
         if len(stems) < len(members):
             stems, suffix = {name: name for name in members}, ""
-        found |= {stems[stem]: file for stem, file in file_names(stems, suffix).items()}
+        found |= {stems[stem]: file for stem, file in file_names(stems, suffix, taken).items()}
     return found

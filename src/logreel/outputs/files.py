@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +27,7 @@ MANIFEST, MANIFEST_KEY = "manifest.json", "logreel_manifest"
 
 def _temporary(target: Path) -> Path:
     """Return a hidden name for a temporary file in the folder of *target*."""
-    return target.with_name(f".logreel-{secrets.token_hex(6)}.partial")
+    return target.with_name(f".logreel-{os.urandom(6).hex()}.partial")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,22 +36,31 @@ class Option:
     metavar: str = ""
 
 
+class Example(NamedTuple):
+    """A command line, which begins with ``logreel``, and what it does, in a few words."""
+
+    line: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command for logs of one format.
 
-    name     name on the command line
-    help     description for people
-    run      called with an open Log, and the options as keywords
-    options  options of the command
-    plays    True: *run* returns a Playback, which the command line can also send to sinks
-    prints   True: *run* may write to standard output, because it runs code of the user
+    name      name on the command line
+    help      description for people
+    run       called with an open Log, and the options as keywords
+    options   options of the command
+    examples  command lines for the help of the command
+    plays     True: *run* returns a Playback, which the command line can also send to sinks
+    prints    True: *run* may write to standard output, because it runs code of the user
     """
 
     name: str
     help: str
     run: Callable[..., Answer | Playback | Content]
     options: tuple[Option, ...] = ()
+    examples: tuple[Example, ...] = ()
     plays: bool = False
     prints: bool = False
 

@@ -69,6 +69,7 @@ class Format:
     states    ``module:name`` of a function that returns the names of the numbers that fields of a Log hold, by topic,
               path and number; empty: none
     bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
+    storage   ``module:name`` of a ``registry.storage.Storage``, which says what the bytes of a file are; empty: unknown
     """
 
     name: str
@@ -97,6 +98,7 @@ class Format:
     meaning: str = ""
     states: str = ""
     detectors: str = ""
+    storage: str = ""
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

@@ -1,8 +1,10 @@
 """Index files (sidecars), next to the log or in the user's cache: opening a log again does not scan it again.
 
 A sidecar contains the scan as the format saves it: JSON data, then arrays. Its key is the size, the modification
-time and a digest of head and tail of the log; a sidecar with another key is ignored. It is not trusted: a checksum
-detects damage, and the format checks each position in it against the log before use.
+time, and digests of head and tail of the log and of SAMPLES pieces all over it; a sidecar with another key is ignored.
+A checksum detects damage, and the format checks each position in it against the log before use, so no sidecar can make
+a reader leave the log. But what it leaves out stays unseen: only files that nobody else can have written are used, and
+``check``, ``recover`` and ``diff`` read the log itself.
 
     8   magic "LOGREELX"
     8   u64 length of the JSON text, which follows
@@ -14,19 +16,26 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import json
+import math
+import mmap
 import os
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import LogError
+from logreel.io.map_guard import MapGuard
 from logreel.io.source import Source
+from logreel.io.trusted_file import is_trusted_folder, open_trusted
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
 from logreel.registry.registry import find_format
@@ -37,9 +46,13 @@ SUFFIX = ".logreel-index"
 WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
-#: An index of this size is mapped from its file as soon as that is written.
+#: A sidecar of this size is mapped, and one that was just written replaces the index in memory.
 MAPPED_BYTES = 64 << 20
 _ALIGN, _CHECK = 64, 4
+#: Pieces of a log that are compared with a digest, and bytes of each: of the first and last byte, and evenly between.
+SAMPLES, SAMPLE_BYTES = 256, 4096
+#: A sidecar is at most so many times as large as its log, and so many bytes larger.
+_TIMES, _MORE = 4, 1 << 24
 
 
 def cache_folder() -> Path | None:
@@ -64,29 +77,64 @@ def _candidates(source: Source) -> Iterator[Path]:
 
 def load(source: Source, fmt: Format) -> Scan | None:
     """Return the scan restored from a valid sidecar of *source*, or None."""
+    like = None
+    with contextlib.suppress(OSError):
+        like = os.stat(source.path) if source.path is not None else None
     for place in _candidates(source):
+        file = open_trusted(place, like)
+        if file is None:
+            continue
         try:
-            # Opening a pipe of that name would block forever.
-            saved = _read(Source.open(place), source, fmt) if place.is_file() else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            with file:
+                saved = _read(file, source, fmt)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
             continue
         scan = fmt.scan(source, saved) if saved is not None else None
         if scan is not None:
+            source.is_restored = True
             return scan
     return None
 
 
-def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
-    if side.head[:8] != MAGIC:
+def samples_of(source: Source) -> str:
+    """Return the digest of pieces all over a log, or of all of it if it is no larger than these together."""
+    digest = hashlib.blake2b(digest_size=16)
+    if source.size <= SAMPLES * SAMPLE_BYTES:
+        digest.update(source.view)
+    else:
+        for n in range(SAMPLES):
+            at = (source.size - SAMPLE_BYTES) * n // (SAMPLES - 1)
+            digest.update(source.view[at : at + SAMPLE_BYTES])
+    return digest.hexdigest()
+
+
+def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
+    """Return what a sidecar contains, or None if it is not one of this log; the cheapest comparisons come first."""
+    size = os.fstat(file.fileno()).st_size
+    start = file.read(16)
+    length = int.from_bytes(start[8:16], "little")
+    # A file of any size costs nothing to make.
+    if start[:8] != MAGIC or size > source.size * _TIMES + _MORE or length > size - _CHECK - 16:
         return None
-    length = int.from_bytes(side.head[8:16], "little")
-    end = side.size - _CHECK
-    if length > end - 16 or zlib.crc32(side.view[:end]) != int.from_bytes(side.read(end, _CHECK), "little"):
-        return None
-    head = json.loads(side.read(16, length))
+    text = file.read(length)
+    head = json.loads(text)
     if (head["version"], head["format"], head["log"]) != (__version__, fmt.name, source.identity):
         return None
     base = _aligned(16 + length)
+    if size != base + _size_of_arrays(head["arrays"]) + _CHECK or head["samples"] != samples_of(source):
+        return None
+    if size < MAPPED_BYTES:
+        # What was compared cannot change or shrink later.
+        data = np.empty(size - 16 - length, np.uint8)
+        if file.readinto(data.data) != len(data):
+            return None
+    else:
+        data = _mapped(file, source)[16 + length :]
+    check = zlib.crc32(data[:-_CHECK].data, zlib.crc32(text, zlib.crc32(start)))
+    if check != int.from_bytes(data[-_CHECK:].tobytes(), "little"):
+        return None
+    data, base = data[base - 16 - length :], 0
+    end = len(data) - _CHECK
     arrays = {}
     for name, (kind, shape, offset) in head["arrays"].items():
         dtype = np.dtype(kind)
@@ -99,11 +147,30 @@ def _read(side: Source, source: Source, fmt: Format) -> Saved | None:
         if count * dtype.itemsize > end - base - offset:
             return None
         arrays[name] = (
-            np.frombuffer(side.data, dtype, count, base + offset).reshape(shape)
+            np.frombuffer(data.data, dtype, count, base + offset).reshape(shape)
             if count
             else np.zeros(shape, dtype)
         )
     return Saved(head["plain"], arrays)
+
+
+def _mapped(file: BufferedReader, source: Source) -> NDArray[np.uint8]:
+    """Return all bytes of a sidecar as a mapping, whose changes are reported as those of the log."""
+    owner = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = np.frombuffer(owner, np.uint8)
+    source.depends_on(MapGuard(data, owner, str(file.name), None, source.guard))
+    return data
+
+
+def _size_of_arrays(table: Mapping[str, Any]) -> int:
+    """Return the bytes that the arrays take according to their table."""
+    return max(
+        (
+            offset + _aligned(math.prod(shape) * np.dtype(kind).itemsize)
+            for kind, shape, offset in table.values()
+        ),
+        default=0,
+    )
 
 
 def _aligned(n: int) -> int:
@@ -120,6 +187,7 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
         "version": __version__,
         "format": fmt.name,
         "log": source.identity,
+        "samples": samples_of(source),
         "plain": saved.plain,
         "arrays": table,
     }
@@ -131,15 +199,20 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
         yield bytes(_aligned(a.nbytes) - a.nbytes)
 
 
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o644)
+
+
 def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
     name = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         check = 0
-        with open(name, "xb") as out:
+        with open(name, "xb", opener=_opener) as out:
             for piece in _pieces(source, fmt, saved):
                 check = zlib.crc32(piece, check)
                 out.write(memoryview(piece))
             out.write(check.to_bytes(_CHECK, "little"))
+        source.check()
         name.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -156,14 +229,23 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
     if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
         return scan
     with contextlib.suppress(OSError, LogError):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_cache(folder)
+        if not is_trusted_folder(folder):
+            return scan
         _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
         prune(folder, SUFFIX)
         if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
             scan = load(source, fmt) or scan
+            # It was made from the log just now.
+            source.is_restored = False
             # What was scanned holds itself by circles.
             gc.collect()
     return scan
+
+
+def make_cache(folder: Path) -> None:
+    """Create the cache folder, for the user alone, unless it is there."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def prune(folder: Path, suffix: str) -> None:
@@ -194,7 +276,13 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
         folder = cache_folder()
         if folder is None:
             raise LogError("there is no cache folder: LOGREEL_CACHE is off", path=source.name)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_cache(folder)
         out = folder / f"{source.identity}{SUFFIX}"
+    if not is_trusted_folder(out.parent, os.stat(source.path)):
+        raise LogError(
+            "others can write to the folder of the index, so that it would not be used",
+            path=str(out),
+            hint="take the right to write to the folder away from others, as with chmod go-w",
+        )
     _write(out, source, fmt, scan.saved)
     return out

@@ -30,6 +30,7 @@ def open_log(
     ros_axes: bool = False,
     segment: int | None = None,
     align: str | None = None,
+    guard: bool = True,
 ) -> Log:
     """Open a log of any known format.
 
@@ -43,6 +44,8 @@ def open_log(
     segment      number of one of several logs in the file, see ``Log.segments``; None: all of them; channels of later
                  ones then have distinct names
     align        of several files: how the clocks of all but the first are shifted, as for ``logreel.merge``
+    guard        False: leave the signal SIGBUS to the program; a file that is truncated while it is open then ends the
+                 process where True raises FileChangedError
 
     Several files are one log with the channels of all, ordered by their start. Channels with the same topic and
     definition are one channel; with different definitions, further ones get another name, such as ``topic[1]``. Rows of
@@ -50,11 +53,12 @@ def open_log(
     are those of the first file that has them. Overlaps, duplicates, missing files and different clocks are recorded as
     Problems; a file given twice counts once.
 
-    Raises UnknownFormatError, UnsupportedError; OSError if a file cannot be read; TopicError for the type of an unknown
+    Raises UnknownFormatError, UnsupportedError; OSError if a file cannot be read; FileChangedError, now and by whatever
+    reads messages later, if a file is truncated or overwritten meanwhile; TopicError for the type of an unknown
     topic; UsageError for a type that contradicts the log, for files of different formats, of different kinds of clocks
     without *align*, and for a folder of different logs.
     """
-    log = open_one_of_several(path, format, strict, definitions, ros_axes, segment, align)
+    log = open_one_of_several(path, format, strict, definitions, ros_axes, segment, align, guard)
     check_types(log.parts)
     return log
 
@@ -67,22 +71,28 @@ def open_one_of_several(
     ros_axes: bool = False,
     segment: int | None = None,
     align: str | None = None,
+    guard: bool = True,
+    indexed: bool = True,
 ) -> Log:
-    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
+    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain.
+
+    indexed  False: read the log itself, also where there is a sidecar
+    """
     parts = parts_of(path)
     if parts is None:
-        return _open_file(path, format, strict, definitions, ros_axes, segment)  # type: ignore[arg-type]
+        return _open_file(path, format, strict, definitions, ros_axes, segment, guard, indexed)  # type: ignore[arg-type]
     options: dict[str, Any] = {
         "format": format,
         "strict": strict,
         "definitions": definitions,
         "ros_axes": ros_axes,
         "segment": segment,
+        "guard": guard,
     }
     # Not imported for one file, so that it opens faster.
     from logreel.registry.open_parts import open_parts
 
-    log = open_parts(parts, partial(_open_file, **options), align)
+    log = open_parts(parts, partial(_open_file, **options, indexed=indexed), align)
     if log.parts[0] is not log:
         log._options = {**options, "align": align}
     if strict and log.problems:
@@ -97,13 +107,29 @@ def _open_file(
     definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
+    guard: bool = True,
+    indexed: bool = True,
 ) -> Log:
-    source = Source.open(path)
+    source = Source.open(path, guard)
+    with source.checked():
+        return _open_source(source, format, strict, definitions, ros_axes, segment, indexed)
+
+
+def _open_source(
+    source: Source,
+    format: str | None,
+    strict: bool,
+    definitions: Definitions,
+    ros_axes: bool,
+    segment: int | None,
+    indexed: bool,
+) -> Log:
     source.define(definitions)
     fmt = find_format(source, format)
-    scan = index_cache.load(source, fmt) or index_cache.keep(source, fmt, _scan_from_start(source, fmt))
+    scan = index_cache.load(source, fmt) if indexed else None
+    scan = scan or index_cache.keep(source, fmt, _scan_from_start(source, fmt))
     log = log_of(source, fmt, scan)
-    log._options |= {"format": format, "strict": strict}
+    log._options |= {"format": format, "strict": strict, "guard": source.guard}
     if segment is not None:
         log = log.segment(segment)
     if strict:

@@ -30,6 +30,7 @@ def open_growing(
     definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
+    guard: bool = True,
     poll: float = POLL,
     stop: Event | None = None,
     waiting: Callable[[str], object] | None = None,
@@ -38,7 +39,7 @@ def open_growing(
 
     path     name of the complete file; while ``path.active`` is written, that file is opened. Or ``-`` for standard
              input, or a binary file object such as a pipe, whose bytes are kept in a temporary file as they come
-    format, definitions, ros_axes, segment  as for ``logreel.open``
+    format, definitions, ros_axes, segment, guard  as for ``logreel.open``
     poll     seconds between two looks at the file
     stop     a threading.Event that ends waiting; then None is returned
     waiting  called once with a sentence if there is nothing to be opened yet
@@ -47,7 +48,7 @@ def open_growing(
 
     Raises UnknownFormatError, LogError for a folder; OSError if the file cannot be read.
     """
-    name, file = _opened(path)
+    name, file = _opened(path, guard)
     stop = stop or Event()
     rescanner = Rescanner(format, segment, ros_axes)
     said = False
@@ -74,7 +75,7 @@ def open_growing(
                 why = error.text
             else:
                 log = log_of(source, formats()[found], scan)
-                log._options |= {"format": format, "segment": segment, "ros_axes": ros_axes}
+                log._options |= {"format": format, "segment": segment, "ros_axes": ros_axes, "guard": guard}
                 log._watch(file, rescanner.scan)
                 return log
         if waiting is not None and not said:
@@ -88,10 +89,10 @@ def open_growing(
     return None
 
 
-def _opened(path: str | os.PathLike[str] | IO[bytes]) -> tuple[str, GrowingFile | GrowingStream]:
+def _opened(path: str | os.PathLike[str] | IO[bytes], guard: bool) -> tuple[str, GrowingFile | GrowingStream]:
     """Return the name of what is to be opened, and the file or stream."""
     if isinstance(path, str | os.PathLike) and os.fspath(path) != "-":
-        return os.fspath(path), GrowingFile(Path(path).absolute())
+        return os.fspath(path), GrowingFile(Path(path).absolute(), guard)
     if isinstance(path, str | os.PathLike):
         # Not the buffered file: a thread that waits in it would hold its lock when the process ends.
         return "<stdin>", GrowingStream(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "<stdin>")

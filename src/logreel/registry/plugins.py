@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 from logreel.errors import LogError, UsageError
@@ -26,6 +25,8 @@ class Plugins:
 
     def names(self) -> list[str]:
         """Return the names of all parts, bundled ones first."""
+        from importlib import metadata
+
         foreign = sorted(point.name for point in metadata.entry_points(group=self.group))
         return list(dict.fromkeys([*self.own, *foreign]))
 
@@ -35,6 +36,8 @@ class Plugins:
             module, attribute = self.own[name]
             own: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
             return own
+        from importlib import metadata
+
         for point in metadata.entry_points(group=self.group, name=name):
             try:
                 foreign: Callable[..., Any] = point.load()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
     from logreel.registry.commands import Command
+    from logreel.registry.storage import Storage
 
 GROUP = "logreel.formats"
 
@@ -68,15 +69,21 @@ def formats() -> dict[str, Format]:
     return {**_builtin_formats(), **_plugin_formats()}
 
 
+def format_named(name: str) -> Format | None:
+    """Return a format by name, or None; the plug-ins are only looked at for a name that no built-in format has."""
+    return _builtin_formats().get(name) or _plugin_formats().get(name)
+
+
 def suffix_of(form: str) -> str:
     """Return the suffix for a format name or suffix: ``rosbag`` is ``.bag``, ``csv`` is ``.csv``."""
-    fmt = formats().get(form.lower())
-    return fmt.suffixes[0] if fmt is not None else f".{form.lower().removeprefix('.')}"
+    name = form.lower()
+    fmt = format_named(name)
+    return fmt.suffixes[0] if fmt is not None else f".{name.removeprefix('.')}"
 
 
 def public_module(name: str) -> ModuleType | None:
     """Return the format-specific API module, such as ``logreel.carla``; None if the format has none."""
-    fmt = formats().get(name)
+    fmt = format_named(name)
     return importlib.import_module(fmt.api) if fmt is not None and fmt.api else None
 
 
@@ -88,7 +95,7 @@ def commands_of(fmt: Format) -> tuple[Command, ...]:
 
 def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
     """Return the function that describes messages of one time as lines of text; None if the format has none."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     if fmt is None or not fmt.frames:
         return None
     found: Callable[[Sequence[Message]], list[str]] = _named(fmt.frames)(log)
@@ -97,35 +104,47 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
 
 def charts_of(log: Log) -> Iterable[Chart]:
     """Return the charts that the format of *log* proposes; empty if it proposes none."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     found: Iterable[Chart] = _named(fmt.charts)(log) if fmt is not None and fmt.charts else ()
     return found
 
 
 def bands_of(log: Log) -> Iterable[Band]:
     """Return the bands that the format of *log* finds; empty if it finds none."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     found: Iterable[Band] = _named(fmt.bands)(log) if fmt is not None and fmt.bands else ()
     return found
 
 
 def meaning_of(log: Log) -> Iterable[Section]:
     """Return the sections of a summary that the format of *log* states; empty if it states none."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     found: Iterable[Section] = _named(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
     return found
 
 
 def detectors_of(log: Log) -> Sequence[Detector]:
     """Return the detectors that the format of *log* offers."""
+    fmt = format_named(log.format)
+    return detectors_of_format(fmt) if fmt is not None else ()
+
+
+def detectors_of_format(fmt: Format) -> Sequence[Detector]:
+    """Return the detectors that a format offers."""
+    found: Sequence[Detector] = _named(fmt.detectors) if fmt.detectors else ()
+    return found
+
+
+def storage_of(log: Log) -> Storage | None:
+    """Return how the records of the format of *log* lie in files; None if the format does not say it."""
     fmt = formats().get(log.format)
-    found: Sequence[Detector] = _named(fmt.detectors) if fmt is not None and fmt.detectors else ()
+    found: Storage | None = _named(fmt.storage) if fmt is not None and fmt.storage else None
     return found
 
 
 def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
     """Return names of the numbers that fields of *log* hold, by topic, path and number; empty if there are none."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     found: Mapping[str, Mapping[str, Mapping[int, str]]] = (
         _named(fmt.states)(log) if fmt is not None and fmt.states else {}
     )
@@ -186,7 +205,7 @@ def find_format(source: Source, name: str | None = None) -> Format:
     Raises UnknownFormatError if no format recognises the content, UnsupportedError for an unknown *name*.
     """
     if name is not None:
-        fmt = _builtin_formats().get(name) or formats().get(name)
+        fmt = format_named(name)
         if fmt is None:
             raise UnsupportedError(f"no format {name!r}; there are: {', '.join(formats())}", path=source.name)
         return fmt

@@ -47,6 +47,7 @@ class LogCopier:
 
     clock  ``utc`` if the UTC offset of the source is added to all times, else ``log``
     replaced_types  types that get other definitions, so that those of the source are not copied
+    replaced_metadata  names of metadata of the log that get other values, or none, so that they are not copied
     parameters_are_messages  True: parameters of a log of another format are written as messages
     """
 
@@ -54,6 +55,7 @@ class LogCopier:
         self.writer = writer
         self.clock = "log"
         self.replaced_types: frozenset[str] = frozenset()
+        self.replaced_metadata: frozenset[str] = frozenset()
         self.parameters_are_messages = False
 
     # ---------------------------------------------------------------------------------- besides messages

@@ -180,6 +180,10 @@ class SchemaMaker:
         """Return the field of a channel that holds the time of the message, and its ns per unit; None if none does."""
         return None
 
+    def time_dependent_fields(self, number: int) -> Collection[str]:
+        """Return further fields of a channel that the FormatWriter sets by the times of the messages."""
+        return ()
+
     def computed_fields(self, number: int) -> Collection[str]:
         """Return the fields that readers compute and payloads do not hold; they are ignored in given messages."""
         return ()

@@ -19,6 +19,7 @@ from logreel.lenses.local import from_aerospace
 from logreel.outputs.view import frames
 from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
 from logreel.outputs.view.scene import scene_at, scene_sources
+from support.oracles.frames import Oracle, Sent, slerp
 from support.oracles.ros1 import channel
 
 S = 10**9
@@ -88,20 +89,25 @@ def test_axes_of_aircraft_are_exchanged_like_matrices() -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 777_000_000, 2 * S])
-def test_transforms_are_the_last_ones_before_the_moment(after: int) -> None:
+def test_transforms_are_interpolated_at_the_moment(after: int) -> None:
     with logreel.open(drive(3)) as log:
         at = log["/tf"].start + after
         tree = Frames.of(log).at(at)
-        want = {}
+        sent = []
         for message in log["/tf"]:
-            for one in message.decode()["transforms"] if message.time <= at else ():
-                want[one["child_frame_id"]] = (one["header"]["frame_id"], one["transform"])
-    assert set(want) <= set(tree.links)
-    for child, (parent, transform) in want.items():
-        assert tree.links[child][0] == parent
-        place = tree.links[child][1]
-        assert place.position.tolist() == [transform["translation"][n] for n in "xyz"]
-        np.testing.assert_allclose(place.rotation, [transform["rotation"][n] for n in "xyzw"])
+            for one in message.decode()["transforms"]:
+                place, turn = one["transform"]["translation"], one["transform"]["rotation"]
+                stamp = one["header"]["stamp"] or message.time
+                frame, child = one["header"]["frame_id"], one["child_frame_id"]
+                sent.append(Sent(frame, child, stamp, [place[n] for n in "xyz"], [turn[n] for n in "xyzw"]))
+    oracle = Oracle(sent)
+    assert set(tree.links) >= set(oracle.links)
+    for child, own in oracle.links.items():
+        parent, place = tree.links[child]
+        assert parent == own[0].parent
+        # Beyond the first and last transform, these are held.
+        want = oracle.step(child, min(max(at, own[0].time), own[-1].time))
+        np.testing.assert_allclose(matrix(place.rotation, place.position), want, atol=1e-9)
 
 
 def test_scan_is_the_last_one_before_the_moment_without_failed_echoes() -> None:
@@ -127,16 +133,19 @@ def test_vehicle_has_the_attitude_and_position_of_the_flight_controller() -> Non
     with logreel.open(flight(10)) as log:
         at = log.start + 7 * S
         (item,) = scene_at(log, at).items
-        local = [m.decode() for m in log["vehicle_local_position"] if m.time <= at][-1]
-        attitude = [m.decode() for m in log["vehicle_attitude"] if m.time <= at][-1]
+        local = {m.time: m.decode() for m in log["vehicle_local_position"]}
+        attitude = {m.time: m.decode()["q"] for m in log["vehicle_attitude"]}
         shown = [one.topic for one in scene_sources(log)]
     assert (item.topic, item.kind) == ("vehicle_local_position", "body")
     assert shown == ["vehicle_local_position"]
-    np.testing.assert_allclose(item.arrays["position"][0], [local["y"], local["x"], -local["z"]], rtol=1e-6)
-    w, x, y, z = attitude["q"]
+    # North, east, down, on the line between the messages around each message of the attitude.
+    want = [np.interp(at, list(local), [one[n] for one in local.values()]) for n in "xyz"]
+    np.testing.assert_allclose(item.arrays["position"][0], [want[1], want[0], -want[2]], atol=2e-3)
+    first, last = max(t for t in attitude if t <= at), min(t for t in attitude if t > at)
+    w, x, y, z = slerp(attitude[first], attitude[last], (at - first) / (last - first))
     ned, flu = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1.0]]), np.diag([1.0, -1, -1])
     want = ned @ matrix(np.array([x, y, z, w]))[:3, :3] @ flu
-    np.testing.assert_allclose(matrix(item.arrays["rotation"][0])[:3, :3], want, atol=1e-5)
+    np.testing.assert_allclose(matrix(item.arrays["rotation"][0])[:3, :3], want, atol=1e-4)
 
 
 def test_actors_have_boxes_in_metres() -> None:

@@ -54,7 +54,11 @@ json.dump(list(found.items()), sys.stdout)
 
 def connections(path: Path) -> list[Connection]:
     """Return the connections of a bag with their messages, sorted by topic and header."""
-    done = subprocess.run([SYSTEM, "-c", _READ, str(path)], capture_output=True)
+    return _connections(_READ, path)
+
+
+def _connections(program: str, path: Path, *words: str) -> list[Connection]:
+    done = subprocess.run([SYSTEM, "-c", program, str(path), *words], capture_output=True)
     assert not done.returncode, done.stderr
     found = []
     for key, (times, payloads) in sorted(json.loads(done.stdout)):
@@ -123,3 +127,15 @@ def fix(source: Path, target: Path, rules: list[Path], wanted: dict[str, str]) -
     assert "Cannot load" not in done.stderr, done.stderr
     found: list[str] = json.loads(done.stdout)
     return found
+
+
+_FILTER = """
+import contextlib, io, sys, rosbag
+with contextlib.redirect_stdout(io.StringIO()):
+    rosbag.rosbagmain(["rosbag", "filter", sys.argv[2], sys.argv[1], sys.argv[3]])
+"""
+
+
+def filtered(source: Path, out: Path, expression: str) -> list[Connection]:
+    """Return what ``rosbag filter`` writes for *expression*, in Python, to *out*."""
+    return _connections(_FILTER + _READ, out, str(source), expression)

@@ -42,4 +42,5 @@ FORMAT = Format(
     meaning="logreel.formats.bddf.meaning:meaning",
     bands="logreel.formats.bddf.bands:bands",
     sample=lazy("logreel.formats.bddf.sample.builder:walk"),
+    storage="logreel.formats.bddf.storage:STORAGE",
 )

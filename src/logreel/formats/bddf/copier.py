@@ -52,6 +52,8 @@ class BddfCopier(LogCopier):
         losses = []
         annotations = dict(writer.file.annotations)
         for name, value in state.found.file.annotations.items():
+            if name in self.replaced_metadata:
+                continue
             if annotations.setdefault(name, value) != value:
                 losses.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
         writer.file = replace(writer.file, annotations=annotations)

@@ -91,7 +91,12 @@ def _signals(log: Log) -> Iterator[Fact]:
                 if wrong := int(np.count_nonzero(~np.isfinite(values))):
                     bad[f"{ch.topic}.{field.name}"] = wrong
     if count:
-        yield Fact("signals", "signals", count, f"{count} with decimal numbers")
+        yield Fact(
+            "signals",
+            "signals",
+            count,
+            f"{count} with decimal numbers, " + ("some are not finite" if bad else "all of them finite"),
+        )
     if bad:
         text = ", ".join(f"{name} {n} x" for name, n in list(bad.items())[:LISTED])
-        yield Fact("not_finite", "not a number", bad, text, level=WARNING)
+        yield Fact("not_finite", "not finite", bad, text, level=WARNING)

@@ -19,6 +19,7 @@ from logreel.io.source import Source
 from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
+from logreel.log.noted import Noted
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.side_columns import SideColumnsDecoder, with_members
 from logreel.schemas.json.payload_decoder import JsonDecoder
@@ -79,6 +80,7 @@ class MessageDecoders:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
+        self._noted = Noted()
         self._protobuf: dict[tuple[str, bytes], ProtobufDecoder | WireDecoder] = {}
 
     @cached_property
@@ -101,8 +103,7 @@ class MessageDecoders:
 
     def _add_problem(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, text)
-        if problem not in self._problems:
-            self._problems.append(problem)
+        self._noted.add(self._problems, problem)
 
     def protobuf(self, topic: str, kind: MessageType, own: bytes = b"") -> ProtobufDecoder | WireDecoder:
         """Return the decoder of a protobuf series: fields by name if the type is described, else by number.

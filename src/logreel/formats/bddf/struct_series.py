@@ -21,6 +21,7 @@ from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Records
+from logreel.log.noted import Noted
 
 #: Structs may be nested, but not deeper than this.
 MAX_DEPTH = 8
@@ -60,6 +61,7 @@ class StructJoin:
         self, series: Series, all_series: Sequence[Series], index: MessageIndex, problems: list[Problem]
     ) -> None:
         self._all_series, self._index, self._problems = all_series, index, problems
+        self._noted = Noted()
         self._by_hash: dict[int, list[int]] = {}
         for i, other in enumerate(all_series):
             self._by_hash.setdefault(other.hash, []).append(i)
@@ -69,8 +71,7 @@ class StructJoin:
 
     def _add_problem(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, f"struct series: {text}")
-        if problem not in self._problems:
-            self._problems.append(problem)
+        self._noted.add(self._problems, problem)
 
     def _members(
         self, series: Series, above: tuple[int, ...], taken: Sequence[str] = ()

@@ -59,4 +59,5 @@ FORMAT = Format(
     charts="logreel.formats.carla.charts:charts",
     bands="logreel.formats.carla.charts:bands",
     frames="logreel.formats.carla.simulator.frame_text:frames",
+    storage="logreel.formats.carla.storage:STORAGE",
 )

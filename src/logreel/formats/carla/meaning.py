@@ -24,6 +24,10 @@ EVENTS = 6
 #: State of a traffic light that is red, and the speed in m/s from which a vehicle that leaves the light runs it.
 RED, MOVING = 0, 1.0
 HERO = "hero"
+#: What an actor without a description is called, such as a building.
+SOMETHING = "something"
+#: Shorter steps, in m, are never a teleport.
+TELEPORT = 10.0
 
 
 def meaning(log: Log) -> Iterator[Section]:
@@ -59,16 +63,23 @@ def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
     found = []
     for actor in log.actors.values():
         if actor.type in ("vehicle", "walker"):
-            length, fastest, mean = _motion(Track(columns, actor.id))
-            found.append((not _is_hero(actor), -length, actor, length, fastest, mean))
+            motion = _motion(Track(columns, actor.id), columns)
+            found.append((not _is_hero(actor), -motion[0], actor, *motion))
     found.sort(key=lambda one: one[:2])
-    for _, _, actor, length, fastest, mean in found[:LISTED]:
+    for _, _, actor, length, fastest, mean, teleports in found[:LISTED]:
         name = f"{actor.type} {actor.id}"
+        jumps = f", teleported {'once' if teleports == 1 else f'{teleports} times'}" if teleports else ""
         yield Fact(
             f"{actor.type}_{actor.id}",
             f"{name}, {HERO}" if _is_hero(actor) else name,
-            {"description": actor.description, "distance": length, "max_speed": fastest, "mean_speed": mean},
-            f"{actor.description}: {length:.0f} m, {fastest:.1f} m/s at most, {mean:.1f} m/s on average",
+            {
+                "description": actor.description,
+                "distance": length,
+                "max_speed": fastest,
+                "mean_speed": mean,
+                "teleports": teleports,
+            },
+            f"{actor.description}: {length:.0f} m, {fastest:.1f} m/s at most, {mean:.1f} m/s on average{jumps}",
             "m",
         )
     if len(found) > LISTED:
@@ -78,15 +89,26 @@ def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
         )
 
 
-def _motion(track: Track) -> tuple[float, float, float]:
-    """Return distance in m, greatest and mean speed in m/s."""
+def _motion(track: Track, columns: Columns) -> tuple[float, float, float, int]:
+    """Return distance in m, greatest and mean speed in m/s, and how often the actor was set to another place.
+
+    A step much longer than the speeds before and after it allow is no motion, and does not count for the distance.
+    """
     place = metres(track.location) if track.unit == "cm" else np.asarray(track.location, np.float64)
     steps = np.sqrt((np.diff(place, axis=0) ** 2).sum(axis=1))
     speed = np.sqrt((track.velocity**2).sum(axis=1))
+    if track.recorded.any():
+        seconds = np.diff(columns.times(track.frame_row)) / 1e9
+        with np.errstate(invalid="ignore"):
+            far = steps > np.maximum(TELEPORT, 3 * np.fmax(speed[1:], speed[:-1]) * seconds)
+        far &= track.recorded[1:] & track.recorded[:-1]
+    else:
+        far = np.zeros(len(steps), bool)
     speed = speed[np.isfinite(speed)]
+    length, teleports = float(np.nansum(steps[~far])), int(np.count_nonzero(far))
     if not len(speed):
-        return float(np.nansum(steps)), 0.0, 0.0
-    return float(np.nansum(steps)), float(speed.max()), float(speed.mean())
+        return length, 0.0, 0.0, teleports
+    return length, float(speed.max()), float(speed.mean()), teleports
 
 
 def _collisions(log: Log) -> Iterator[Fact]:
@@ -100,7 +122,7 @@ def _collisions(log: Log) -> Iterator[Fact]:
     seen: dict[tuple[int, frozenset[int]], str] = {}
     for n, time in enumerate(times):
         pair = frozenset((int(found["id1"][n]), int(found["id2"][n])))
-        names = f"{found['description1'][n]} and {found['description2'][n]}"
+        names = f"{found['description1'][n] or SOMETHING} and {found['description2'][n] or SOMETHING}"
         seen.setdefault((time, pair), f"{since_start(time, log)} {names}")
     listed = list(seen.values())
     more = f" and {len(listed) - EVENTS} more" if len(listed) > EVENTS else ""

@@ -69,6 +69,7 @@ class RosAxesDecoder(PacketFieldsDecoder):
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(layout)
+        self.layout = None
         self._record = layout.record
         self._many = isinstance(layout.root, Sequence)
 

@@ -53,6 +53,10 @@ class CarlaSchemaMaker(SchemaMaker):
         """Return ``frame``: readers add the frame number to packets other than FrameStart."""
         return () if self._are_frames[number] else ("frame",)
 
+    def time_dependent_fields(self, number: int) -> Collection[str]:
+        """Return the fields of frames."""
+        return ("frame", "duration", "elapsed") if self._are_frames[number] else ()
+
     def misfits(self, number: int, data: Buffer, start: I64, size: I64) -> NDArray[np.bool_]:
         """Return bool[n]: True for payloads that are not packets of a channel."""
         return self.dialect.misfits(self.topics[number], data, start, size)

@@ -25,7 +25,7 @@ from logreel.formats.koblenz.records import (
     read_head,
     read_heads,
 )
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 from logreel.kernels import framed
 
@@ -249,7 +249,7 @@ def _digest(words: tuple[int, ...]) -> tuple[int, int]:
     known = np.array(words, np.uint64)
     while True:
         multiplier = rng.getrandbits(64) | 1
-        if len(np.unique(known * np.uint64(multiplier) >> np.uint64(64 - bits))) == len(words):
+        if len(distinct(known * np.uint64(multiplier) >> np.uint64(64 - bits))) == len(words):
             return multiplier, bits
 
 

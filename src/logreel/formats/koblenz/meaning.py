@@ -25,9 +25,11 @@ def meaning(log: Log) -> Iterator[Section]:
 
 def _car(topics: Topics) -> Iterator[Fact]:
     """Yield speed and revolutions as the car's instruments show them."""
-    for name in topics.log.channels:
-        if name.partition("@")[0] != INSTRUMENTS or not topics.has(name):
-            continue
+    names = [
+        name for name in topics.log.channels if name.partition("@")[0] == INSTRUMENTS and topics.has(name)
+    ]
+    for name in names:
+        of = f", {name}" if len(names) > 1 else ""
         for field, label, unit in (SPEED, ENGINE):
             if (found := topics.first(name, field)) is not None:
                 values = found.values[field].astype(np.float64)
@@ -35,8 +37,8 @@ def _car(topics: Topics) -> Iterator[Fact]:
                 if len(values):
                     most, mean = float(values.max()), float(values.mean())
                     yield Fact(
-                        label,
-                        label,
+                        f"{label}{of}",
+                        f"{label}{of}",
                         {"max": most, "mean": mean},
                         f"{most:.0f} {unit} at most, {mean:.0f} {unit} on average",
                         unit,
@@ -54,9 +56,12 @@ def _pictures(log: Log) -> Iterator[Fact]:
         if period <= 0:
             continue
         missing = int(np.maximum(np.rint(steps / period) - 1, 0).sum())
-        text = f"{len(ch)}, one each {duration_text(int(period))}"
-        if missing:
-            text += f", {missing} missing, the longest pause {duration_text(int(steps.max()))}"
+        text = f"{len(ch)} pictures, one every {duration_text(int(period))}, "
+        text += (
+            f"{missing} missing, the longest pause {duration_text(int(steps.max()))}"
+            if missing
+            else "none missing"
+        )
         yield Fact(
             ch.topic,
             ch.topic,

@@ -12,7 +12,7 @@ import numpy as np
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED
 from logreel.formats.koblenz.kinds import Kind
 from logreel.index.gather import gather_bytes
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.chunks import Buffer
 from logreel.layout.layout import Layout
 
@@ -100,7 +100,7 @@ def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
     one = gather_bytes(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
     two = gather_bytes(data, offset + 4 + one, 4).view("<u4")[:, 0].astype(np.int64)
     width = 8 + one + two
-    return [(int(w), np.flatnonzero(width == w)) for w in np.unique(width)]
+    return [(int(w), np.flatnonzero(width == w)) for w in distinct(width)]
 
 
 def _pictures(kind: Kind, keys: list[bytes]) -> list[Sensor]:

@@ -22,7 +22,7 @@ from logreel.formats.koblenz.records import (
     is_end,
     read_head,
 )
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 
 #: Number of consecutive messages that decide what sizes count.
@@ -79,7 +79,7 @@ def detect_variant(source: Source) -> Variant:
         count = 0
     begin = FILE_HEADER + 8 * count
     entries = np.frombuffer(source.data, "<i8", count, FILE_HEADER).astype(np.int64)
-    named = np.unique(entries[(entries >= FILE_HEADER) & (entries < source.size)]).tolist()
+    named = distinct(entries[(entries >= FILE_HEADER) & (entries < source.size)]).tolist()
     framing, first = _detect_framing(source, begin, named)
     problems += _problems_before(source, begin, first)
     if framing.mark != VALID_MARK:

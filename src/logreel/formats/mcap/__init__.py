@@ -40,4 +40,5 @@ FORMAT = Format(
     like=_like,
     sample=lazy("logreel.formats.mcap.sample.walk:walk"),
     exchange=True,
+    storage="logreel.formats.mcap.storage:STORAGE",
 )

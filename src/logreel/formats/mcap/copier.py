@@ -35,7 +35,7 @@ class McapCopier(LogCopier):
         notes = self.writer.add_origin(log.name, origin)
         for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
-            if name != OWN and key not in self._copied:
+            if name != OWN and key not in self._copied and name not in self.replaced_metadata:
                 self.writer.metadata(name, found)
                 self._copied.add(key)
         for one, a in zip(state.attachments, log.attachments.values(), strict=True):

@@ -10,6 +10,7 @@ from logreel.formats.mcap.records import Channel
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
+from logreel.log.noted import Noted
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
@@ -27,6 +28,7 @@ class Decoders:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
+        self._noted = Noted()
         self._found: dict[int, tuple[Layout, PayloadDecoder | None]] = {}
 
     def given(self, topic: str, channel: Channel, schema: Schema, md5: str) -> tuple[Schema, str]:
@@ -108,5 +110,4 @@ class Decoders:
 
     def _note(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, text)
-        if problem not in self._problems:
-            self._problems.append(problem)
+        self._noted.add(self._problems, problem)

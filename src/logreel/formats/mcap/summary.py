@@ -21,7 +21,7 @@ from logreel.formats.mcap.records import (
     Chunk,
     ChunkIndex,
 )
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 
 
@@ -57,7 +57,7 @@ def read(source: Source) -> FoundFile | None:
     if not _read_gaps(source, chunks, start, file):
         return None
     offsets = np.frombuffer(b"".join(one.offsets for one in chunks), NUMBERS)
-    if not _has_definitions(np.unique(offsets["id"]).tolist(), file):
+    if not _has_definitions(distinct(offsets["id"]).tolist(), file):
         return None
     return file if _add_chunks(chunks, offsets, file) else None
 

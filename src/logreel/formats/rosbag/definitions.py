@@ -14,6 +14,7 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.layout.program import compile_layout
+from logreel.log.noted import Noted
 from logreel.schemas import ros1msg
 
 #: Layout of messages without a usable definition.
@@ -28,6 +29,7 @@ class Definitions:
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self._source, self._problems = source, problems
+        self._noted = Noted()
 
     @cached_property
     def _registry(self) -> ros1msg.Registry:
@@ -81,8 +83,7 @@ class Definitions:
 
     def _note(self, code: str, text: str) -> None:
         problem = Problem(code, 0, 0, False, text)
-        if problem not in self._problems:
-            self._problems.append(problem)
+        self._noted.add(self._problems, problem)
 
 
 def _fits(layout: Layout, payloads: Sequence[NDArray[np.uint8]]) -> bool:

@@ -72,4 +72,5 @@ FORMAT = Format(
     bands="logreel.formats.ulog.modes:bands",
     commands="logreel.formats.ulog.commands:COMMANDS",
     names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
+    storage="logreel.formats.ulog.storage:STORAGE",
 )

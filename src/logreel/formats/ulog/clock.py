@@ -12,7 +12,7 @@ from logreel.formats.ulog.definitions import Stamp
 from logreel.index.block_table import TIME_MAX, Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import FieldAt
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.chunks import Chunks
 from logreel.io.parallel import run, shares
 from logreel.kernels import block_table as kernel
@@ -60,7 +60,8 @@ def bounds(
 ) -> tuple[int | None, int | None]:
     """Return the first and the last moment in ns, robust against single absurd stamps; None for a log without data.
 
-    Zero stamps count as no stamp, and a last stamp counts only if another one lies near it, or all are of one channel.
+    Zero stamps count as no stamp, unless all channels begin with them, and a last stamp counts only if another one lies
+    near it, or all are of one channel.
     The header's start time holds unless the data contradicts it.
 
     edges  for each channel with messages the times of its ``edge_rows``
@@ -80,7 +81,9 @@ def bounds(
     end = ends[-1]
     start = header_us * NS_PER_US
     if not 0 < start <= end:
-        start = min([t for t in firsts if t <= end] or [end])
+        # A clock that begins at 0 and runs is known by the later stamps of its channel.
+        begins_at_0 = any(first == 0 and any(last) for first, *last in edges)
+        start = min([t for t in firsts if t <= end] or [0 if begins_at_0 else end])
     return start, end
 
 
@@ -112,9 +115,9 @@ class LatestTimes:
         order = np.argsort(positions, kind="stable")
         places = positions[order]
         blocks = np.searchsorted(self._blocks.base, places, side="right") - 1
-        asked = np.unique(blocks[blocks >= 0])
+        asked = distinct(blocks[blocks >= 0])
         # Records at the start of a block look back into the one before it.
-        numbers = np.union1d(asked, asked[asked > 0] - 1).tolist()
+        numbers = distinct(np.concatenate([asked, asked[asked > 0] - 1])).tolist()
         cuts = np.searchsorted(blocks, [numbers, [b + 1 for b in numbers]]).T.tolist()
 
         def part(_: int, share: slice) -> list[I64]:

@@ -39,10 +39,11 @@ class MetadataCopier:
         out, self._out = bytes(self._out), bytearray()
         return out
 
-    def add(self, log: Log, without: Collection[str] = ()) -> list[str]:
+    def add(self, log: Log, without: Collection[str] = (), replaced: Collection[str] = ()) -> list[str]:
         """Collect the records of *log* that are new; return messages about records that differ and were left out.
 
-        without  names of formats to leave out, unless others contain them
+        without   names of formats to leave out, unless others contain them
+        replaced  names of information to leave out
         """
         state: NonDataRecords = log.format_state
         if not self.header:
@@ -55,8 +56,13 @@ class MetadataCopier:
             if text.name not in self._definitions:
                 self._definitions.add(text)
                 self._out += pack_record("F", payload)
-        messages = [text for entry in state.keyed.entries for text in self._add_entry(state, entry)]
-        return [*messages, *self._add_multiples(state), *_unknown_record_messages(state)]
+        messages = [
+            text
+            for entry in state.keyed.entries
+            if entry.kind != "I" or entry.key.name not in replaced
+            for text in self._add_entry(state, entry)
+        ]
+        return [*messages, *self._add_multiples(state, replaced), *_unknown_record_messages(state)]
 
     def _add_entry(self, state: NonDataRecords, entry: Entry) -> Iterator[str]:
         """Collect information, a parameter or a default if its name is new; else yield a message if it differs."""
@@ -73,10 +79,12 @@ class MetadataCopier:
             what = {"I": "information", "P": "parameter", "Q": "default"}[entry.kind]
             yield f"{what} {entry.key.name!r} has another value in {state.source.name}: the first one is kept"
 
-    def _add_multiples(self, state: NonDataRecords) -> list[str]:
+    def _add_multiples(self, state: NonDataRecords, replaced: Collection[str]) -> list[str]:
         """Collect multiple information, all entries of one name together; return messages about those that differ."""
         messages = []
         for name, entries in state.keyed.multiples.items():
+            if name in replaced:
+                continue
             payloads = [records.payload_at(state.source, e.offset) for parts in entries for e in parts]
             if name not in self._multiples:
                 self._multiples[name] = payloads

@@ -22,6 +22,8 @@ from logreel.errors import DefinitionError
 MAX_JSON = 8 << 20
 #: Longest text of a definition, and longest sentence; real ones have less than 400 characters.
 MAX_TEXT = 16384
+#: Sentences that are kept while events are read.
+MOST_KNOWN = 4096
 #: Memory for the decompressor: PX4 writes a dictionary of 64 MiB, a damaged header can claim one of 4 GiB.
 MAX_LZMA = 80 << 20
 
@@ -29,6 +31,8 @@ MAX_LZMA = 80 << 20
 PROFILE = "dev"
 #: Internal log levels from this one on, "protocol" and "disabled", are not shown.
 HIDDEN_LEVEL = 8
+#: The group of messages; events of other groups are parts of reports of the state, each begun by a summary.
+MESSAGES, SUMMARY, FIRST_OF_REPORT = "default", "summary", "arming_check"
 
 _CODES = {
     "int8_t": "b",
@@ -54,11 +58,17 @@ _T = TypeVar("_T")
 
 
 class Line(NamedTuple):
-    """One line of text: *time* in ns (epoch of the log), *level* 0 (emergency) to 7 (debug) or None."""
+    """One line of text: *time* in ns (epoch of the log), *level* 0 (emergency) to 7 (debug) or None.
+
+    group     of an event that is part of a report of the state, ``arming_check`` or ``health``; else empty
+    repeated  whether the report before had the same event
+    """
 
     time: int
     level: int | None
     text: str
+    group: str = ""
+    repeated: bool = False
 
 
 class Row(NamedTuple):
@@ -79,7 +89,7 @@ class Event:
     kind         "" or a special type such as ``summary``
     message      one line of plain text
     description  more text, often ""
-    level        internal log level, 0 (emergency) to 7 (debug), above: not shown; None: not given
+    level        0 (emergency) to 7 (debug), above: not shown; None: not given
     """
 
     id: int
@@ -92,8 +102,8 @@ class Event:
 
     @property
     def shown(self) -> bool:
-        """Whether the event is a message for people; other groups are protocols between programs."""
-        return self.group == "default" and (self.level is None or self.level < HIDDEN_LEVEL)
+        """Whether the event is for people; others, such as the end of a report, are for programs only."""
+        return self.level is None or self.level < HIDDEN_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +170,11 @@ class Definitions:
 
         event_id    component in the high 8 bits, sub id in the low 24
         arguments   little endian, unpadded; excess bytes (the topic has a fixed array) are ignored
-        log_levels  the byte of that name in the topic: internal level in the high nibble
+        log_levels  the byte of that name in the topic: internal level in the high nibble, external in the low one
 
         Without a definition, or with arguments that do not fit it, the text has id and arguments in hex.
         """
-        level = None if log_levels is None else log_levels >> 4
+        level = None if log_levels is None else _level(log_levels)
         raw = f"arguments {arguments.hex()}" if arguments else "no arguments"
         known = self._events.get(event_id)
         if known is None:
@@ -222,16 +232,45 @@ def lines(strings: Iterable[Line], rows: Iterable[Row], definitions: Definitions
     A string that ends in a TAB was also sent as an event: with definitions only the event is kept, without them only
     the string, without the TAB. At equal times events come first.
     """
-    found: list[Line] = []
-    if definitions is not None:
-        events = ((row.time, definitions.sentence(row.id, row.arguments, row.log_levels)) for row in rows)
-        found += [Line(time, event.level, event.message) for time, event in events if event.shown]
+    found: list[Line] = [] if definitions is None else list(_event_lines(rows, definitions))
     for line in strings:
         if not line.text.endswith("\t"):
             found.append(line)
         elif definitions is None:
             found.append(line._replace(text=line.text.removesuffix("\t")))
     return sorted(found, key=lambda line: line.time)
+
+
+def _level(log_levels: int) -> int:
+    """Return the more severe level of an event that is not hidden: a low battery is a warning for the pilot only."""
+    internal, external = log_levels >> 4, log_levels & 0xF
+    return internal if internal >= HIDDEN_LEVEL else min(internal, external)
+
+
+def _event_lines(rows: Iterable[Row], definitions: Definitions) -> Iterator[Line]:
+    """Yield the events for people; those of reports of the state with their group, and whether they are repeated.
+
+    PX4 sends the whole report each time anything in it changes: a summary of arming checks, the checks that fail, then
+    a summary of health with the checks of health before or behind it.
+    """
+    latest: set[tuple[str, str]] = set()
+    before: set[tuple[str, str]] = set()
+    known: dict[tuple[int, bytes, int], Event] = {}
+    for row in rows:
+        # Reports repeat what earlier ones said.
+        event = known.get(row[1:]) or definitions.sentence(*row[1:])
+        if len(known) < MOST_KNOWN:
+            known[row[1:]] = event
+        if event.group == MESSAGES:
+            if event.shown:
+                yield Line(row.time, event.level, event.message)
+        elif event.kind == SUMMARY:
+            if event.group == FIRST_OF_REPORT:
+                before, latest = latest, set()
+        elif event.shown:
+            key = (event.group, event.message)
+            yield Line(row.time, event.level, event.message, event.group, key in before or key in latest)
+            latest.add(key)
 
 
 def _render(template: str, values: list[_Value]) -> str:

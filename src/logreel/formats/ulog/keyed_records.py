@@ -17,7 +17,7 @@ from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.found import Found
 from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
 from logreel.formats.ulog.records import KeyValue
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 from logreel.log.scan import Attachment, Change, Parameter
 
@@ -79,7 +79,7 @@ class KeyedRecords:
         """Position where the definitions of each segment end; of a segment without definitions: where it begins."""
         notes = self._found.notes
         texts = notes[np.isin(self._source.data[notes + 2], (ord("L"), ord("C")))]
-        data = np.union1d(self.positions("A"), texts).astype(np.int64)
+        data = distinct(np.concatenate([np.array(self.positions("A"), np.int64), texts]))
         own = zip(self._found.segments, self._found.own_definitions, strict=True)
         ends = [*data.tolist(), self._source.size]
         return [int(ends[int(np.searchsorted(data, at))]) if fresh else at for at, fresh in own]

@@ -14,7 +14,7 @@ from logreel.formats.ulog.found import Found
 from logreel.formats.ulog.keyed_records import KeyedRecords
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD
 from logreel.index.block_table import TIME_MAX
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 
 
@@ -52,7 +52,7 @@ class NonDataRecords:
     @cached_property
     def positions(self) -> I64:
         """int64[n]: positions of all records, ascending."""
-        return np.union1d(self.found.parsed, self.found.notes).astype(np.int64)
+        return distinct(np.concatenate([self.found.parsed, self.found.notes]).astype(np.int64))
 
     def ends_of(self, positions: I64) -> I64:
         """Return the positions where the records at *positions* end."""

@@ -41,8 +41,9 @@ def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
             line.time,
             line.level,
             line.text,
-            source.get(id(line), ""),
-            "text" if id(line) in logged else "event",
+            source.get(id(line), line.group),
+            "text" if id(line) in logged else "check" if line.group else "event",
+            line.repeated,
         )
         for line in merged
     ]
@@ -66,7 +67,7 @@ def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) 
     layout = topic.definitions.layout(topic.name)
     if not {f.name for f in layout.record.visible()} >= _EVENT_FIELDS:
         return
-    decode = layout.decoder()
+    decode = layout.project(sorted(_EVENT_FIELDS)).decoder()
     columns = index.offsets(number), index.sizes(number), index.times(number)
     for at, size, time in zip(*(column.tolist() for column in columns), strict=True):
         row = decode(memoryview(source.read(at, size)))

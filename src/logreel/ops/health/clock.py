@@ -66,10 +66,19 @@ def _jumps(times: I64, late: I64) -> list[tuple[int, int]]:
     for row in steps.tolist():
         before, after = late[max(row - SIDE, 0) : row], late[row : row + SIDE]
         size = int(np.median(after) - np.median(before))
+        # Messages that are now and then logged late have no step that lasts.
+        if max(_spread(before), _spread(after)) > abs(size) / 2:
+            continue
         if abs(size) > JUMP_NS and len(after) >= SIDE // 2 and row >= SIDE // 2 and row - last > SIDE:
             found.append((int(times[row]), size))
             last = row
     return found
+
+
+def _spread(late: I64) -> float:
+    """Return the difference between high and low values, without a single odd one of each."""
+    low, high = np.percentile(late, [15, 85]).tolist() if len(late) else (0.0, 0.0)
+    return float(high - low)
 
 
 def detect(log: Log) -> Iterator[Detection | NotAssessed]:

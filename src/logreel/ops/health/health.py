@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
@@ -12,7 +14,7 @@ from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.ops.open_logs import as_open_log
 from logreel.registry.plugins import Plugins
-from logreel.registry.registry import detectors_of
+from logreel.registry.registry import detectors_of, detectors_of_format, formats
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -40,6 +42,8 @@ DETECTORS = Plugins(
 class Health(Brief):
     """What the detectors found in one log.
 
+    start_ns, end_ns  ns of the log's clock; None if it is empty
+    segment       number of the log in a file with several, if one was chosen
     detections    most severe first, then by time
     clean         name and subject of the detectors that looked and found nothing
     not_assessed  name and reason of the detectors that could not look
@@ -48,13 +52,15 @@ class Health(Brief):
     path: str
     format: str
     start_ns: int | None
+    end_ns: int | None
+    segment: int | None
     detections: tuple[Detection, ...]
     clean: tuple[tuple[str, str], ...]
     not_assessed: tuple[tuple[str, str], ...]
 
     def worse(self, severity: Severity) -> list[Detection]:
         """Return the detections of at least *severity*."""
-        return [one for one in self.detections if _rank(one.severity) >= _rank(severity)]
+        return [one for one in self.detections if _rank(one.severity) <= _rank(severity)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``health --json``."""
@@ -62,6 +68,8 @@ class Health(Brief):
             "path": self.path,
             "format": self.format,
             "start_ns": self.start_ns,
+            "end_ns": self.end_ns,
+            "segment": self.segment,
             "detections": [one.as_dict() for one in self.detections],
             "clean": [{"detector": name, "looks_at": text} for name, text in self.clean],
             "not_assessed": [{"detector": name, "reason": text} for name, text in self.not_assessed],
@@ -69,6 +77,7 @@ class Health(Brief):
 
 
 def _rank(severity: Severity) -> int:
+    """Return 0 for the worst severity."""
     return SEVERITIES.index(severity)
 
 
@@ -82,6 +91,27 @@ def known_detectors(log: Log | None = None) -> list[Detector]:
     return [*found, *(detectors_of(log) if log is not None else ())]
 
 
+def detector_names() -> dict[str, str]:
+    """Return the names of all detectors, each with the format whose logs it is for; empty for all formats."""
+    found = dict.fromkeys((detector.name for detector in known_detectors()), "")
+    for fmt in formats().values():
+        found |= {detector.name: fmt.name for detector in detectors_of_format(fmt)}
+    return found
+
+
+def chosen_detectors(patterns: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return the names in *known* that are, or match, the given ones; raises UsageError for one that none matches."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        names = [name for name in known if fnmatchcase(name, pattern)]
+        if not names:
+            near = get_close_matches(pattern, known, n=1, cutoff=0.4)
+            hint = f"nearest: {near[0]}" if near else f"there are: {', '.join(known)}"
+            raise UsageError(f"no detector {pattern!r}; {hint}")
+        found |= dict.fromkeys(names)
+    return list(found)
+
+
 def health(
     what: Openable | Log,
     detectors: str | Iterable[str] | None = None,
@@ -92,12 +122,12 @@ def health(
     """Look for faults of the robot in a log.
 
     what       an open Log, or anything that ``logreel.open`` takes
-    detectors  names of detectors to run; None: all
+    detectors  names of detectors to run, or patterns such as ``*-sensor``; None: all
     segment    number of one log of a file with several
     definitions  as for ``logreel.open``
 
-    Raises UsageError for an unknown detector. A detector that meets messages that cannot be decoded counts as not
-    assessed.
+    Raises UsageError for an unknown detector. One for logs of another format, and one that meets messages that cannot
+    be decoded, count as not assessed.
     """
     with as_open_log(what, definitions) as whole:
         log = whole if segment is None else whole.segment(segment)
@@ -119,8 +149,10 @@ def health(
                 missing.append((detector.name, reasons[0]))
             else:
                 clean.append((detector.name, detector.looks_at))
-        found.sort(key=lambda one: (-_rank(one.severity), one.start))
-        return Health(log.name, log.format, log.start, tuple(found), tuple(clean), tuple(missing))
+        found.sort(key=lambda one: (_rank(one.severity), one.start))
+        return Health(
+            log.name, log.format, log.start, log.end, segment, tuple(found), tuple(clean), tuple(missing)
+        )
 
 
 def _chosen(log: Log, names: str | Iterable[str] | None) -> list[Detector]:
@@ -128,9 +160,15 @@ def _chosen(log: Log, names: str | Iterable[str] | None) -> list[Detector]:
     if names is None:
         return list(known.values())
     wanted = [names] if isinstance(names, str) else list(names)
-    for name in wanted:
-        if name not in known:
-            raise UsageError(
-                f"no detector {name!r} for this log; there are: {', '.join(known)}", path=log.name
-            )
-    return [known[name] for name in wanted]
+    every = detector_names() if any(name not in known for name in wanted) else dict.fromkeys(known, "")
+    try:
+        chosen = chosen_detectors(wanted, every)
+    except UsageError as error:
+        raise UsageError(error.text, path=log.name) from None
+    return [known.get(name) or _foreign(name, every[name]) for name in chosen]
+
+
+def _foreign(name: str, format: str) -> Detector:
+    """Return a detector that states that it is for logs of another format."""
+    reason = f"it is for logs of the format {format}"
+    return Detector(name, reason, lambda log: [NotAssessed(reason)])

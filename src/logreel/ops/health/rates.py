@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from logreel.io.arrays import I64
 from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
 from logreel.lenses.meaning import since_start
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.ops.health.sensors import regular, severity_of
 
@@ -44,7 +45,7 @@ def gaps(log: Log) -> Iterator[Detection | NotAssessed]:
 
 
 def drops(log: Log) -> Iterator[Detection | NotAssessed]:
-    """Yield a detection for each interval in which a channel comes much more slowly than usual, without gaps."""
+    """Yield a detection for each channel that at times comes much more slowly than usual, without gaps."""
     looked = False
     for ch, times, period in regular(log):
         looked = True
@@ -55,25 +56,37 @@ def drops(log: Log) -> Iterator[Detection | NotAssessed]:
         slow = span > WINDOW * period / SHARE
         # A single gap makes a window long, too; it is told as a gap.
         broken = np.convolve(steps > GAP_PERIODS * period, np.ones(WINDOW, int))[WINDOW - 1 : len(steps)] > 0
-        for start, end in runs(times[WINDOW:], slow & ~broken):
-            begin = int(times[max(int(np.searchsorted(times, start)) - WINDOW, 0)])
-            if end - begin < DROP_NS:
-                continue
-            inside = int(np.searchsorted(times, end) - np.searchsorted(times, begin))
-            rate = inside * SECOND / (end - begin)
-            yield Detection(
-                f"{ch.topic} comes at {rate:.3g} Hz in place of {SECOND / period:.3g} Hz"
-                f" from {since_start(begin, log)} to {since_start(end, log)}",
-                severity_of(ch, "warn"),
-                begin,
-                end,
-                (ch.topic,),
-                {"rate": rate, "usual_rate": SECOND / period},
-                f"{SHARE:.0%} of the usual rate for {duration_text(DROP_NS)}",
-                "logreel",
-            )
+        spans = [
+            (int(times[max(int(np.searchsorted(times, start)) - WINDOW, 0)]), end)
+            for start, end in runs(times[WINDOW:], slow & ~broken)
+        ]
+        spans = [(begin, end) for begin, end in spans if end - begin >= DROP_NS]
+        if spans:
+            yield _dropped(ch, times, period, spans)
     if not looked:
         yield NotAssessed("no channel has a steady rate")
+
+
+def _dropped(ch: Channel, times: I64, period: int, spans: list[tuple[int, int]]) -> Detection:
+    """Return one detection for all intervals in which a channel is slow, from the first to the last one."""
+
+    def rate(span: tuple[int, int]) -> float:
+        inside = int(np.searchsorted(times, span[1]) - np.searchsorted(times, span[0]))
+        return inside * SECOND / (span[1] - span[0])
+
+    worst = min(spans, key=rate)
+    times_text = "" if len(spans) == 1 else f" ({len(spans)} times, here most of all)"
+    return Detection(
+        f"{ch.topic} comes at {rate(worst):.3g} Hz in place of {SECOND / period:.3g} Hz"
+        f" from {since_start(worst[0], ch.log)} to {since_start(worst[1], ch.log)}{times_text}",
+        severity_of(ch, "warn"),
+        min(begin for begin, _ in spans),
+        max(end for _, end in spans),
+        (ch.topic,),
+        {"rate": rate(worst), "usual_rate": SECOND / period, "intervals_ns": [list(span) for span in spans]},
+        f"{SHARE:.0%} of the usual rate for {duration_text(DROP_NS)}",
+        "logreel",
+    )
 
 
 GAPS = Detector(

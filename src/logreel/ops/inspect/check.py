@@ -18,7 +18,7 @@ from logreel.ops.inspect.checks.jumps import jumps
 from logreel.ops.inspect.checks.payloads import payloads
 from logreel.ops.inspect.checks.types import type_check
 from logreel.ops.inspect.contract import Contract, read_contract
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_open_log, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -72,7 +72,7 @@ def check(
     if types or rules or to:
         batteries = (*batteries, type_check(rules, to))
     with as_open_log(what, definitions) as log:
-        return _checked(log, batteries)
+        return _checked(read_itself(log), batteries)
 
 
 def quick_check(log: Log) -> Checked:

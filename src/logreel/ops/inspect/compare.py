@@ -52,15 +52,13 @@ class Compared:
         """Whether all messages have an equal counterpart."""
         return self.first is None
 
-    def sentence(self) -> str:
-        """Return the result as a sentence."""
-        text = f"{self.equal} messages equal, {self.changed} changed, "
-        text += f"{self.only_a} only in the first log, {self.only_b} only in the second"
-        if self.first is not None:
-            places = (self.first.a, "first"), (self.first.b, "second")
-            rows = [f"message {row} of the {log} log" for row, log in places if row is not None]
-            text += f"; the first at {seconds_text(self.first.time_ns)} s: {', '.join(rows)}"
-        return text
+    def first_text(self) -> str:
+        """Return where the first difference is; empty if there is none."""
+        if self.first is None:
+            return ""
+        places = ("A", self.first.a), ("B", self.first.b)
+        rows = [f"{log}[{row}]" for log, row in places if row is not None]
+        return f"{', '.join(rows)} at {seconds_text(self.first.time_ns)} s"
 
 
 def compare(one: Log, two: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[str, Compared]:

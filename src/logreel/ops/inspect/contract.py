@@ -1,4 +1,4 @@
-"""Requirements on a log in a TOML file: topics, types, rates, gaps and values."""
+"""Requirements on a log in a TOML file: topics, types, rates, gaps, values, and faults of the robot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from logreel.errors import Finding, LogError, TopicError, UsageError
+from logreel.errors import SEVERITIES, Finding, LogError, TopicError, UsageError
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_ns, duration_text
 from logreel.log.topic_match import match_topics
@@ -31,6 +31,8 @@ class Contract:
     def findings(self, log: Log) -> Iterator[Finding]:
         """Yield a finding ``contract-…`` for each rule that *log* breaks."""
         yield from _whole(log, self.rules)
+        if "health" in self.rules:
+            yield from _health(log, self.rules["health"])
         for pattern, rules in self.topics.items():
             try:
                 names = match_topics(log.channels, pattern)
@@ -115,6 +117,35 @@ def _texts(key: str, value: Any) -> list[str]:
     return found
 
 
+def _severity(key: str, value: Any) -> str:
+    if value not in SEVERITIES:
+        raise UsageError(f"{key} of the contract is one of {', '.join(SEVERITIES)}, not {value!r}")
+    return str(value)
+
+
+def _detectors(key: str, value: Any) -> list[str]:
+    """Return names of detectors; raises UsageError for an unknown one."""
+    from logreel.ops.health.health import chosen_detectors, detector_names
+
+    try:
+        return chosen_detectors(_texts(key, value), detector_names())
+    except UsageError as error:
+        raise UsageError(f"{key} of the contract: {error.text}") from None
+
+
+def _limits(key: str, value: Any) -> dict[str, str]:
+    """Return the severity by detector; a later pattern replaces what an earlier one says."""
+    return {
+        name: _severity(f"{pattern} in {key}", severity)
+        for pattern, severity in _table(key, value).items()
+        for name in _detectors(key, pattern)
+    }
+
+
+def _faults(key: str, value: Any) -> Rules:
+    return _read(_table(key, value), HEALTH, key)
+
+
 def _values(key: str, value: Any) -> dict[str, Rules]:
     return {path: _read(_table(path, one), VALUE, path) for path, one in _table(key, value).items()}
 
@@ -124,12 +155,19 @@ def _topics(key: str, value: Any) -> dict[str, Rules]:
 
 
 VALUE: dict[str, Callable[[str, Any], Any]] = {"min": _number, "max": _number, "nan": _flag}
+HEALTH: dict[str, Callable[[str, Any], Any]] = {
+    "require": _detectors,
+    "forbid": _detectors,
+    "limits": _limits,
+    "fail_on": _severity,
+}
 LOG: dict[str, Callable[[str, Any], Any]] = {
     "format": _texts,
     "min_messages": _number,
     "min_duration": _length,
     "max_duration": _length,
     "forbidden": _texts,
+    "health": _faults,
     "topics": _topics,
 }
 TOPIC: dict[str, Callable[[str, Any], Any]] = {
@@ -171,6 +209,30 @@ def _whole(log: Log, rules: Rules) -> Iterator[Finding]:
                 yield _broken(
                     "forbidden", f"{len(ch)} messages of a forbidden topic", ch, 0, ch.start, len(ch)
                 )
+
+
+def _health(log: Log, rules: Rules) -> Iterator[Finding]:
+    """Yield a finding for each fault that is not allowed, and for each required detector that could not look."""
+    from logreel.ops.health.health import health
+
+    required, forbidden = rules.get("require", ()), rules.get("forbid", ())
+    fail_on: str = rules.get("fail_on", "warn")
+    bounds = dict.fromkeys(required, fail_on)
+    bounds |= rules.get("limits", {})
+    bounds |= dict.fromkeys(forbidden, SEVERITIES[-1])
+    if not bounds:
+        return
+    found = health(log, list(bounds))
+    for name, reason in found.not_assessed:
+        if name in required:
+            yield _broken("health", f"{name} is required, but not assessed: {reason}")
+    for one in found.detections:
+        bound = bounds[one.detector]
+        if SEVERITIES.index(one.severity) <= SEVERITIES.index(bound):
+            worst = "no finding is allowed" if bound == SEVERITIES[-1] else f"no {bound} is allowed"
+            topic = one.topics[0] if len(one.topics) == 1 else None
+            text = f"{one.detector}: {one.text} ({one.severity}; {worst})"
+            yield Finding("contract-health", "error", None, 0, text, topic, one.start)
 
 
 def _channel(ch: Channel, rules: Rules) -> Iterator[Finding]:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
+from logreel.errors import UsageError
 from logreel.index.ranges import Rows
 from logreel.log.brief import Brief
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Attachment, Parameter
-from logreel.log.times import Time, intervals, seconds_text
-from logreel.log.topic_match import match_in_each
+from logreel.log.times import Time, intervals
+from logreel.log.topic_match import listed, match_in_each
 from logreel.ops.inspect.compare import Compared, compare
 from logreel.ops.inspect.stats import FieldStats, field_stats
+from logreel.ops.inspect.text import lines_between
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import open_many
+from logreel.ops.open_logs import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -26,8 +29,12 @@ if TYPE_CHECKING:
 
 #: Lines of context in diffs of definitions.
 CONTEXT = 3
-#: Longer values are cut in texts.
-WIDTH = 60
+#: What can be compared.
+LOG, METADATA, PARAMS, ATTACHMENTS, TOPICS, MESSAGES, TEXT = SECTIONS = (
+    "log", "metadata", "params", "attachments", "topics", "messages", "text",
+)  # fmt: skip
+#: What is compared unless something is chosen.
+USUAL = (LOG, METADATA, PARAMS, ATTACHMENTS, TOPICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Change:
 class ChannelDiff(Brief):
     """Differences of one topic.
 
-    only      ``a`` or ``b`` if only one log has it, else None
+    only      ``a`` or ``b`` if only one log has the topic, else None
     messages  number of messages in each log
     changes   changes of type, encoding, counts, times (ns), rate and metadata
     schema    unified diff of the definitions, empty if they are equal
@@ -64,6 +71,23 @@ class ChannelDiff(Brief):
         """True where nothing differs."""
         changes = self.only or self.changes or self.schema or self.fields
         return not changes and (self.compared is None or self.compared.same)
+
+
+@dataclass(frozen=True, slots=True)
+class LineDiff:
+    """A line of text that only one log has.
+
+    only     ``a`` or ``b``
+    time_ns  its time in that log
+    level    syslog level, or None
+    source   name of the sender, or empty
+    """
+
+    only: str
+    time_ns: int
+    level: int | None
+    source: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +156,28 @@ class Difference(Brief):
 
     a, b         paths of the logs
     formats      formats of the logs; different formats alone are no difference
+    only         what was compared: some of SECTIONS; the others are empty
     log          changes of the clock, start and end (ns), and the number of messages
     metadata, parameters, attachments  changes by name; of parameters also e.g. ``NAME.changes``
     channels     all channels compared, those of *a* first
+    text         lines that only one log has, by time; those of *a* first
     """
 
     a: str
     b: str
     formats: tuple[str, str]
+    only: tuple[str, ...]
     log: tuple[Change, ...]
     metadata: tuple[Change, ...]
     parameters: tuple[Change, ...]
     attachments: tuple[Change, ...]
     channels: tuple[ChannelDiff, ...]
+    text: tuple[LineDiff, ...]
 
     @property
     def same(self) -> bool:
         """True where nothing differs."""
-        changes = self.log or self.metadata or self.parameters or self.attachments
+        changes = self.log or self.metadata or self.parameters or self.attachments or self.text
         return not changes and all(channel.same for channel in self.channels)
 
     def as_dict(self) -> dict[str, Any]:
@@ -170,25 +198,30 @@ def diff(
     end: Time | None = None,
     fields: bool = False,
     messages: bool = False,
+    only: str | Iterable[str] | None = None,
     definitions: Definitions = (),
 ) -> Difference:
     """Compare two logs: open Logs, or anything that ``logreel.open`` takes.
 
     topics, exclude  names or shell patterns; None: all channels
-    start, end  ns, or texts, for each log separately; half-open interval of the messages compared; metadata, parameters
-              and attachments are those of the whole logs
+    start, end  ns, or texts, for each log separately; half-open interval of the messages and texts compared; metadata,
+              parameters and attachments are those of the whole logs
     fields    also compare statistics of all numeric fields, which decodes all messages
     messages  also compare times and payloads message by message
+    only      compare only these: ``log`` (clock, start, end, number of messages), ``metadata``, ``params``,
+              ``attachments``, ``topics`` (definitions, counts, rates), ``messages`` (message by message),
+              ``text`` (lines for people); None: all but messages and text
     definitions  as for ``logreel.open``
 
     Raises what ``logreel.open`` raises, TopicError for a name or pattern that matches no channel of either log, and
-    UsageError for a time that cannot be read or an interval outside of both logs.
+    UsageError for a time that cannot be read, an interval outside of both logs, and an unknown name in *only*.
     """
+    wanted = _sections(only, messages, fields)
     with ExitStack() as stack:
-        one, two = open_many((a, b), stack, definitions)
+        one, two = map(read_itself, open_many((a, b), stack, definitions))
         a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
         chosen = _chosen(one, two, topics, exclude)
-        both = [topic for topic in chosen if topic in one and topic in two] if messages else []
+        both = [topic for topic in chosen if topic in one and topic in two] if MESSAGES in wanted else []
         compared = compare(
             one,
             two,
@@ -199,21 +232,41 @@ def diff(
                 topic,
                 _Side(one.channels.get(topic), a_span),
                 _Side(two.channels.get(topic), b_span),
+                TOPICS in wanted,
                 fields,
                 compared.get(topic),
             )
             for topic in chosen
+            if not {TOPICS, MESSAGES}.isdisjoint(wanted)
         ]
         return Difference(
             a=one.name,
             b=two.name,
             formats=(one.format, two.format),
-            log=_changes(_facts(one, a_span), _facts(two, b_span)),
-            metadata=_changes(to_json_values(one.metadata), to_json_values(two.metadata)),
-            parameters=tuple(_parameters(one.parameters, two.parameters)),
-            attachments=_attachments(one.attachments, two.attachments),
+            only=wanted,
+            log=_changes(_facts(one, a_span), _facts(two, b_span)) if LOG in wanted else (),
+            metadata=_changes(to_json_values(one.metadata), to_json_values(two.metadata))
+            if METADATA in wanted
+            else (),
+            parameters=tuple(_parameters(one.parameters, two.parameters)) if PARAMS in wanted else (),
+            attachments=_attachments(one.attachments, two.attachments) if ATTACHMENTS in wanted else (),
             channels=tuple(channels),
+            text=_text(one, a_span, two, b_span) if TEXT in wanted else (),
         )
+
+
+def _sections(only: str | Iterable[str] | None, messages: bool, fields: bool) -> tuple[str, ...]:
+    """Return what is to be compared; raises UsageError for an unknown name, and for *fields* without topics."""
+    names = USUAL if only is None else listed(only)
+    for name in names:
+        if name not in SECTIONS:
+            raise UsageError(f"nothing is called {name!r}: what can be compared is {', '.join(SECTIONS)}")
+    wanted = {*names, MESSAGES} if messages else {*names}
+    if fields and TOPICS not in wanted:
+        raise UsageError(
+            "fields are compared with the topics", hint="add 'topics' to only", cli="add --only topics"
+        )
+    return tuple(name for name in SECTIONS if name in wanted)
 
 
 def _chosen(
@@ -282,7 +335,29 @@ def _sum(one: Attachment) -> dict[str, Any]:
     }
 
 
-def _channel(topic: str, a: _Side, b: _Side, fields: bool, compared: Compared | None) -> ChannelDiff:
+def _text(one: Log, a: Span, two: Log, b: Span) -> tuple[LineDiff, ...]:
+    """Return the lines without a counterpart of the same level, source and text, wherever it is in the other log."""
+    lines = [list(lines_between(log, None, span.start, span.end)) for log, span in ((one, a), (two, b))]
+    counts = [Counter((line.level, line.source, line.text) for line in some) for some in lines]
+    found: list[LineDiff] = []
+    for name, some, missing in (
+        ("a", lines[0], counts[0] - counts[1]),
+        ("b", lines[1], counts[1] - counts[0]),
+    ):
+        # Of equal lines, those at the end are the surplus.
+        own = []
+        for line in reversed(some):
+            key = line.level, line.source, line.text
+            if missing[key] > 0:
+                missing[key] -= 1
+                own.append(LineDiff(name, line.time, *key))
+        found += reversed(own)
+    return tuple(found)
+
+
+def _channel(
+    topic: str, a: _Side, b: _Side, about: bool, fields: bool, compared: Compared | None
+) -> ChannelDiff:
     counts = a.when()[0], b.when()[0]
     if a.ch is None or b.ch is None:
         return ChannelDiff(topic, "a" if b.ch is None else "b", counts)
@@ -290,8 +365,8 @@ def _channel(topic: str, a: _Side, b: _Side, fields: bool, compared: Compared | 
         topic,
         None,
         counts,
-        _changes(a.about(), b.about()),
-        _definition(a.ch, b.ch),
+        _changes(a.about(), b.about()) if about else (),
+        _definition(a.ch, b.ch) if about else "",
         _changes(a.fields(), b.fields()) if fields else (),
         compared,
     )
@@ -306,41 +381,3 @@ def _numbers(one: FieldStats) -> dict[str, Any]:
     found: dict[str, Any] = to_json_values(asdict(one))
     del found["path"]
     return found
-
-
-def lines(found: Difference) -> Iterator[str]:
-    """Yield the difference as text, a line for each change."""
-    if found.same:
-        yield f"{found.a} and {found.b}: no difference"
-    if found.formats[0] != found.formats[1]:
-        yield _change_text("log: ", Change("format", *found.formats))
-    for what, changes in (
-        ("log: ", found.log),
-        ("metadata ", found.metadata),
-        ("parameter ", found.parameters),
-        ("attachment ", found.attachments),
-    ):
-        yield from (_change_text(what, change) for change in changes)
-    for ch in found.channels:
-        if ch.only:
-            yield f"{ch.topic}: only in {found.a if ch.only == 'a' else found.b}, messages: {sum(ch.messages)}"
-        yield from (_change_text(f"{ch.topic}: ", change) for change in ch.changes)
-        yield from ch.schema.splitlines()
-        yield from (_change_text(f"{ch.topic}: field ", change) for change in ch.fields)
-        if ch.compared is not None and not ch.compared.same:
-            yield f"{ch.topic}: {ch.compared.sentence()}"
-
-
-def _change_text(what: str, change: Change) -> str:
-    name = change.name.removesuffix("_ns")
-    of_time = name != change.name
-    return f"{what}{name}: {_short(change.a, of_time)} → {_short(change.b, of_time)}"
-
-
-def _short(value: Any, of_time: bool) -> str:
-    if value is None:
-        return "none"
-    if of_time and isinstance(value, int):
-        return f"{seconds_text(value)} s"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"

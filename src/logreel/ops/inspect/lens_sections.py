@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -45,8 +46,16 @@ ROLES: dict[type, str] = {
 }
 #: Mean radius of the Earth, m.
 EARTH = 6_371_008.8
+#: A robot stands still if all its positions are within STILL m, and the way between them is WANDER times as long.
+STILL, WANDER = 10.0, 6
+#: Messages come in bursts if their median period is this much shorter than their mean one.
+BURSTS = 3
+#: Topics without a known meaning that are listed.
+TOPICS = 12
 #: An interval without any message is a pause from this length on, and from this share of the log.
 PAUSE_NS, PAUSE_SHARE = 10**9, 0.01
+#: … and from this number of times the usual interval between messages.
+PAUSE_FACTOR = 10
 #: Number of intervals into which the log is divided to find pauses.
 BINS = 1 << 16
 #: Names of frames that are listed.
@@ -58,17 +67,20 @@ Found = list[tuple[Channel, list[Lens]]]
 def by_lenses(log: Log, stated: set[str]) -> Iterator[Section]:
     """Yield the sections that lenses and times give; those with a key in *stated* are left out."""
     channels = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
-    found = [(ch, lenses(ch)) for ch in channels]
-    if "flight" not in stated and "track" not in stated:
+    # Flight controllers have hundreds of topics, whose sensors and times the sections of the flight cover.
+    is_flight = bool(stated & {"flight", "vehicle"})
+    found = [] if is_flight else [(ch, lenses(ch)) for ch in channels]
+    if "track" not in stated:
         yield Section("track", "Track", tuple(_tracks(found)))
-    # Flight controllers have hundreds of topics, whose sensors the sections of the flight cover.
-    if not stated & {"sensors", "flight"}:
+    if not stated & {"sensors", "actors"}:
         left_out = [Image] if "pictures" in stated else []
         yield Section("sensors", "Sensors", tuple(_sensors(found, left_out)))
+        yield Section("topics", "Other topics", tuple(_others(found, left_out)))
     if "transforms" not in stated:
         yield Section("transforms", "Transforms", tuple(_transforms(found)))
     if "pauses" not in stated:
-        yield Section("pauses", "Pauses", tuple(_pauses(log, channels)))
+        backwards = () if is_flight else _backwards(channels)
+        yield Section("pauses", "Times", (*_pauses(log, channels), *backwards))
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:
@@ -77,6 +89,24 @@ def _tracks(channels: Found) -> Iterator[Fact]:
             if isinstance(lens, Position):
                 with suppress(LogError):
                     yield _track(ch, lens)
+                break
+            if isinstance(lens, Pose) and not lens.many:
+                with suppress(LogError):
+                    yield from _poses(ch, lens)
+                break
+
+
+def _poses(ch: Channel, lens: Pose) -> Iterator[Fact]:
+    """Yield the length of a track of poses in a frame of the robot."""
+    position = lens.track(ch).position
+    position = position[np.isfinite(position).all(axis=1)]
+    if len(position) < 2 or not position.any():
+        # A sensor that measures rotation only.
+        return
+    steps = np.sqrt((np.diff(position, axis=0) ** 2).sum(axis=1))
+    away = float(np.sqrt(((position - np.median(position, axis=0)) ** 2).sum(axis=1)).max())
+    value, text = _way(float(steps.sum()), away, counted(len(position), "pose"))
+    yield Fact(ch.topic, ch.topic, value, text, "m")
 
 
 def _track(ch: Channel, lens: Position) -> Fact:
@@ -87,24 +117,53 @@ def _track(ch: Channel, lens: Position) -> Fact:
         sound &= ~wrong
     if not sound.any():
         return Fact(ch.topic, ch.topic, None, "no position", level=WARNING)
-    length = float(distances(fixes.latitude[sound], fixes.longitude[sound]).sum())
-    value = {"distance": length}
-    text = f"{length_text(length)} in {int(sound.sum())} positions"
+    latitude, longitude = fixes.latitude[sound], fixes.longitude[sound]
+    steps = distances(latitude, longitude)
+    middle = np.full(len(latitude), np.median(latitude)), np.full(len(longitude), np.median(longitude))
+    away = float(_great_circle(latitude, longitude, *middle).max())
+    value, text = _way(float(steps.sum()), away, f"{counted(int(sound.sum()), 'position')}")
     heights = fixes.altitude[sound]
     heights = heights[np.isfinite(heights)]
     if len(heights):
-        value |= {"lowest": float(heights.min()), "highest": float(heights.max())}
-        text += f", height {heights.min():.1f} to {heights.max():.1f} m"
+        low, high = float(heights.min()), float(heights.max())
+        value |= {"lowest": low, "highest": high}
+        text += (
+            f", height {low:.1f} m"
+            if f"{low:.1f}" == f"{high:.1f}"
+            else f", height {low:.1f} to {high:.1f} m"
+        )
     if not sound.all():
         text += f", {int((~sound).sum())} of {len(fixes)} without a fix"
     return Fact(ch.topic, ch.topic, value, text, "m")
 
 
+def _way(length: float, away: float, count: str) -> tuple[dict[str, Any], str]:
+    """Return value and text for a way of *length* m, of which all positions are within *away* m of the middle one.
+
+    Errors of positions of a robot that stands still add up to any length, but lead nowhere.
+    """
+    still = away < STILL and length > WANDER * away
+    value = {"distance": 0.0 if still else length, "path": length, "extent": away, "still": still}
+    if still:
+        return value, f"stands still, within {length_text(away)}, in {count}"
+    return value, f"{length_text(length)} in {count}"
+
+
 def distances(latitude: F64, longitude: F64) -> F64:
     """Return float64[n - 1]: great-circle distances in m between positions in degrees that follow each other."""
-    lat, lon = np.radians(latitude), np.radians(longitude)
-    half = np.sin(np.diff(lat) / 2) ** 2 + np.cos(lat[1:]) * np.cos(lat[:-1]) * np.sin(np.diff(lon) / 2) ** 2
+    return _great_circle(latitude[1:], longitude[1:], latitude[:-1], longitude[:-1])
+
+
+def _great_circle(latitude: F64, longitude: F64, to_latitude: F64, to_longitude: F64) -> F64:
+    """Return float64[n]: great-circle distances in m between pairs of positions in degrees."""
+    lat, lon, lat2, lon2 = map(np.radians, (latitude, longitude, to_latitude, to_longitude))
+    half = np.sin((lat - lat2) / 2) ** 2 + np.cos(lat) * np.cos(lat2) * np.sin((lon - lon2) / 2) ** 2
     return np.asarray(2 * EARTH * np.arcsin(np.sqrt(np.minimum(half, 1))))
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its word, such as ``1 message`` or ``5 messages``."""
+    return f"{number} {word}{'s' * (number != 1)}"
 
 
 def length_text(metres: float) -> str:
@@ -119,16 +178,36 @@ def _sensors(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:
             yield _sensor(ch, role)
 
 
+def _others(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:
+    """Yield the topics whose meaning is not known, those with the most messages first."""
+    known = (*ROLES, Text, Transform, *left_out)
+    rest = [ch for ch, found in channels if not any(isinstance(lens, known) for lens in found)]
+    rest.sort(key=lambda ch: -len(ch))
+    for ch in rest[:TOPICS]:
+        kind = f"{ch.schema.name}, " if ch.schema.name else ""
+        rate = f", {ch.rate:.3g} Hz" if ch.rate and len(ch) > 2 else ""
+        value = {"type": ch.schema.name, "messages": len(ch), "rate": ch.rate}
+        yield Fact(ch.topic, ch.topic, value, f"{kind}{counted(len(ch), 'message')}{rate}")
+    if len(rest) > TOPICS:
+        more = len(rest) - TOPICS
+        yield Fact("more", "more", more, f"{counted(more, 'topic')}; 'logreel info' lists all")
+
+
 def _sensor(ch: Channel, role: str) -> Fact:
     """Return number, rate and gaps of the messages of a sensor."""
     stats = channel_stats(ch)
     value = {"role": role, "messages": len(ch), "rate": stats.rate, "gaps": stats.gap_count}
-    text = f"{role}, {len(ch)} messages"
+    text = f"{role}, {counted(len(ch), 'message')}"
+    is_steady = False
     if stats.period_ns is not None and stats.period_ns.median > 0:
-        text += f", {1e9 / stats.period_ns.median:.3g} Hz"
-        value["median_rate"] = 1e9 / stats.period_ns.median
+        rate = 1e9 / stats.period_ns.median
+        value["median_rate"] = rate
+        # Messages that come in bursts have a median period that says nothing about their rate.
+        is_steady = stats.rate is None or rate < BURSTS * stats.rate
+        text += f", {rate if is_steady or stats.rate is None else stats.rate:.3g} Hz"
+        text += "" if is_steady else " in bursts"
     level = None
-    if stats.gap_count:
+    if stats.gap_count and is_steady:
         longest = max(stats.gaps, key=lambda gap: gap.end_ns - gap.start_ns)
         count = "a gap" if stats.gap_count == 1 else f"{stats.gap_count} gaps, the longest"
         text += (
@@ -186,17 +265,43 @@ def _pauses(log: Log, channels: Sequence[Channel]) -> Iterator[Fact]:
         return
     width = (log.end - log.start) // BINS + 1
     filled = np.zeros(BINS + 1, bool)
-    for ch in channels:
-        at = (ch.times - log.start) // width
-        filled[at[(at >= 0) & (at <= BINS)]] = True
-    at = np.flatnonzero(filled)
-    empty = np.diff(at) * width
-    long = np.flatnonzero(empty > max(PAUSE_NS + width, PAUSE_SHARE * (log.end - log.start)))
+    long = at = np.zeros(0, np.int64)
+    # Mostly, one channel says that there is no pause, for which it needs no more messages than a few in each interval.
+    dense = 4 * BINS
+    order = sorted(channels, key=lambda ch: (len(ch) < dense, len(ch) if len(ch) >= dense else -len(ch)))
+    for ch in order:
+        places = (ch.times - log.start) // width
+        filled[places[(places >= 0) & (places <= BINS)]] = True
+        at = np.flatnonzero(filled)
+        empty = np.diff(at) * width
+        # A log with few messages pauses most of the time.
+        usual = float(np.median(empty)) if len(empty) else 0.0
+        least = max(PAUSE_NS + width, PAUSE_SHARE * (log.end - log.start), PAUSE_FACTOR * usual)
+        long = np.flatnonzero(empty > least)
+        is_whole = (
+            len(at) > 1
+            and at[0] <= least // width
+            and at[-1] >= (log.end - log.start) // width - least // width
+        )
+        if is_whole and not len(long):
+            return
     if len(long):
         spans = [[int(log.start + at[n] * width), int(log.start + at[n + 1] * width)] for n in long]
         worst = max(spans, key=lambda span: span[1] - span[0])
         text = (
-            f"{len(spans)} without any message, the longest {duration_text(worst[1] - worst[0])}"
-            f" at {since_start(worst[0], log)}"
-        )
+            "no message for " if len(spans) == 1 else f"{len(spans)} times no message, the longest for "
+        ) + f"{duration_text(worst[1] - worst[0])} from {since_start(worst[0], log)} on"
         yield Fact("pauses", "pauses", spans, text, level=WARNING)
+
+
+def _backwards(channels: Sequence[Channel]) -> Iterator[Fact]:
+    """Yield the channels whose times go back from one message to the next one in the file."""
+    counts = {}
+    for ch in channels:
+        times = ch.times
+        if back := int(np.count_nonzero(times[1:] < times[:-1])):
+            counts[ch.topic] = back
+    if counts:
+        listed = ", ".join(f"{name} {n} times" for name, n in list(counts.items())[:NAMES])
+        more = f" and {len(counts) - NAMES} more channels" if len(counts) > NAMES else ""
+        yield Fact("backwards", "time goes back", counts, listed + more, level=WARNING)

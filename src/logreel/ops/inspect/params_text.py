@@ -1,20 +1,29 @@
-"""Parameters as text for other programs: CSV, GNU Octave, QGroundControl."""
+"""Parameters as text for other programs: CSV, YAML, QGroundControl, GNU Octave."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from logreel.errors import UsageError
 from logreel.log.scan import Parameter
+from logreel.ops.json_values import float_text
 
 Value = float | int | str
 #: Names of the notations.
-FORMS = ("csv", "octave", "qgc")
+FORMS = ("csv", "params", "yaml", "history", "octave")
+#: Other names of notations.
+SYNONYMS = {"qgc": "params"}
 #: Types of MAVLink in parameter files of QGroundControl.
 _INT32, _REAL32 = 6, 9
+#: Names that YAML reads as text without quotes; words such as ``no`` and ``on`` are left out by their length.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{5,}")
+#: Characters that YAML does not allow in text, and line breaks.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def params_text(
@@ -24,29 +33,54 @@ def params_text(
     *,
     delimiter: str = ",",
     initial: bool = False,
+    final: bool = False,
     timestamps: bool = False,
 ) -> str:
-    """Return parameters as text in the notation of ``ulog_params``.
+    """Return parameters as text.
 
-    form        ``csv``: name, value and later values, one parameter per line; ``octave``: text file of GNU Octave;
-                ``qgc``: parameter file of QGroundControl with the values at the start
+    form        ``csv``: a header, and a line for each parameter with type, first and last value, defaults, and the
+                number of changes; ``yaml``: a mapping from names to values; ``params`` or ``qgc``: parameter file of
+                QGroundControl, tab-separated system, component, name, value, type; ``history``: name, value and later
+                values, without a header; ``octave``: text file of GNU Octave with the same values. The last three are
+                the outputs of ``ulog_params``.
     skipped     sentences about parameters that the notation cannot hold are appended here
-    delimiter   between the values of ``csv``
-    initial     leave later values out
-    timestamps  ``csv``: a second line for each parameter with the times of its values in µs; 0 for the first one
+    delimiter   between the values of ``csv`` and ``history``
+    initial     ``history``, ``octave``: leave later values out
+    final       ``params``, ``yaml``: the last values instead of the first ones
+    timestamps  ``history``: a second line for each parameter with the times of its values in µs; 0 for the first one
 
-    Raises UsageError for another *form*, and for *timestamps* without ``csv``.
+    Raises UsageError for another *form*, and for an option that *form* does not have.
     """
+    form = SYNONYMS.get(form, form)
     if form not in FORMS:
         raise UsageError(f"parameters are written as {', '.join(map(repr, FORMS))}, not as {form!r}")
-    if timestamps and form != "csv":
-        raise UsageError("times are written as 'csv' only")
+    for given, name, forms in (
+        (timestamps, "timestamps", ("history",)),
+        (initial, "initial", ("history", "octave")),
+        (final, "final", ("params", "yaml")),
+        (delimiter != ",", "delimiter", ("csv", "history")),
+    ):
+        if given and form not in forms:
+            flag = {"initial": "only-initial", "delimiter": "separator"}.get(name, name)
+            raise UsageError(
+                f"{form!r} has no such choice",
+                hint=f"{name} is for the form {' and '.join(map(repr, forms))}",
+                cli=f"--{flag} is for --format {' and '.join(forms)}",
+            )
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise UsageError(f"a delimiter is one character, not {delimiter!r}")
     if form == "csv":
-        return _csv(found, delimiter, initial, timestamps)
-    write = _octave if form == "octave" else _qgc
-    return "".join(write(p, initial, skipped) for p in found)
+        return _table(found, delimiter)
+    if form == "history":
+        return _history(found, delimiter, initial, timestamps)
+    if form == "octave":
+        return "".join(_octave(p, initial, skipped) for p in found)
+    write: Callable[[str, Value | None, list[str]], str] = _yaml if form == "yaml" else _qgc
+    return "".join(write(p.name, p.final if final else _first(p), skipped) for p in found)
+
+
+def _first(p: Parameter) -> Value | None:
+    return next(iter(_values(p, True)), None)
 
 
 def _values(p: Parameter, initial: bool) -> list[Value]:
@@ -57,7 +91,19 @@ def _values(p: Parameter, initial: bool) -> list[Value]:
     return [p.value] if initial else [p.value, *later]
 
 
-def _csv(found: Sequence[Parameter], delimiter: str, initial: bool, timestamps: bool) -> str:
+def _table(found: Sequence[Parameter], delimiter: str) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    kinds = list(dict.fromkeys(kind for p in found for kind in p.defaults))
+    writer.writerow(["name", "type", "initial", "final", *(f"{kind}_default" for kind in kinds), "changes"])
+    for p in found:
+        values = [p.value, p.final, *(p.defaults.get(kind) for kind in kinds)]
+        texts = [float_text(v) if isinstance(v, float) else v for v in values]
+        writer.writerow([p.name, p.type, *texts, len(p.real_changes)])
+    return out.getvalue()
+
+
+def _history(found: Sequence[Parameter], delimiter: str, initial: bool, timestamps: bool) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
     for p in found:
@@ -82,9 +128,32 @@ def _octave(p: Parameter, initial: bool, skipped: list[str]) -> str:
     return f"# name {p.name}\n# type: scalar\n" + "".join(f"{value}\n" for value in values)
 
 
-def _qgc(p: Parameter, initial: bool, skipped: list[str]) -> str:
-    value = next(iter(_values(p, True)), None)
-    if not isinstance(value, (int, float)) or not p.name.isprintable() or not math.isfinite(value):
-        skipped.append(f"parameter {p.name!r} was left out: it is no finite number with a plain name")
+def _qgc(name: str, value: Value | None, skipped: list[str]) -> str:
+    if not isinstance(value, (int, float)) or not name.isprintable() or not math.isfinite(value):
+        skipped.append(f"parameter {name!r} was left out: it is no finite number with a plain name")
         return ""
-    return f"1\t1\t{p.name}\t{value}\t{_REAL32 if isinstance(value, float) else _INT32}\n"
+    return f"1\t1\t{name}\t{value}\t{_REAL32 if isinstance(value, float) else _INT32}\n"
+
+
+def _yaml(name: str, value: Value | None, skipped: list[str]) -> str:
+    if value is None:
+        skipped.append(f"parameter {name!r} was left out: the log has no value of it")
+        return ""
+    key = name if _PLAIN.fullmatch(name) else _quoted(name)
+    return f"{key}: {_quoted(value) if isinstance(value, str) else _yaml_number(value)}\n"
+
+
+def _yaml_number(value: float) -> str:
+    """Return a number as YAML 1.1 and 1.2 read it: a fraction before an exponent, and ``.nan``."""
+    if isinstance(value, int):
+        return str(int(value))
+    if not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    number, e, exponent = float_text(value).partition("e")
+    number += "" if "." in number else ".0"
+    return f"{number}e{exponent if exponent[:1] in '+-' else f'+{exponent}'}" if e else number
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes, with the escapes that JSON and YAML share."""
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

@@ -17,6 +17,7 @@ from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
+from logreel.ops.query.topic_fields import FieldsByTopic, fields_by_topic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,8 +109,8 @@ def stats(
     """Return statistics of each channel with messages in the interval.
 
     log     an open Log, or anything that ``logreel.open`` takes
-    topics  names or shell patterns; None: all but the reserved ones. A mapping of names to field paths selects fields
-            for which values are counted, too; None as paths: no fields
+    topics  names or shell patterns; None: all but the reserved ones. ``topic.field``, ``topic:field,field``, or a
+            mapping of names to field paths, selects fields whose values are counted, too; None as paths: no fields
     start, end  ns, or texts; half-open interval
     fields  True: also count the values of all numeric fields, which decodes all messages
 
@@ -117,7 +118,12 @@ def stats(
     """
     with as_open_log(log) as found:
         first, last = interval(found, start, end)
-        paths = topics if isinstance(topics, Mapping) else {}
+        paths: FieldsByTopic = {}
+        if isinstance(topics, Mapping):
+            paths = topics
+        elif topics is not None:
+            paths = fields_by_topic(found, topics)
+            topics = list(paths)
         several = (
             channel_stats(ch, first, last, fields=fields, paths=paths.get(ch.topic))
             for ch in found.match(topics)

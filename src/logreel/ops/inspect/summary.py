@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.lenses.charts import Band
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, since_start
+from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.times import duration_text, utc_shift, utc_text
 from logreel.ops.inspect.lens_sections import by_lenses
-from logreel.ops.inspect.text import LEVELS
+from logreel.ops.inspect.text_sections import text_sections
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.charts import bands
 from logreel.registry.registry import formats, meaning_of
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
 
-#: Lines of text that are repeated in the summary, most severe first.
-LINES = 5
+
+#: Start of the year 2000 in ns of Unix time, before which no log of these formats was recorded.
+EARLIEST_NS = 946_684_800 * 10**9
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,12 +120,13 @@ def summary(what: Openable | Log, *, segment: int | None = None, definitions: De
     with as_open_log(what, definitions) as whole:
         log = whole if segment is None else whole.segment(segment)
         shift = utc_shift(log)
+        spans = tuple(bands(log))
         stated = [section for section in _stated(log) if section.facts]
         sections = [
             _recording(log),
             *stated,
             *by_lenses(log, {section.key for section in stated}),
-            _text(log),
+            *text_sections(log, spans, {section.key for section in stated}),
         ]
         return Summary(
             log.name,
@@ -134,7 +135,7 @@ def summary(what: Openable | Log, *, segment: int | None = None, definitions: De
             log.end,
             "" if shift is None or log.start is None else utc_text(log.start + shift, 3),
             tuple(section for section in sections if section.facts),
-            tuple(bands(log)),
+            spans,
         )
 
 
@@ -159,21 +160,25 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
         yield Fact("messages", "messages", 0, "none", level=WARNING)
     else:
         if shift is not None:
+            early = ", before there were such logs: its clock was not set"
             yield Fact(
                 "start",
                 "start",
                 log.start,
-                f"{utc_text(log.start + shift, 3)[:-1].replace('T', ' ')} UTC",
+                f"{utc_text(log.start + shift, 3)[:-1].replace('T', ' ')} UTC"
+                + (early if log.start + shift < EARLIEST_NS else ""),
                 "ns",
+                level=WARNING if log.start + shift < EARLIEST_NS else None,
             )
         length = log.end - log.start
         yield Fact("duration", "duration", length, duration_text(length), "ns")
         used = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
         count = sum(map(len, used))
-        yield Fact("messages", "messages", count, f"{count} in {len(used)} channels")
+        yield Fact("messages", "messages", count, f"{count} in {len(used)} channel{'s' * (len(used) != 1)}")
     if log.problems:
         lost = sum(problem.size for problem in log.problems if problem.lost)
-        first = log.problems[0].text
+        # What was lost matters more than an index that was not used.
+        first = min(log.problems, key=lambda problem: not problem.lost).text
         more = f", and {len(log.problems) - 1} more" if len(log.problems) > 1 else ""
         yield Fact(
             "problems",
@@ -181,37 +186,6 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
             {"count": len(log.problems), "lost_bytes": lost},
             f"{first}{more}" + (f"; {lost} bytes lost" if lost else ""),
             level=ERROR if lost else WARNING,
-        )
-
-
-def _text(log: Log) -> Section:
-    """Return how many lines of text there are by level, and the most severe ones."""
-    return Section("text", "Text", tuple(_text_facts(log)))
-
-
-def _text_facts(log: Log) -> Iterator[Fact]:
-    try:
-        lines = list(log.text)
-    except LogError as error:
-        yield Fact("unreadable", "text", None, error.text, level=WARNING)
-        return
-    counts = Counter(line.level for line in lines if line.level is not None)
-    if counts:
-        text = ", ".join(f"{n} {LEVELS[level]}" for level, n in sorted(counts.items()) if level < len(LEVELS))
-        yield Fact(
-            "levels", "lines", {LEVELS[k]: n for k, n in sorted(counts.items()) if k < len(LEVELS)}, text
-        )
-    bad = sorted(
-        (line for line in lines if line.level is not None and line.level <= WARNING),
-        key=lambda x: x.level or 0,
-    )
-    for number, line in enumerate(bad[:LINES], 1):
-        yield Fact(
-            f"line_{number}",
-            since_start(line.time, log),
-            {"time_ns": line.time, "text": line.text.strip(), "source": line.source},
-            line.text.strip(),
-            level=line.level,
         )
 
 

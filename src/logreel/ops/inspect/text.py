@@ -38,18 +38,28 @@ def level_name(level: int | None) -> str:
 
 
 def text(
-    log: Log, level: int | None = None, start: Time | None = None, end: Time | None = None
+    log: Log,
+    level: int | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    repeated: bool = False,
 ) -> Iterator[TextLine]:
     """Yield lines by time with start <= time < end.
 
     level  highest level number to include (7: all); lines without a level are always included
+    repeated  include the checks of each report, not only those that the report before did not have
     """
-    return lines_between(log, level, *interval(log, start, end))
+    return lines_between(log, level, *interval(log, start, end), repeated=repeated)
 
 
-def lines_between(log: Log, level: int | None, start: int | None, end: int | None) -> Iterator[TextLine]:
+def lines_between(
+    log: Log, level: int | None, start: int | None, end: int | None, *, repeated: bool = True
+) -> Iterator[TextLine]:
     """Yield the same as ``text`` for times in ns; the interval may lie outside of the log."""
     for line in log.text:
+        if line.repeated and not repeated:
+            continue
         if level is not None and line.level is not None and line.level > level:
             continue
         if (start is None or line.time >= start) and (end is None or line.time < end):
@@ -62,10 +72,11 @@ def follow_text(
     start: Time | None = None,
     end: Time | None = None,
     *,
+    repeated: bool = False,
     poll: float = POLL,
     stop: Event | None = None,
 ) -> Iterator[TextLine]:
-    """Yield the lines that are there by time, then new ones as the file grows; arguments as for ``Log.follow``."""
+    """Yield the lines that are there by time, then new ones as the file grows; arguments as for ``text``."""
     seen = Counter[TextLine]()
     first = last = None
     is_open = (start, end) != (None, None)
@@ -80,7 +91,7 @@ def follow_text(
             file = log.name, log.replacements
             seen.clear()
         again = Counter[TextLine]()
-        for line in lines_between(log, level, first, last):
+        for line in lines_between(log, level, first, last, repeated=repeated):
             again[line] += 1
             # The same line may be logged more than once.
             if again[line] > seen[line]:
@@ -90,4 +101,11 @@ def follow_text(
 
 def as_dict(line: TextLine) -> dict[str, Any]:
     """Return a line as one entry of ``text --json``."""
-    return {"time_ns": line.time, "level": line.level, "text": line.text, "source": line.source}
+    return {
+        "time_ns": line.time,
+        "level": line.level,
+        "text": line.text,
+        "source": line.source,
+        "kind": line.kind,
+        "repeated": line.repeated,
+    }

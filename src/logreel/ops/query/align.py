@@ -20,6 +20,7 @@ from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, ROWS
+from logreel.ops.query.topic_fields import fields_by_topic
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +92,8 @@ def align(
     """Return channels as one ``pyarrow.Table`` with a row per time: ``time``, and ``topic.field`` for each field.
 
     src      an open Log, or anything that ``logreel.open`` takes
-    topics   names or patterns, or a mapping of names to field paths; None: all but the reserved ones
+    topics   names or patterns, fields of them as ``topic.field`` or ``topic:field,field``, or a mapping of names to
+             field paths; None: all but the reserved ones
     rate, clock, method, tolerance  times of the rows, and how channels are matched to them: see ``Alignment``
     start, end  interval of the rows: ns, or texts; messages before *start* are matched, too
     utc, interpolate  as for ``Channel.to_arrow``
@@ -104,8 +106,12 @@ def align(
 
     how = Alignment(method, rate, clock, tolerance)
     with as_open_log(src, definitions) as log:
-        chosen = (
-            topics if isinstance(topics, Mapping) else dict.fromkeys(ch.topic for ch in log.match(topics))
+        chosen: Mapping[str, Iterable[str] | None] = (
+            topics
+            if isinstance(topics, Mapping)
+            else dict.fromkeys(ch.topic for ch in log.match(None))
+            if topics is None
+            else fields_by_topic(log, topics)
         )
         channels = [(ch := log[topic], own_paths(ch, paths)) for topic, paths in chosen.items()]
         schema, batches = aligned(log, channels, how, interval(log, start, end), utc, interpolate)
@@ -181,9 +187,16 @@ class Follower:
         self._ch, self._how = ch, how
         self._reader = TableReader(ch, paths, shape)
         self._dense = TableReader(ch, paths, Shape(True, False, shape.interpolate, gaps=False))
-        times = ch.times
-        self._order = None if (times[1:] >= times[:-1]).all() else np.argsort(times, kind="stable")
-        self._times = times if self._order is None else times[self._order]
+        times, rows = ch.times, ch.log.index.rows_between(ch.number, None, None)
+        # A log may be limited to some of its messages.
+        whole = isinstance(rows, slice) and rows == slice(0, len(ch))
+        picked = np.arange(len(ch), dtype=np.int64)[rows]
+        if not (whole and (times[1:] >= times[:-1]).all()):
+            self._order: I64 | None = picked[np.argsort(times[picked], kind="stable")]
+            times = times[self._order]
+        else:
+            self._order = None
+        self._times = times
         self.fields = [_named(field, ch) for field in self._reader.projection.arrow_fields()]
 
     def weight(self, at: I64) -> int:

@@ -8,7 +8,7 @@ of it, no tables, no functions that make long values.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,15 @@ from logreel.ops.query.sorted_column import MemoryColumn
 from logreel.ops.query.sql import CLOSED, Bounds, answer, import_duckdb
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
 #: Kinds of expressions, as DuckDB names them, that may be used.
-KINDS = _words("BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR TYPE WINDOW")
+KINDS = words("BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR TYPE WINDOW")
 #: Functions and operators that may be used.
-FUNCTIONS = _words(
+FUNCTIONS = words(
     """
     + - * / // % ** ^ & | ~ << >> @ ! abs acos acosh add asin asinh atan atan2 atanh avg bit_count cbrt ceil ceiling cos
     cosh cot degrees divide epoch epoch_ms epoch_ns epoch_us even exp fdiv first_value floor fmod gcd greatest hypot
@@ -78,24 +79,39 @@ def _alone(expression: str) -> str:
 
 def check_expression(expression: str) -> None:
     """Raise UsageError for what is not one expression of the kinds and functions that may be used."""
+    parsed_expression(expression, KINDS, FUNCTIONS)
+
+
+def parsed_expression(
+    text: str, kinds: Collection[str], functions: Collection[str], what: str = "expression"
+) -> dict[str, Any]:
+    """Return one SQL expression as DuckDB parses it: a tree of dicts with ``class`` and ``type``.
+
+    kinds, functions  classes of expressions, and names of functions, that may be used
+    what              what to call it in error texts
+
+    Raises UsageError for other text; MissingDependencyError without DuckDB.
+    """
     duckdb = import_duckdb()
     with duckdb.connect(":memory:", config=CLOSED) as con:
         try:
-            text = con.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT {_alone(expression)}"])
-            found = json.loads(text.fetchone()[0])
+            query = "SELECT json_serialize_sql(?::VARCHAR)"
+            found = json.loads(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
         except (duckdb.Error, ValueError, RecursionError):
-            raise UsageError("the expression cannot be read") from None
+            raise UsageError(f"the {what} cannot be read") from None
     if found.get("error"):
-        raise UsageError(f"the expression cannot be read: {found.get('error_message', '')}")
+        raise UsageError(f"the {what} cannot be read: {found.get('error_message', '')}")
     if len(found["statements"]) != 1 or not _is_plain(found["statements"][0]["node"]):
-        raise UsageError("an expression is one value for each row, not a query")
-    for part in _parts(found["statements"][0]["node"]["select_list"]):
+        raise UsageError(f"the {what} has to be one value for each row, not a query")
+    for part in parts_of(found["statements"][0]["node"]["select_list"]):
         kind, name = part["class"], str(part.get("function_name", ""))
-        if kind not in KINDS:
-            raise UsageError(f"an expression must not have a {kind.lower().replace('_', ' ')}")
-        if kind in ("FUNCTION", "WINDOW") and name.lower() not in FUNCTIONS:
-            known = ", ".join(sorted(one for one in FUNCTIONS if one.isidentifier()))
-            raise UsageError(f"an expression must not use {name!r}; there are: {known}")
+        if kind not in kinds:
+            raise UsageError(f"the {what} must not have a {kind.lower().replace('_', ' ')}")
+        if kind in ("FUNCTION", "WINDOW") and name.lower() not in functions:
+            known = ", ".join(sorted(one for one in functions if one.isidentifier()))
+            raise UsageError(f"the {what} must not use {name!r}; there are: {known}")
+    tree: dict[str, Any] = found["statements"][0]["node"]["select_list"][0]
+    return tree
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
@@ -107,7 +123,7 @@ def _is_plain(node: dict[str, Any]) -> bool:
     return node["from_table"].get("type") == "EMPTY" and not tables and not any(node.get(key) for key in more)
 
 
-def _parts(value: Any) -> Iterator[dict[str, Any]]:
+def parts_of(value: Any) -> Iterator[dict[str, Any]]:
     """Yield all expressions in a parsed one."""
     waiting = [value]
     while waiting:

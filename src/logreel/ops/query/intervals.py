@@ -1,4 +1,4 @@
-"""Row numbers as slices, and overlapping intervals as one."""
+"""Row numbers as slices, and intervals merged and intersected."""
 
 from __future__ import annotations
 
@@ -24,3 +24,24 @@ def as_slice(rows: I64) -> Rows:
     if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return slice(int(rows[0]), int(rows[-1]) + 1)
     return rows
+
+
+def intersect_intervals(
+    a: Iterable[tuple[int | None, int | None]], b: Iterable[tuple[int | None, int | None]]
+) -> list[tuple[int | None, int | None]]:
+    """Return the intervals that are in both; each half-open, ascending and without overlaps, None: unbounded."""
+    found: list[tuple[int | None, int | None]] = []
+    one, two = list(a), list(b)
+    i = j = 0
+    while i < len(one) and j < len(two):
+        (lo, hi), (first, last) = one[i], two[j]
+        start = max((t for t in (lo, first) if t is not None), default=None)
+        end = min((t for t in (hi, last) if t is not None), default=None)
+        if start is None or end is None or start < end:
+            found.append((start, end))
+        # The one that ends first has no more in common with the others.
+        if last is None or (hi is not None and hi <= last):
+            i += 1
+        else:
+            j += 1
+    return found

@@ -87,6 +87,11 @@ class PyramidColumn:
         self.unit = field.unit
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the file of the pyramid was not truncated."""
+        return self._file.is_whole
+
+    @property
     def is_stored(self) -> bool:
         """Whether all rows are in the file of the pyramid, so that the log is not read."""
         return self._file.shape.stored
@@ -95,7 +100,12 @@ class PyramidColumn:
         return self._file.shape.rows
 
     def search(self, times: I64) -> I64:
-        """See SortedColumn."""
+        """See SortedColumn; raises FileChangedError if the file of the pyramid was truncated."""
+        found = self._search(times)
+        self._file.check()
+        return found
+
+    def _search(self, times: I64) -> I64:
         file = self._file
         if self.is_stored:
             return file.time.searchsorted(times)
@@ -109,7 +119,9 @@ class PyramidColumn:
     def read(self, rows: I64) -> tuple[I64, F64]:
         """See SortedColumn."""
         if self.is_stored:
-            return self._file.time[rows], self._file.value[rows]
+            times, values = self._file.time[rows], self._file.value[rows]
+            self._file.check()
+            return times, values
         return self._field.read(rows)
 
     def _groups(self, numbers: I64) -> tuple[I64, F64]:
@@ -135,6 +147,7 @@ class PyramidColumn:
         kernel.extrema(
             bounds, group, raw, file.shape.begin, file.least, file.most, file.least_at, file.most_at, len(self), found
         )  # fmt: skip
+        file.check()
         rows = np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, found[found >= 0]]))
         return self.read(rows)
 

@@ -29,9 +29,11 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.io.arrays import I64
+from logreel.io.map_guard import MapGuard
+from logreel.io.trusted_file import open_trusted
 from logreel.kernels.pyramid import FACTOR
 from logreel.ops.query.curves import F64
-from logreel.registry.index_cache import cache_folder, prune
+from logreel.registry.index_cache import cache_folder, make_cache, prune
 
 MAGIC = b"LOGREELP"
 SUFFIX = ".logreel-pyramid"
@@ -95,12 +97,16 @@ class PyramidFile:
     least_at, most_at  uint8[m]: which item of the group that is
     """
 
-    def __init__(self, data: mmap.mmap, shape: Shape, file: BinaryIO | None = None) -> None:
+    def __init__(self, data: mmap.mmap, shape: Shape, place: str, file: BinaryIO | None = None) -> None:
         self.shape, self._file = shape, file
+        # Writing the rest of it is no change of a file that is being made.
+        whole = np.frombuffer(data, np.uint8)
+        self._guard = MapGuard(whole, data, place, None, True)
 
         def array(name: str) -> NDArray[Any]:
             at, length, kind = shape.arrays[name]
-            return np.frombuffer(data, kind, length, at)
+            # A part of the watched array, which is watched as long as one of its parts is used.
+            return whole[at : at + length * np.dtype(kind).itemsize].view(kind)
 
         self.time: I64 = array("time")
         self.value: F64 = array("value")
@@ -108,6 +114,15 @@ class PyramidFile:
         self.most: F64 = array("most")
         self.least_at: NDArray[np.uint8] = array("least_at")
         self.most_at: NDArray[np.uint8] = array("most_at")
+
+    def check(self) -> None:
+        """Raise FileChangedError if the file was truncated since it was mapped; its arrays then have zeros."""
+        self._guard.check()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the file has all bytes that it had when it was mapped."""
+        return self._guard.error() is None
 
     def store(self, name: str, at: int, values: NDArray[Any]) -> None:
         """Write *values* into the array *name* from item *at* on; only for files that ``new_file`` made.
@@ -128,10 +143,10 @@ class PyramidFile:
     def load(cls, place: str, key: str) -> PyramidFile | None:
         """Return the file at *place* if it is a whole one with this key, else None."""
         try:
-            # A pipe of that name would block.
-            if not os.path.isfile(place):
+            file = open_trusted(Path(place))
+            if file is None:
                 return None
-            with open(place, "rb") as file:
+            with file:
                 head = file.read(_HEAD)
                 length = int.from_bytes(head[8:16], "little")
                 if head[:8] != MAGIC or length > _HEAD - 16:
@@ -148,7 +163,7 @@ class PyramidFile:
                 with contextlib.suppress(OSError):
                     # The least recently used files are removed first.
                     os.utime(place)
-                return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), shape)
+                return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), shape, place)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -170,7 +185,7 @@ def new_file(place: str | None, key: str, shape: Shape) -> Iterator[PyramidFile]
             file.truncate(shape.size)
             file.flush()
             data = mmap.mmap(file.fileno(), shape.size, access=mmap.ACCESS_READ)
-            yield PyramidFile(data, shape, file)
+            yield PyramidFile(data, shape, name or "a temporary file", file)
         if name is not None and place is not None:
             os.replace(name, place)
             prune(Path(place).parent, SUFFIX)
@@ -185,7 +200,7 @@ def _opened(place: str | None) -> tuple[BinaryIO, str | None]:
     if place is not None:
         name = f"{place}.{os.getpid()}-{threading.get_ident()}"
         with contextlib.suppress(OSError):
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+            make_cache(Path(place).parent)
             return open(name, "w+b"), name
     return tempfile.TemporaryFile(), None
 

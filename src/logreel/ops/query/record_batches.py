@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ROWS, BYTES = 65536, 16 << 20
 #: A batch of a few fields holds at most this many messages.
 MOST = 1 << 20
+#: Most payload bytes of the messages of such a batch: chunks are unpacked for all of them.
+PAYLOADS = 64 << 20
 #: An array of more values than this is one column of JSON text, not a column per value.
 MAX_COLUMNS = 1024
 
@@ -26,6 +28,11 @@ MAX_COLUMNS = 1024
 def rows_per_batch(ch: Channel) -> int:
     """Return the number of messages per batch of *ch* that keeps memory bounded for large messages."""
     return max(1, min(ROWS, BYTES // max(1, ch.bytes // max(1, len(ch)))))
+
+
+def most_rows(ch: Channel) -> int:
+    """Return the number of messages per batch of a few fields of *ch* that keeps memory bounded."""
+    return max(1, min(MOST, PAYLOADS // max(1, ch.bytes // max(1, len(ch)))))
 
 
 def bounded_batches(

@@ -68,7 +68,7 @@ class Part:
                 n += 1
                 name = f"{label}_{n}"
             taken.add(name.casefold())
-            if (kind := _storable(field.type)) is not None:
+            if (kind := storable(field.type)) is not None:
                 found[name] = path, field.with_type(kind)
         return found
 
@@ -103,12 +103,13 @@ class Part:
                 if name in columns:
                     arrays[name] = pa.repeat(pa.scalar(text), batch.num_rows)
             yield pa.RecordBatch.from_arrays(
-                [_as(arrays.get(name), schema.field(name).type, batch.num_rows) for name in columns],
+                [as_type(arrays.get(name), schema.field(name).type, batch.num_rows) for name in columns],
                 schema=pa.schema([schema.field(name) for name in columns]),
             )
 
 
-def _as(array: pa.Array[Any] | None, kind: pa.DataType, rows: int) -> pa.Array[Any]:
+def as_type(array: pa.Array[Any] | None, kind: pa.DataType, rows: int) -> pa.Array[Any]:
+    """Return *array* as another type; nulls for None."""
     if array is None:
         # The annotations have an overload for each type, and none for any type.
         nulls: pa.Array[Any] = pa.nulls(rows, kind)  # type: ignore[call-overload]
@@ -116,14 +117,14 @@ def _as(array: pa.Array[Any] | None, kind: pa.DataType, rows: int) -> pa.Array[A
     return array if array.type == kind else array.cast(kind)
 
 
-def _storable(kind: pa.DataType) -> pa.DataType | None:
+def storable(kind: pa.DataType) -> pa.DataType | None:
     """Return the type for *kind* that DuckDB can hold; None for one without values, as an empty struct."""
     if pa.types.is_struct(kind):
-        inner = [(field, _storable(field.type)) for field in kind]
+        inner = [(field, storable(field.type)) for field in kind]
         some = [field.with_type(of) for field, of in inner if of is not None]
         return pa.struct(some) if some and len(some) == len(inner) else None
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        item = _storable(item_type(kind))
+        item = storable(item_type(kind))
         if item is None:
             return None
         if pa.types.is_list(kind) or not 0 < kind.list_size <= MAX_ARRAY:

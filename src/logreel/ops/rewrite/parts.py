@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.gather import gather_times
-from logreel.index.ranges import Rows
+from logreel.index.ranges import Rows, intersect_rows
+from logreel.io.arrays import I64
 from logreel.log.clock_shifts import earlier
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
@@ -28,6 +30,7 @@ class Part:
     floor       ns: time that earlier messages, selected since they are in force, are written with
     notes       sentences about the selection
     restamped   numbers of channels with other times than those in the fields of their messages
+    filtered    True: messages were selected by conditions, not only by time
     """
 
     log: Log
@@ -40,6 +43,7 @@ class Part:
     floor: int | None = None
     notes: tuple[str, ...] = ()
     restamped: Collection[int] = ()
+    filtered: bool = False
 
     @property
     def channels(self) -> list[Channel]:
@@ -67,6 +71,7 @@ class Part:
     def _begins_whole(self) -> bool:
         """Whether the selection includes the start of the log, which may be before its first message."""
         within = self.start is None or (self.log.start is not None and self.start <= self.log.start)
+        within = within and not self.filtered
         return within and all(ch.number in self.rows for ch in self.log.channels.values() if not ch.reserved)
 
     def begins(self) -> int | None:
@@ -102,7 +107,20 @@ def by_file(part: Part) -> list[Part]:
         start, end = earlier((part.start, part.end), shift)
         floor = None if part.floor is None else part.floor - shift
         notes = part.notes if n == 0 else ()
-        found.append(Part(one, rows, start, end, names, part.shift + shift, part.in_force, floor, notes))
+        found.append(
+            Part(
+                one,
+                rows,
+                start,
+                end,
+                names,
+                part.shift + shift,
+                part.in_force,
+                floor,
+                notes,
+                filtered=part.filtered,
+            )
+        )
     return found
 
 
@@ -135,6 +153,7 @@ def select_part(
     count: int | None = None,
     keep_latched: bool = False,
     latched: str | Iterable[str] = (),
+    where: str | Iterable[str] = (),
 ) -> Part:
     """Select messages of channels with start <= time < end (ns).
 
@@ -144,34 +163,57 @@ def select_part(
     keep_latched  also messages before *start* that are still in force: of latched channels, of channels that others
                   need to be read, and the last change of each parameter
     latched  names or patterns of further channels that count as latched
+    where    conditions in SQL on the fields of messages, see ``ops.query.where``: only messages that meet them, of the
+             channels that they are about
 
-    Raises TopicError for a name or pattern that matches nothing, UsageError if no channel is left.
+    Raises TopicError for a name or pattern that matches nothing, UsageError if no channel is left, and for a condition
+    that cannot be read or applied.
     """
     chosen = list(log.channels.values()) if topics is None else log.match(topics)
     without = {ch.number for ch in log.match(exclude)} if exclude else set()
     chosen = [ch for ch in chosen if ch.number not in without]
     if not chosen and log.channels:
         raise UsageError("no channel is left", path=log.name)
+    notes: tuple[str, ...] = ()
+    matches: Mapping[int, I64] = {}
+    if where:
+        from logreel.ops.query.where import matching
+
+        # What is in force at the start has to meet the conditions, too.
+        found = matching(log, where, chosen, None if keep_latched else start, end)
+        matches, notes = found.rows, found.notes
+        chosen = [ch for ch in chosen if ch.number in matches]
     rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in chosen}
+    rows |= {number: intersect_rows(rows[number], some) for number, some in matches.items()}
     if count is not None:
         rows, end = _first(log, rows, count, end)
-    part = Part(log, rows, start, end, in_force=keep_latched)
+    part = Part(log, rows, start, end, in_force=keep_latched, notes=notes, filtered=bool(where))
     plain = [ch for ch in chosen if not ch.reserved]
     if (
         (start, end) != (None, None)
         and not any(part.count(ch.number) for ch in plain)
         and any(map(len, plain))
+        and not where
     ):
         part = replace(part, notes=("no message of the chosen channels lies in the interval",))
-    return _with_latched(part, start, latched) if keep_latched and start is not None else part
+    if where and not part.total:
+        part = replace(part, notes=(*notes, "no message meets the condition"))
+    return _with_latched(part, start, latched, matches) if keep_latched and start is not None else part
 
 
-def _with_latched(part: Part, start: int, latched: str | Iterable[str]) -> Part:
-    """Return *part* with the messages in force at *start*, written with the time of the first message."""
+def _with_latched(
+    part: Part, start: int, latched: str | Iterable[str], matches: Mapping[int, I64] = MappingProxyType({})
+) -> Part:
+    """Return *part* with the messages in force at *start*, written with the time of the first message.
+
+    matches  only these rows of the channels in it, by number
+    """
     named = {ch.number for ch in part.log.match(latched)} if latched else set[int]()
     by_name = [ch for ch in part.channels if is_latched_by_name(ch) and not is_marked_latched(ch)]
     counted = named | {ch.number for ch in part.channels if is_latched_by_name(ch) or is_marked_latched(ch)}
     carried = {ch.number: in_force(ch, start, ch.number in counted) for ch in part.channels}
+    for number, some in matches.items():
+        carried[number] = np.intersect1d(carried[number], some).astype(np.int64).tolist()
     rows = {number: _with(carried[number], some) for number, some in part.rows.items()}
     moved = [ch for ch in part.channels if carried[ch.number] and not is_parameters(ch)]
     if not moved:

@@ -14,7 +14,7 @@ from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
 from logreel.io.output_stream import Destination
 from logreel.log.log import Log
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_open_log, read_itself
 from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, log_output_of
@@ -88,7 +88,7 @@ def recover(
     """
     with as_open_log(src, definitions) as given:
         # An index may not list all messages.
-        log = given.reread()
+        log = read_itself(given).reread()
         path, stream, name = log_output_of(_finished_name(log.name) if dst is None else dst, format)
         target = Target(
             path,

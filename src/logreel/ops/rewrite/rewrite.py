@@ -230,7 +230,18 @@ class Rewriting:
     unwritten: Counter[str] = field(default_factory=Counter)
 
     def run(self, by_time: bool) -> Rewritten:
-        """Write the log, read it back, and give the file its name."""
+        """Write the log, read it back, and give the file its name; raises FileChangedError if a source changed."""
+        try:
+            return self._run(by_time)
+        except Exception:
+            self._check_sources()
+            raise
+
+    def _check_sources(self) -> None:
+        for part in self.parts:
+            part.log.check_unchanged()
+
+    def _run(self, by_time: bool) -> Rewritten:
         writer = Writer(self.out, self.format_writer, None, False)
         part = self.parts[0]
         self.format_writer.source_clock = self._clock()
@@ -239,7 +250,9 @@ class Rewriting:
             self.names = {ch.topic: [(0, ch)] for ch in part.channels}
         elif not self._copies_files():
             self._compose(writer, by_time or self._has_synthetic)
+        self._check_sources()
         writer.close(self._verify if self.out.readable else None)
+        self._check_sources()
         self._tell(1, 1)
         self.notes += self.format_writer.notes
         return Rewritten(
@@ -511,6 +524,8 @@ class Rewriting:
 
     def _verify(self, path: Path) -> None:
         """Read the new file and compare; raises LogError if messages that were written are missing."""
+        # Payloads may have been read from the sources until now.
+        self._check_sources()
         source = Source.open(path)
         scan = self.fmt.scan(source, None)
         if scan is None:

@@ -15,7 +15,7 @@ from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.ops.rewrite.parts import Part
 from logreel.registry.format import Format
-from logreel.registry.registry import formats, suffix_of
+from logreel.registry.registry import format_named, formats, suffix_of
 
 #: Called with the number of messages written and the total.
 Progress = Callable[[int, int], None]
@@ -109,10 +109,11 @@ class Target:
 
 def format_of(log: Log) -> Format:
     """Return the format of *log*; raises UnsupportedError if it cannot be written."""
-    fmt = formats()[log.format]
-    if fmt.create is None:
+    fmt = format_named(log.format)
+    if fmt is None or fmt.create is None:
         able = ", ".join(f.title for f in formats().values() if f.create is not None)
-        raise UnsupportedError(f"{fmt.title} cannot be written yet; what can be: {able}", path=log.name)
+        title = log.format if fmt is None else fmt.title
+        raise UnsupportedError(f"{title} cannot be written yet; what can be: {able}", path=log.name)
     return fmt
 
 
@@ -125,14 +126,16 @@ def output_of(dst: Destination, format: str | None) -> tuple[str, OutputStream |
         raise UsageError("format= is for a stream: otherwise the suffix says as what it is written")
     suffix = "" if format is None else suffix_of(format)
     path, stream = name_and_stream(dst, suffix)
-    return path, stream, format if format in formats() else None
+    return path, stream, format if format is not None and format_named(format) else None
 
 
 def log_output_of(dst: Destination, format: str | None) -> tuple[str, OutputStream | None, str | None]:
     """Return the same as ``output_of``; raises UsageError for a *format* that is no log that can be written."""
     path, stream, name = output_of(dst, format)
+    if format is None:
+        return path, stream, name
     able = {fmt.name: fmt for fmt in formats().values() if fmt.create is not None}
-    if format is not None and name not in able and not path.endswith(tuple(_suffixes(able.values()))):
+    if name not in able and not path.endswith(tuple(_suffixes(able.values()))):
         raise UsageError(f"no format {format!r} that can be written; there are {', '.join(able)}")
     return path, stream, name
 
@@ -154,10 +157,12 @@ def format_to_write(path: str, log: Log, name: str | None = None) -> Format:
     If formats share a suffix, the format of *log*, or the one it was converted from, has precedence. Raises
     UnsupportedError as ``format_of``.
     """
-    known = formats().values()
-    if name is not None and formats()[name].create is not None:
-        return formats()[name]
-    able = [fmt for fmt in known if fmt.create is not None and path.lower().endswith(fmt.suffixes)]
+    named = format_named(name or log.format)
+    if named is not None and named.create is not None and (name or path.lower().endswith(named.suffixes)):
+        return named
+    able = [
+        fmt for fmt in formats().values() if fmt.create is not None and path.lower().endswith(fmt.suffixes)
+    ]
     able.sort(key=lambda fmt: fmt.name not in (log.format, log.converted_from))
     return able[0] if able else format_of(log)
 
@@ -179,8 +184,10 @@ def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
         if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
             text = f"is a log of another format than {parts[0].log.name}{_for_all()}"
             raise UsageError(text, path=part.log.name)
+    if target.path.lower().endswith(fmt.suffixes):
+        return
     for other in formats().values():
-        if target.path.lower().endswith(other.suffixes) and not target.path.lower().endswith(fmt.suffixes):
+        if target.path.lower().endswith(other.suffixes):
             raise UsageError(
                 f"the suffix is that of {other.title}, but the log is one of {fmt.title}", path=target.path
             )

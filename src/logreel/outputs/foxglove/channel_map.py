@@ -24,6 +24,7 @@ from logreel.lenses import (
     Transform,
     lenses,
 )
+from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import Shape, as_numpy, table
 from logreel.ops.rewrite.rewrite import TRANSCODED
@@ -75,7 +76,16 @@ def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
         found = message_for_lens(lens, shift)
         if found is not None:
             schema, fill = found
-            yield Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
+            yield _encoder(ch, schema, fill)
+    for pose in vehicle_poses(ch.log):
+        if pose.place[0].topic == ch.topic:
+            yield _encoder(ch, "PoseInFrame", motion.pose(pose, shift))
+        if pose.base[0].topic == ch.topic:
+            yield _encoder(ch, "FrameTransform", motion.transform(pose, shift))
+
+
+def _encoder(ch: Channel, schema: str, fill: Fill) -> Encoder:
+    return Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
 
 
 def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:

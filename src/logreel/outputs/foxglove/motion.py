@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.lenses.base import grouped
+from logreel.lenses.position import UNKNOWN, Quality
+from logreel.lenses.rotation import rotated
+from logreel.lenses.vehicle import VehiclePose
 from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, same, texts
@@ -32,26 +35,41 @@ def location(lens: Position, shift: int) -> Fill:
     """Return the function that fills ``LocationFix`` with valid positions, in degrees and metres."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        fixes = lens.fixes(ch, start, end)
+        fixes = lens.fixes(ch, start, end, quality=True)
         found = fixes.take(fixes.valid)
-        return found.time, {
+        values = {
             "timestamp": stamped(ch, found.time, found.stamp, shift),
             "latitude": found.latitude,
             "longitude": found.longitude,
             "altitude": found.altitude,
         }
+        return found.time, {**values, **({} if found.quality is None else _quality(found.quality))}
 
     return fill
 
 
-def pose(lens: Pose, shift: int) -> Fill:
+def _quality(found: Quality) -> Values:
+    """Return the columns of ``LocationFix`` with accuracy, velocity and heading, where they are known."""
+    known = np.asarray(found.kind != UNKNOWN, np.bool_)
+    moving = np.asarray(np.isfinite(found.velocity[:, :2]).all(axis=1), np.bool_)
+    # Zeros are not written, and an unknown heading must not be: north is a negative zero.
+    heading = np.where(found.heading == 0, -0.0, np.nan_to_num(found.heading))
+    return {
+        "position_covariance": Many(_counted(known) * 9, found.covariance[known].reshape(-1)),
+        "position_covariance_type": found.kind.astype(np.int32),
+        "heading": heading,
+        "velocity": Many(_counted(moving), vector(np.nan_to_num(found.velocity[moving]))),
+    }
+
+
+def pose(lens: Pose | VehiclePose, shift: int) -> Fill:
     """Return the function that fills ``PoseInFrame``, or ``PosesInFrame`` for messages with many poses."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        places = lens.track(ch, start, end)
+        places = _track(lens, ch, start, end)
         found = {"position": vector(places.position), "orientation": quaternion(places.rotation)}
         stamp = stamped(ch, places.time, places.stamp, shift)
-        if not lens.many:
+        if not (isinstance(lens, Pose) and lens.many):
             frame = _frames(places.frame, len(places.time), WORLD)
             return places.time, {"timestamp": stamp, "frame_id": frame, "pose": found}
         first, offsets = grouped(places.row)
@@ -62,18 +80,23 @@ def pose(lens: Pose, shift: int) -> Fill:
     return fill
 
 
-def transform(lens: Transform, shift: int) -> Fill:
+def transform(lens: Transform | VehiclePose, shift: int) -> Fill:
     """Return the function that fills ``FrameTransform``, or ``FrameTransforms`` for messages with many."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        places = lens.track(ch, start, end)
+        places = _track(lens, ch, start, end)
         found = _transforms(places, ch, shift)
-        if not lens.many:
+        if not (isinstance(lens, Transform) and lens.many):
             return places.time, found
         first, offsets = grouped(places.row)
         return places.time[first], {"transforms": Many(offsets, found)}
 
     return fill
+
+
+def _track(lens: Pose | Transform | VehiclePose, ch: Channel, start: int | None, end: int | None) -> Places:
+    """Return the poses at the messages of *ch*; those of a vehicle may need another channel, too."""
+    return lens.track(start, end, ch) if isinstance(lens, VehiclePose) else lens.track(ch, start, end)
 
 
 def _transforms(places: Places, ch: Channel, shift: int) -> Values:
@@ -134,7 +157,7 @@ def _entities(states: ActorStates, shift: int) -> Values:
 
 def _boxes(states: ActorStates, which: NDArray[np.bool_]) -> Values:
     turn = states.rotation[which]
-    middle = states.position[which] + turned(turn, states.centre[which])
+    middle = states.position[which] + rotated(turn, states.centre[which])
     return {
         "pose": {"position": vector(middle), "orientation": quaternion(turn)},
         "size": vector(states.size[which]),
@@ -155,14 +178,6 @@ def _arrows(states: ActorStates, which: NDArray[np.bool_]) -> Values:
 def _colours(kinds: NDArray[Any]) -> Values:
     found = np.array([_COLOURS.get(kind, _GREY) for kind in kinds], np.float64).reshape(-1, 3)
     return dict(zip("rgb", found.T, strict=True)) | {"a": np.full(len(found), _ALPHA)}
-
-
-def turned(rotation: F64, vectors: F64) -> F64:
-    """Return float64[n, 3]: each vector rotated by its quaternion x, y, z, w."""
-    axis, w = rotation[:, :3], rotation[:, 3:]
-    across = 2 * np.cross(axis, vectors)
-    found: F64 = vectors + w * across + np.cross(axis, across)
-    return found
 
 
 def vector(values: F64) -> Values:

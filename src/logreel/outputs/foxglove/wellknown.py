@@ -17,7 +17,7 @@ _ENUMS = {
     "SceneEntityDeletion.Type": "MATCHING_ID ALL",
 }
 _PRIMITIVE = "pose 1 Pose, size 2 Vector3"
-#: Fields per message: name, number and type; ``*`` after the type: repeated.
+#: Fields per message: name, number and type; ``*`` after the type: repeated, ``?``: optional.
 MESSAGES = {
     "Color": "r 1 double, g 2 double, b 3 double, a 4 double",
     "KeyValuePair": "key 1 string, value 2 string",
@@ -27,7 +27,8 @@ MESSAGES = {
     "Pose": "position 1 Vector3, orientation 2 Quaternion",
     "LocationFix": (
         "timestamp 6 time, frame_id 7 string, latitude 1 double, longitude 2 double, altitude 3 double, "
-        "position_covariance 4 double*, position_covariance_type 5 LocationFix.PositionCovarianceType"
+        "position_covariance 4 double*, position_covariance_type 5 LocationFix.PositionCovarianceType, "
+        "heading 10 double?, velocity 11 Vector3?"
     ),
     "PoseInFrame": "timestamp 1 time, frame_id 2 string, pose 3 Pose",
     "PosesInFrame": "timestamp 1 time, frame_id 2 string, poses 3 Pose*",
@@ -98,7 +99,7 @@ def number_of(enum: str, value: str) -> int:
 
 def _field(text: str) -> Field:
     name, number, kind = text.split()
-    return Field(name, int(number), _kind(kind.rstrip("*")), kind.endswith("*"))
+    return Field(name, int(number), _kind(kind.rstrip("*?")), kind.endswith("*"), kind.endswith("?"))
 
 
 def _kind(name: str) -> str | Enum | Message:

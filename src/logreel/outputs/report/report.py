@@ -91,7 +91,7 @@ def report(
         clock = drawn.Clock(zero, first if lo is None else lo, last if hi is None else hi)
         proposed = charts(opened)
         spans = [band for band in bands(opened) if band.start < clock.last and band.end > clock.first]
-        lines = list(lines_between(opened, None, lo, hi))
+        lines = list(lines_between(opened, None, lo, hi, repeated=False))
         panels = drawn.panels(opened, proposed, clock, lo, hi, progress)
         about = summary(opened)
         told = findings(opened, about, spans, lines)

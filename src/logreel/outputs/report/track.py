@@ -15,6 +15,7 @@ from logreel.errors import LogError
 from logreel.io.arrays import I64
 from logreel.lenses import ActorPose, LocalPose, Pose, Position, lenses
 from logreel.lenses.charts import XY
+from logreel.lenses.local import BODY, body_of
 from logreel.ops.query.curves import extrema
 from logreel.ops.query.functions import series_curve
 
@@ -123,13 +124,18 @@ def _local(log: Log, start: int | None, end: int | None) -> Tracks | None:
     found = [
         (ch, lens) for ch, lens in _channels(log) if isinstance(lens, LocalPose) and len(lens.position) > 1
     ]
-    for ch, lens in sorted(found, key=lambda pair: -len(pair[0])):
+    # Wanted and true poses of the same vehicle are no better than its own estimate.
+    for ch, lens in sorted(found, key=lambda pair: (_is_other(*pair), -len(pair[0]))):
         places = lens.track(ch, start, end)
         track = _reduced(ch.topic, places.time, places.position[:, 0], places.position[:, 1])
         if len(track.times) > 1 and np.ptp(track.right) + np.ptp(track.up) > 0:
             names = ("east", "north") if lens.aerospace else ("x", "y")
             return Tracks([track], *names, f"the origin of {ch.topic}")
     return None
+
+
+def _is_other(ch: Channel, lens: LocalPose) -> bool:
+    return lens.aerospace and body_of(ch.topic) != BODY
 
 
 def _of_poses(log: Log, start: int | None, end: int | None) -> Tracks | None:

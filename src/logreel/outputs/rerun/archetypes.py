@@ -17,6 +17,7 @@ from logreel.lenses import (
     Image,
     Joints,
     LaserScan,
+    LocalPose,
     PackedCloud,
     PacketCloud,
     Places,
@@ -30,6 +31,8 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.base import grouped
+from logreel.lenses.rotation import rotated
+from logreel.lenses.vehicle import vehicle_poses
 from logreel.outputs.job import SkipCounter
 from logreel.outputs.media.ply import values_of
 from logreel.outputs.rerun.scene import ROWS, Rows, Scene, windows
@@ -53,7 +56,7 @@ def senders_of(ch: Channel) -> list[tuple[SendLens, Any]]:
 def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
     import rerun
 
-    good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end))
+    good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end, quality=True))
     for left in why:
         scene.job.notes += left.sentences("position", f"of {ch.topic!r} left out")
     places = np.stack([good.latitude, good.longitude], axis=-1)
@@ -63,6 +66,20 @@ def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
     if len(good):
         lines = [np.stack([part.latitude, part.longitude], axis=-1) for part in segments(good)]
         scene.fix(scene.path(ch, "track"), rerun.GeoLineStrings(lat_lon=lines))
+    if good.quality is not None:
+        # What a point on the map cannot hold becomes curves below it, in m, m/s (east, north, up) and degrees.
+        for name, values in (
+            ("accuracy", good.quality.accuracy[:, None]),
+            (
+                "velocity",
+                good.quality.velocity[:, : 3 if np.isfinite(good.quality.velocity).all(axis=1).any() else 2],
+            ),
+            ("heading", np.degrees(good.quality.heading)[:, None] % 360),
+        ):
+            known = np.isfinite(values).all(axis=1)
+            if known.any():
+                columns = rerun.Scalars.columns(scalars=values[known])
+                scene.send(scene.path(ch, name), good.time[known], 0, columns)
     return len(good)
 
 
@@ -101,6 +118,29 @@ def _poses(scene: Scene, ch: Channel, lens: Pose) -> int:
         scene.send(scene.path(ch), times, done, columns)
         done, rows = done + len(times), rows + len(found.time)
     return rows
+
+
+def _bodies(scene: Scene, ch: Channel, lens: LocalPose) -> int:
+    """Send the pose of a vehicle in its local frame, at the channel of its position, with the axes of its body."""
+    import rerun
+
+    pose = next((one for one in vehicle_poses(ch.log) if one.place[0].topic == ch.topic), None)
+    if pose is None and (lens.aerospace or not lens.position):
+        # Its attitude is sent with its position.
+        return 0
+    done = 0
+    for start, end in windows(scene.job, ch):
+        found = lens.track(ch, start, end) if pose is None else pose.track(start, end, ch)
+        own = (
+            {"child_frame": _names(found.child).tolist()} if scene.framed and found.child is not None else {}
+        )
+        scene.send(scene.path(ch), found.time, done, _transform(scene, found, slice(None), own))
+        done += len(found.time)
+    if done and pose is not None:
+        scene.fix(scene.path(ch, "body"), rerun.TransformAxes3D(1.0))
+        if scene.framed:
+            scene.fix(scene.path(ch, "body"), rerun.CoordinateFrame(pose.child))
+    return done
 
 
 def _transforms(scene: Scene, ch: Channel, lens: Transform) -> int:
@@ -192,7 +232,7 @@ def _actors(scene: Scene, ch: Channel, lens: ActorPose) -> int:
         middle = np.nan_to_num(found.centre)
         columns = rerun.Boxes3D.columns(
             half_sizes=np.nan_to_num(found.size) / 2,
-            centers=found.position + _rotated(middle, found.rotation),
+            centers=found.position + rotated(found.rotation, middle),
             quaternions=found.rotation,
             labels=[
                 f"{number} {model}".rstrip() for number, model in zip(found.id, found.model, strict=True)
@@ -201,14 +241,6 @@ def _actors(scene: Scene, ch: Channel, lens: ActorPose) -> int:
         scene.send(scene.path(ch), times, done, columns.partition(counts))
         done, rows = done + len(times), rows + len(found.time)
     return rows
-
-
-def _rotated(vector: F64, turn: F64) -> F64:
-    """Return float64[n, 3]: each vector rotated by its quaternion."""
-    axis = turn[:, :3]
-    half = np.cross(axis, vector) + turn[:, 3:] * vector
-    out: F64 = vector + 2 * np.cross(axis, half)
-    return out
 
 
 def _joints(scene: Scene, ch: Channel, lens: Joints) -> int:
@@ -234,6 +266,7 @@ _SENDERS: tuple[tuple[Any, SendLens], ...] = (
     (Position, _positions),
     (Text, _lines),
     (Pose, _poses),
+    (LocalPose, _bodies),
     (Transform, _transforms),
     (_CLOUDS, _clouds),
     (Image, show_pictures),

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
 from logreel.lenses import Transform, lenses
+from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.log import Log
 from logreel.outputs.job import Job
 from logreel.outputs.rerun.archetypes import WHOLE, senders_of
@@ -92,4 +93,5 @@ def send_channel(scene: Scene, ch: Channel) -> None:
 
 def has_frames(job: Job) -> bool:
     """Return whether any channel has transforms between named frames."""
-    return any(isinstance(lens, Transform) and lens.child for ch in job.channels for lens in lenses(ch))
+    named = any(isinstance(lens, Transform) and lens.child for ch in job.channels for lens in lenses(ch))
+    return named or bool(vehicle_poses(job.log))

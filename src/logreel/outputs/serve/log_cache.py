@@ -47,6 +47,8 @@ class CachedLog:
 
     def check(self) -> None:
         """Raise ChangedError if the file was written to; a replaced or removed file stays readable."""
+        if self._log is not None:
+            self._log.check_unchanged()
         try:
             found = Stamp.of(os.stat(self.entry.path))
         except OSError:

@@ -152,7 +152,7 @@ _AFTER = "As `next` of the answer before says"
 
 def _lines_wanted() -> list[dict[str, Any]]:
     """Return the parameters that choose lines of text."""
-    kinds = {"type": "array", "items": {"enum": ["text", "comment", "event"]}}
+    kinds = {"type": "array", "items": {"enum": ["text", "comment", "event", "check"]}}
     return [
         _parameter(
             "level",
@@ -285,7 +285,7 @@ def _schemas() -> dict[str, Any]:
         "Line": _object(
             log={"type": "string", "description": "Id"},
             time_ns=whole,
-            kind={"enum": ["text", "comment", "event"]},
+            kind={"enum": ["text", "comment", "event", "check"]},
             level={"type": ["integer", "null"], "description": "0 (emergency) to 7 (debug)"},
             source=text,
             text=text,

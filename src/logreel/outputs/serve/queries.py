@@ -23,7 +23,7 @@ EXAMINED, SECONDS = 1000, 10.0
 #: Most logs that are joined for one slice.
 JOINED = 100
 #: Kinds of lines of text.
-KINDS = ("text", "comment", "event")
+KINDS = ("text", "comment", "event", "check")
 #: Keys of facts that have a place of their own in a kind, or are other names of keys.
 HIDDEN = {TOPIC, TYPE, ENCODING, *ALIASES}
 Json = dict[str, Any]

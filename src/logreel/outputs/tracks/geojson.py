@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO
 
 from logreel.lenses import Fixes
 from logreel.outputs.job import Job
-from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks
+from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, qualities, tracks
 
 
 def write(out: IO[bytes], job: Job) -> None:
     """Write a feature per channel with positions: a line, or several lines if there are gaps.
 
     If no line has two positions, they are points; else a single position is both ends of its line. If UTC is known, the
-    property ``coordTimes`` has the time of each position, nested like the coordinates. Positions where a camera took
-    pictures are points of their own.
+    property ``coordTimes`` has the time of each position, nested like the coordinates. So have ``accuracy`` (m),
+    ``speed`` (m/s), ``course`` and ``heading`` (degrees from north), ``hdop`` and ``vdop``, if the log knows them.
+    Positions where a camera took pictures are points of their own.
     """
     out.write(b'{"type": "FeatureCollection", "features": [')
     first = True
@@ -52,7 +54,14 @@ def _feature(track: Track) -> Iterator[str]:
     if track.shift is not None:
         yield ', "coordTimes": '
         yield from _nested(track, are_points, lambda point: json.dumps(point.time))
+    for name in dict.fromkeys(name for segment in track.segments for name in qualities(segment)):
+        yield f', "{name}": '
+        yield from _nested(track, are_points, partial(_number, name))
     yield "}}"
+
+
+def _number(name: str, point: Point) -> str:
+    return metres(point.more[name]) if name in point.more else "null"
 
 
 def _nested(track: Track, are_points: bool, text: Callable[[Point], str]) -> Iterator[str]:

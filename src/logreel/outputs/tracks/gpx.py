@@ -8,13 +8,26 @@ from typing import IO
 
 from logreel._version import __version__
 from logreel.outputs.job import Job
-from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks, xml_text
+from logreel.outputs.tracks.tracks import (
+    Point,
+    Track,
+    degrees,
+    left_out,
+    metres,
+    note_left_out,
+    tracks,
+    xml_text,
+)
+
+#: What GPX can hold of a position besides place and time.
+GPX = ("hdop", "vdop")
 
 
 def write(out: IO[bytes], job: Job) -> None:
     """Write a track per channel with positions, with a segment per part without gaps, and times if UTC is known.
 
-    Positions where a camera took pictures are waypoints, which GPX has before the tracks.
+    Dilutions of precision are written where the log has them. Positions where a camera took pictures are waypoints,
+    which GPX has before the tracks.
     """
     head = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -31,6 +44,7 @@ def write(out: IO[bytes], job: Job) -> None:
             )
         else:
             lines.append(track)
+    note_left_out(job, {name: None for track in lines for name in left_out(track, GPX)}, "GPX")
     for track in lines:
         out.writelines(line.encode() + b"\n" for line in _track(track))
     out.write(b"</gpx>\n")
@@ -51,4 +65,5 @@ def _point(point: Point, kind: str = "trkpt", name: str = "") -> str:
     inner = "" if point.altitude is None else f"<ele>{metres(point.altitude)}</ele>"
     inner += "" if point.time is None else f"<time>{point.time}</time>"
     inner += f"<name>{name}</name>" if name else ""
+    inner += "".join(f"<{key}>{metres(point.more[key])}</{key}>" for key in GPX if key in point.more)
     return f'<{kind} lat="{degrees(point.latitude)}" lon="{degrees(longitude)}">{inner}</{kind}>'

@@ -10,7 +10,16 @@ import numpy as np
 
 from logreel.lenses import Fixes
 from logreel.outputs.job import Job
-from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, tracks, xml_text
+from logreel.outputs.tracks.tracks import (
+    Point,
+    Track,
+    degrees,
+    left_out,
+    metres,
+    note_left_out,
+    tracks,
+    xml_text,
+)
 
 _STYLE = '<Style id="track"><LineStyle><color>ff0000ff</color><width>3</width></LineStyle></Style>\n'
 
@@ -27,10 +36,13 @@ def write(out: IO[bytes], job: Job) -> None:
         f"<Document><name>{xml_text(os.path.basename(job.log.name))}</name>\n{_STYLE}"
     )
     out.write(head.encode())
+    lost = dict[str, None]()
     for track in tracks(job):
+        lost |= left_out(track, () if track.shift is None else ("heading",))
         lines = _pictures(track) if track.segments[0].number is not None else _placemark(track)
         out.writelines(line.encode() + b"\n" for line in lines)
     out.write(b"</Document></kml>\n")
+    note_left_out(job, lost, "KML")
 
 
 def _placemark(track: Track) -> Iterator[str]:
@@ -69,6 +81,10 @@ def _timed(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]
         yield f"<when>{point.time}</when>"
     for point in track.points(segment):
         yield f"<gx:coord>{' '.join(_numbers(point, high))}</gx:coord>"
+    points = list(track.points(segment))
+    if all("heading" in point.more for point in points):
+        # Heading, tilt and roll of a model that is drawn at the position.
+        yield from (f"<gx:angles>{metres(point.more['heading'])} 0 0</gx:angles>" for point in points)
     yield "</gx:Track>"
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
 from xml.sax.saxutils import escape
@@ -24,12 +24,16 @@ _UNKNOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A position: degrees, metres (None without altitude), time in RFC 3339 (None if UTC is not known)."""
+    """A position: degrees, metres (None without altitude), time in RFC 3339 (None if UTC is not known).
+
+    more  what else is known of it, by name: hdop, vdop, accuracy (m), speed (m/s), course and heading (degrees)
+    """
 
     latitude: float
     longitude: float
     altitude: float | None
     time: str | None
+    more: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,39 @@ class Track:
     def points(self, segment: Fixes) -> Iterator[Point]:
         """Yield the positions of one segment."""
         columns = (segment.latitude, segment.longitude, segment.altitude, segment.time)
-        for lat, lon, alt, time in zip(*(c.tolist() for c in columns), strict=True):
+        more = qualities(segment)
+        for n, (lat, lon, alt, time) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
             wall = None if self.shift is None else utc_text(time + self.shift, 6)
-            yield Point(lat, lon, alt if isfinite(alt) else None, wall)
+            own = {name: values[n] for name, values in more.items() if isfinite(values[n])}
+            yield Point(lat, lon, alt if isfinite(alt) else None, wall, own)
+
+
+def qualities(fixes: Fixes) -> dict[str, list[float]]:
+    """Return what is known of positions besides their place, by name; NaN where it is not, nothing if it never is."""
+    found = fixes.quality
+    if found is None:
+        return {}
+    values = {
+        "hdop": found.hdop,
+        "vdop": found.vdop,
+        "accuracy": found.accuracy,
+        "speed": found.speed,
+        "course": found.course,
+        "heading": np.degrees(found.heading) % 360,
+    }
+    return {name: column.tolist() for name, column in values.items() if np.isfinite(column).any()}
+
+
+def left_out(track: Track, held: Collection[str]) -> dict[str, None]:
+    """Return the names, as in ``qualities``, of what is known of positions of *track* and not among *held*."""
+    known = (name for segment in track.segments for name in qualities(segment))
+    return dict.fromkeys(name for name in known if name not in held)
+
+
+def note_left_out(job: Job, names: Collection[str], form: str) -> None:
+    """Note in *job* that *form* cannot hold what *names* say."""
+    if names:
+        job.notes.append(f"{form} has no place for {', '.join(names)} of positions")
 
 
 def tracks(job: Job) -> Iterator[Track]:
@@ -74,7 +108,7 @@ def tracks(job: Job) -> Iterator[Track]:
     shift = utc_shift(job.log)
     for ch in job.channels:
         for read in readers(ch, "fixes"):
-            good, why = valid(read(ch, job.start, job.end))
+            good, why = valid(read(ch, job.start, job.end, quality=True))
             for left in why:
                 job.notes += left.sentences("position", f"of {ch.topic!r} left out")
             if len(good):

@@ -83,10 +83,11 @@ class Builds:
         self._pool = ThreadPoolExecutor(1, "logreel-view-build")
 
     def get(self, key: str, about: dict[str, str], make: Make) -> Build:
-        """Return the build of a column, which is begun if there is none, or if it failed."""
+        """Return the build of a column, which is begun if there is none, it failed or lost its file."""
         with self._lock:
             build = self._all.get(key)
-            if build is None or build.error is not None:
+            # The file of a pyramid may be truncated while it is used.
+            if build is None or build.error is not None or not getattr(build.column, "is_whole", True):
                 build = self._all[key] = Build(about, self._tell)
                 self._pool.submit(build.run, make)
             return build

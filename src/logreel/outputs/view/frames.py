@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from logreel.errors import LogError
-from logreel.io.arrays import I64
 from logreel.lenses import F64, Transform
+from logreel.lenses.rotation import conjugated, multiplied, rotated
 from logreel.log.times import SECOND
+from logreel.ops.query.frame_links import Link, links_of
 from logreel.outputs.view.lens_cache import lenses_of
 
 if TYPE_CHECKING:
@@ -22,22 +22,12 @@ if TYPE_CHECKING:
 MESSAGES = 300_000
 #: Windows in ns before the moment in which transforms of such a log are searched; channels with few messages whole.
 WINDOW, FEW = 30 * SECOND, 2000
+#: Time in ns after the moment in which the next transform is searched.
+AHEAD = SECOND
 #: Transforms between one frame and the root at most, so that circles end.
 DEEP = 256
 #: Names of usual reference frames, best first.
 _FIXED = ("map", "earth", "world", "odom", "odom_combined")
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """All transforms of one frame relative to its parent, sorted by time."""
-
-    channel: str
-    parent: str
-    child: str
-    time: I64
-    position: F64
-    rotation: F64
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +40,14 @@ class Place:
     def after(self, other: Place) -> Place:
         """Return the transform that applies *other* first, then this one."""
         return Place(
-            self.position + rotated(other.position[None], self.rotation)[0],
+            self.position + rotated(self.rotation, other.position),
             multiplied(self.rotation, other.rotation),
         )
 
     def inverse(self) -> Place:
         """Return the inverse transform."""
-        back = self.rotation * (-1, -1, -1, 1)
-        return Place(-rotated(self.position[None], back)[0], back)
+        back = conjugated(self.rotation)
+        return Place(-rotated(back, self.position), back)
 
     def numbers(self) -> list[float]:
         """Return x, y, z of the position and x, y, z, w of the rotation."""
@@ -65,24 +55,6 @@ class Place:
 
 
 NOWHERE = Place(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
-
-
-def multiplied(a: F64, b: F64) -> F64:
-    """Return the product of two quaternions x, y, z, w."""
-    xyz = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
-    return np.append(xyz, a[3] * b[3] - a[:3] @ b[:3])
-
-
-def rotated(vectors: F64, turn: F64) -> F64:
-    """Return float64[n, 3]: *vectors* rotated by the unit quaternion *turn*."""
-    half = np.cross(turn[:3], vectors) + turn[3] * vectors
-    out: F64 = vectors + 2 * np.cross(turn[:3], half)
-    return out
-
-
-def plain_name(frame: Any) -> str:
-    """Return the name of a frame without the leading slash of old logs; empty for None."""
-    return "" if frame is None else str(frame).lstrip("/")
 
 
 _KNOWN: WeakKeyDictionary[Log, tuple[int, Frames]] = WeakKeyDictionary()
@@ -97,43 +69,41 @@ class Frames:
     def __init__(self, log: Log) -> None:
         # They are kept by log, and must not keep it alive.
         self._log = ref(log)
-        channels = transform_channels(log)
-        total = sum(len(ch) for ch, _ in channels)
-        self.whole: list[Edge] | None = _edges(channels) if total <= MESSAGES else None
+        total = _messages(log)
+        self.whole: list[Link] | None = links_of(log, poses=False)[0] if total <= MESSAGES else None
 
     @classmethod
     def of(cls, log: Log) -> Frames:
         """Return the frames of *log*, read once and again when the log has grown."""
-        size = sum(len(ch) for ch, _ in transform_channels(log))
+        size = _messages(log)
         known = _KNOWN.get(log)
         if known is None or known[0] != size:
             known = _KNOWN[log] = (size, cls(log))
         return known[1]
 
     def at(self, time: int) -> Tree:
-        """Return the tree of frames with the last transforms at or before *time* (ns), or else the first ones."""
-        links: dict[str, tuple[int, str, Place]] = {}
-        for edge in self._near(time):
-            row = max(0, int(np.searchsorted(edge.time, time, side="right")) - 1)
-            when = int(edge.time[row])
-            # Of a frame with several parents, the latest known transform counts; one from the future counts least.
-            rank = when if when <= time else -when
-            if edge.child not in links or links[edge.child][0] < rank:
-                turn = edge.rotation[row]
-                size = float(np.linalg.norm(turn))
-                unit = turn / size if size > 0 and np.isfinite(size) else NOWHERE.rotation
-                place = np.nan_to_num(edge.position[row], posinf=0.0, neginf=0.0)
-                links[edge.child] = (rank, edge.parent, Place(place, unit))
-        return Tree({child: (parent, place) for child, (_, parent, place) in links.items()})
+        """Return the tree of frames at *time* (ns), interpolated; beyond the transforms of a frame, the nearest one."""
+        links: dict[str, tuple[str, Place]] = {}
+        moment, good = np.array([time], np.int64), np.ones(1, np.bool_)
+        for link in self._near(time):
+            place, turn = link.curve.at(moment, True, None, good)
+            # Of a frame with several parents, the one that was stated last counts.
+            row = -1 if link.static else max(0, int(np.searchsorted(link.time, time, side="right")) - 1)
+            size = float(np.linalg.norm(turn[:, 0]))
+            links[link.child] = (link.parents[int(link.parent[row])], Place(place[:, 0], turn[:, 0] / size))
+        return Tree(links)
 
-    def _near(self, time: int) -> list[Edge]:
+    def _near(self, time: int) -> list[Link]:
         if self.whole is not None:
             return self.whole
         log = self._log()
-        channels = [] if log is None else transform_channels(log)
-        few = [pair for pair in channels if len(pair[0]) <= FEW]
-        many = [pair for pair in channels if len(pair[0]) > FEW]
-        return _edges(few) + _edges(many, time - WINDOW, time + 1)
+        if log is None:
+            return []
+
+        def bounds(ch: Channel) -> tuple[int | None, int | None]:
+            return (None, None) if len(ch) <= FEW else (time - WINDOW, time + AHEAD)
+
+        return links_of(log, poses=False, bounds=bounds)[0]
 
 
 class Tree:
@@ -184,38 +154,6 @@ class Tree:
         return frame, place
 
 
-def transform_channels(log: Log) -> list[tuple[Channel, Transform]]:
-    """Return the channels of *log* with transforms, and the lens of each."""
-    return [(ch, lens) for ch, lenses in lenses_of(log) for lens in lenses if isinstance(lens, Transform)]
-
-
-def _edges(
-    channels: Iterable[tuple[Channel, Transform]], start: int | None = None, end: int | None = None
-) -> list[Edge]:
-    found = []
-    for ch, lens in channels:
-        try:
-            places = lens.track(ch, start, end)
-        except LogError:
-            continue
-        n = len(places.time)
-        # Static transforms are sent once, often after the first messages that need them.
-        names = [np.full(n, "", object) if one is None else one for one in (places.frame, places.child)]
-        keys = np.array([f"{plain_name(p)}\n{plain_name(c)}" for p, c in zip(*names, strict=True)], object)
-        known, code = np.unique(keys.astype(str), return_inverse=True)
-        order = np.lexsort((places.time, code))
-        parts = np.split(order, np.cumsum(np.bincount(code, minlength=len(known)))[:-1]) if n else []
-        for name, rows in zip(known.tolist(), parts, strict=True):
-            parent, _, child = name.partition("\n")
-            if parent and child and parent != child:
-                found.append(
-                    Edge(
-                        ch.topic,
-                        parent,
-                        child,
-                        places.time[rows],
-                        places.position[rows],
-                        places.rotation[rows],
-                    )
-                )
-    return found
+def _messages(log: Log) -> int:
+    """Return the number of messages with transforms."""
+    return sum(len(ch) for ch, found in lenses_of(log) if any(isinstance(one, Transform) for one in found))

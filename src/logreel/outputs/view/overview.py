@@ -113,7 +113,8 @@ def _scaled(density: Any) -> list[int]:
 
 def _marks(log: Log, start: int) -> list[dict[str, Any]]:
     """Return lines of text, the most severe ones if there are more than MARKS, by time."""
-    lines = sorted(log.text, key=lambda line: NO_LEVEL if line.level is None else line.level)[:MARKS]
+    every = (line for line in log.text if not line.repeated)
+    lines = sorted(every, key=lambda line: NO_LEVEL if line.level is None else line.level)[:MARKS]
     return [
         {"t": line.time - start, "level": line.level, "text": line.text[:500], "source": line.source}
         for line in sorted(lines, key=lambda line: line.time)

@@ -25,8 +25,10 @@ from logreel.lenses import (
     RangeScan,
     Transform,
 )
+from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
-from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree, plain_name
+from logreel.ops.query.frame_links import plain_name
+from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
 from logreel.outputs.view.lens_cache import lenses_of
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ TURN = SECOND // 4
 CHANNELS = 64
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud)
 _SCANS = (LaserScan, RangeScan)
+#: What is said of a vehicle without a position.
+UNKNOWN = "The log gives no valid horizontal position here: the vehicle is drawn at the origin."
 #: Fields by which points are coloured, best first.
 _VALUES = ("intensity", "intensities", "reflectivity", "i", "signal")
 
@@ -95,12 +99,13 @@ class Scene:
 def scene_sources(log: Log) -> list[SceneSource]:
     """Return the channels of *log* that can be shown in three dimensions, in file order."""
     found, bodies = [], _bodies(log)
-    # Flight controllers log the same vehicle several times, with other types: one of them is enough to begin with.
-    usual = next((log.channels[topic].schema.name for topic in bodies), "")
+    # Flight controllers log the same vehicle several times: one of them is enough to begin with.
+    usual = next((pose.child for pose in bodies.values() if pose), None)
     for ch, lens, kind in _spatial(log):
         if kind == "body" and ch.topic not in bodies:
             continue
-        shown = kind != "body" or ch.schema.name == usual
+        pose = bodies.get(ch.topic)
+        shown = kind != "body" or pose is None or pose.child == usual
         shown = shown and not (
             kind == "pose" and isinstance(lens, Pose) and lens.position is None and bool(bodies)
         )
@@ -131,34 +136,16 @@ def _kind(lens: Lens) -> str:
     return "frames" if isinstance(lens, Transform) else ""
 
 
-def _bodies(log: Log) -> dict[str, str]:
-    """Return the channels that show a vehicle, the most frequent first, each with the channel of its attitude or ''.
+def _bodies(log: Log) -> dict[str, VehiclePose | None]:
+    """Return the channels that show a vehicle, the vehicle itself first, each with its pose if that needs more.
 
     Channels of attitudes that belong to a position are not shown themselves.
     """
-    placed: list[tuple[Channel, LocalPose]] = []
-    turned: list[tuple[Channel, LocalPose]] = []
+    found: dict[str, VehiclePose | None] = {pose.place[0].topic: pose for pose in vehicle_poses(log)}
     for ch, lens, _ in _spatial(log):
-        if isinstance(lens, LocalPose):
-            (placed if lens.position else turned).append((ch, lens))
-    found: dict[str, str] = {}
-    for ch, lens in sorted(placed, key=lambda pair: -len(pair[0])):
-        near = [other.topic for other, _ in turned if _instance(other.topic) == _instance(ch.topic)]
-        alike = max(near, key=lambda other: _common(other, ch.topic), default="")
-        found[ch.topic] = alike if lens.attitude is None and _common(alike, ch.topic) > 1 else ""
-    if not placed:
-        # Only attitudes: the vehicle turns at the origin.
-        return {ch.topic: "" for ch, _ in sorted(turned, key=lambda pair: -len(pair[0]))}
+        if isinstance(lens, LocalPose) and not lens.aerospace:
+            found[ch.topic] = None
     return found
-
-
-def _common(a: str, b: str) -> int:
-    """Return the number of characters with which both begin."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _instance(topic: str) -> str:
-    return topic[topic.index("[") :] if "[" in topic else ""
 
 
 def scene_at(
@@ -186,7 +173,7 @@ def scene_at(
         if kind == "body" and ch.topic not in bodies:
             continue
         try:
-            item = _item(ch, lens, kind, at, bodies.get(ch.topic, ""), points // max(1, clouds))
+            item = _item(ch, lens, kind, at, bodies.get(ch.topic), points // max(1, clouds))
         except LogError as error:
             item = Item(ch.topic, kind, at, note=f"It cannot be read: {error.text}", place=None)
         if item is not None:
@@ -205,7 +192,7 @@ def last_time(ch: Channel, at: int) -> int | None:
     return int(times.max()) if len(times) else None
 
 
-def _item(ch: Channel, lens: Any, kind: str, at: int, attitude: str, points: int) -> Item | None:
+def _item(ch: Channel, lens: Any, kind: str, at: int, pose: VehiclePose | None, points: int) -> Item | None:
     time = last_time(ch, at)
     if time is None:
         return None
@@ -214,7 +201,7 @@ def _item(ch: Channel, lens: Any, kind: str, at: int, attitude: str, points: int
     if kind == "actors":
         return _actors(ch, lens, time)
     if kind == "body":
-        return _body(ch, lens, time, attitude, at)
+        return _body(ch, lens, time, pose, at)
     found = lens.track(ch, time, time + 1)
     if not len(found.time):
         return None
@@ -301,19 +288,27 @@ def _actors(ch: Channel, lens: ActorPose, time: int) -> Item:
     return item
 
 
-def _body(ch: Channel, lens: LocalPose, time: int, attitude: str, at: int) -> Item | None:
-    found = lens.track(ch, time, time + 1)
-    if not len(found.time):
-        return None
+def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at: int) -> Item | None:
+    """Return a vehicle: its pose at the moment *at* if position and attitude are known, else the last message."""
     item = Item(ch.topic, "body", time)
-    place, turn = found.position[-1:], found.rotation[-1:]
-    if not np.isfinite(place).all():
-        item.note = "The log gives no valid horizontal position here: the vehicle is drawn at the origin."
-    if attitude:
-        other = ch.log.channels[attitude]
-        when = last_time(other, at)
-        for known, own, _ in _spatial(ch.log) if when is not None else ():
-            if known is other and isinstance(own, LocalPose) and when is not None:
+    curve = pose.at(at) if pose is not None else None
+    if curve is not None:
+        place, turn = (one.T for one in curve.at(np.array([at]), True, None, np.ones(1, np.bool_)))
+        # Its place changes with the moment, not with the message.
+        item.time = max(time, min(at, int(curve.time[-1])))
+        if pose is not None and not pose.has_position() and pose.position is not None:
+            item.note = UNKNOWN
+    else:
+        found = lens.track(ch, time, time + 1)
+        if not len(found.time):
+            return None
+        place, turn = found.position[-1:], found.rotation[-1:]
+        if not np.isfinite(place).all():
+            item.note = UNKNOWN
+        if pose is not None and pose.attitude[0] is not ch:
+            other, own = pose.attitude
+            when = last_time(other, at)
+            if when is not None:
                 item.time = max(time, when)
                 turn = own.track(other, when, when + 1).rotation[-1:]
     item.arrays["position"], item.arrays["rotation"] = _finite(place), _finite(turn)

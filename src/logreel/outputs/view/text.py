@@ -36,7 +36,7 @@ def _text(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     if len(wanted) > SEARCH_CHARACTERS:
         raise UsageError(f"q is longer than {SEARCH_CHARACTERS} characters")
     limit, after = given.number("limit", 1, LINES, 500), given.number("after", 0, _AFTER, 0)
-    lines = log.once("text", lambda opened: opened.text, given)
+    lines = log.once("text", lambda opened: [one for one in opened.text if not one.repeated], given)
     names = log.once(
         "text sources", lambda opened: sorted({one.source for one in opened.text})[:SOURCES], given
     )

@@ -14,7 +14,8 @@ from logreel.errors import LogError, NotFoundError
 from logreel.io.arrays import I64
 from logreel.lenses import F64, ActorPose, LocalPose, Pose, Position, Transform
 from logreel.log.times import SECOND
-from logreel.outputs.view.frames import Frames, plain_name
+from logreel.ops.query.frame_links import plain_name
+from logreel.outputs.view.frames import Frames
 from logreel.outputs.view.lens_cache import lenses_of
 
 if TYPE_CHECKING:
@@ -165,13 +166,13 @@ def _frame_sources(ch: Channel) -> Iterator[TrackSource]:
         return
     moving = []
     for edge in frames.whole:
-        if edge.channel != ch.topic:
+        if ch.topic not in edge.topics:
             continue
         wide = _width(edge.position)
         if wide >= LEAST:
             moving.append((wide, edge))
     for _, edge in sorted(moving, key=lambda pair: -pair[0])[:MOVING]:
-        name = f"{edge.parent} → {edge.child}"
+        name = f"{edge.parents[-1]} → {edge.child}"
         place = (edge.time, edge.position)
         yield TrackSource(
             f"{ch.topic} {name}",
@@ -179,7 +180,7 @@ def _frame_sources(ch: Channel) -> Iterator[TrackSource]:
             "local",
             name,
             len(edge.time),
-            edge.parent,
+            edge.parents[-1],
             _Known(place),
         )
 

@@ -36,6 +36,8 @@ _LONGEST = 10
 class Many:
     """Column with any number of items in each row: row i has items offsets[i] to offsets[i + 1].
 
+    Of a message field that is not repeated, a row has one item or none.
+
     offsets  int64[n + 1]
     items    column of the items; for text uint8 of all bytes
     """
@@ -90,7 +92,9 @@ class _Plan:
         for f in message.fields:
             value = values.get(f.name)
             if value is not None:
-                (self.many if f.repeated else self.one)(f, value, n)
+                # A message that not every row has is written like a list of none or one.
+                several = f.repeated or (isinstance(value, Many) and isinstance(f.kind, Message))
+                (self.many if several else self.one)(f, value, n)
 
     def column(self, array: NDArray[Any]) -> int:
         self.columns.append(np.ascontiguousarray(array))

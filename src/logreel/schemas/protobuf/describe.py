@@ -34,12 +34,13 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field; *kind*: a key of KINDS or TIMES, an Enum or a Message."""
+    """A field; *kind*: a key of KINDS or TIMES, an Enum or a Message; *optional*: readers see whether it is set."""
 
     name: str
     number: int
     kind: str | Enum | Message
     repeated: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,10 @@ def _fill(out: Any, message: Message) -> None:
     declared = set[str]()
     for f in message.fields:
         made = out.field.add(name=f.name, number=f.number, label=3 if f.repeated else 1)
+        if f.optional:
+            # Descriptors express it as a group of one field.
+            made.proto3_optional, made.oneof_index = True, len(out.oneof_decl)
+            out.oneof_decl.add(name=f"_{f.name}")
         if isinstance(f.kind, Message | Enum):
             made.type = _MESSAGE if isinstance(f.kind, Message) else _ENUM
             made.type_name = f".{f.kind.name}"

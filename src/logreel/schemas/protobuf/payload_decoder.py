@@ -56,10 +56,14 @@ class ProtobufDecoder:
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """Decode one payload; raise DamagedError if it is no such message."""
+        return self._values(self.parse(data))
+
+    def parse(self, data: bytes | memoryview) -> Any:
+        """Return one payload as a protobuf message; raise DamagedError if it is none."""
         from google.protobuf.message import DecodeError
 
         try:
-            return self._values(self._class.FromString(bytes(data)))
+            return self._class.FromString(bytes(data))
         except DecodeError as error:
             raise DamagedError(Problem("payload", 0, len(data), True, f"no such message: {error}")) from None
 

@@ -10,7 +10,7 @@ from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.replay_command import OPTIONS, replay
 from logreel.formats.carla.simulator.wording import WORDINGS
-from logreel.registry.commands import Command, Option
+from logreel.registry.commands import Command, Example, Option
 
 _CORRECT = Option("correct", ("--correct",), "Without the faults of the simulator's own query.", bool)
 
@@ -28,6 +28,12 @@ COMMANDS = (
                 tuple(WORDINGS),
             ),
         ),
+        (
+            Example("logreel carla info town.log", "what happens, in the words of the simulator"),
+            Example(
+                "logreel carla info town.log --all -o town.txt", "everything that is recorded, in a file"
+            ),
+        ),
     ),
     Command(
         "collisions",
@@ -35,6 +41,10 @@ COMMANDS = (
         "a any, h hero, v vehicle, w walker, t traffic light, o other; with --correct also s sign, n sensor.",
         collisions,
         (Option("type1", default="a"), Option("type2", default="a"), _CORRECT),
+        (
+            Example("logreel carla collisions town.log", "all collisions"),
+            Example("logreel carla collisions town.log h w", "those of the hero with walkers"),
+        ),
     ),
     Command(
         "blocked",
@@ -46,6 +56,10 @@ COMMANDS = (
             Option("min_distance", kind=float, default=MIN_DISTANCE),
             _CORRECT,
         ),
+        (
+            Example("logreel carla blocked town.log", "actors that stand still"),
+            Example("logreel carla blocked town.log 5 100", "those that move less than 1 m in 5 s"),
+        ),
     ),
     Command(
         "replay",
@@ -53,6 +67,10 @@ COMMANDS = (
         "the steps to a sink: Foxglove, Rerun and others.",
         replay,
         OPTIONS,
+        (
+            Example("logreel carla replay town.log --json", "the steps of a replay, as lines of JSON"),
+            Example("logreel carla replay town.log --to foxglove", "play the steps to Foxglove"),
+        ),
         plays=True,
     ),
     Command(
@@ -61,7 +79,19 @@ COMMANDS = (
         "the simulator's metrics_manager.py passes it, without a server.",
         metrics,
         METRIC_OPTIONS,
+        (
+            Example("logreel carla metrics town.log --metric metric.py", "run the metric of a file"),
+            Example("logreel carla metrics town.log --metric metric.py --json", "with the result as JSON"),
+        ),
         prints=True,
     ),
-    Command("actors", "Show who is in a recording, since when, and until when.", actor_list),
+    Command(
+        "actors",
+        "Show who is in a recording, since when, and until when.",
+        actor_list,
+        examples=(
+            Example("logreel carla actors town.log", "a table of the actors"),
+            Example("logreel carla actors town.log --json", "the same as JSON"),
+        ),
+    ),
 )

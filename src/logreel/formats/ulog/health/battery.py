@@ -52,7 +52,8 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
                 worst = float(volts[(supply.time >= start) & (supply.time <= end)].min())
                 yield Detection(
                     f"the 5 V supply is at {worst:.2f} V at {since_start(start, log)}",
-                    "error",
+                    # On a table, the supply is that of a USB port.
+                    "error" if any(a.start <= end and a.end > start for a in phases.armed) else "warn",
                     start,
                     end,
                     ("system_power",),
@@ -69,12 +70,12 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
         )
         if flying:
             yield Detection(
-                "the log ends while the vehicle is armed and in the air",
-                "error",
+                "the log ends while the vehicle is armed and in the air: it lost its power, or the log was cut",
+                "warn",
                 log.end,
                 log.end,
                 ("vehicle_land_detected",),
-                {},
+                {"in_air_since_ns": phases.air[-1].start},
                 "landed before the end",
                 "a loss of power ends a log so",
             )

@@ -40,7 +40,7 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
                     (name,),
                     {"metric": worst},
                     f"{HIGH:.1f} m/s² for {duration_text(LEAST_NS)}; above {VERY_HIGH:.1f} m/s² an error",
-                    "half of, and once, the acceleration of gravity",
+                    "Flight Review: half of, and once, the acceleration of gravity",
                 )
 
 

@@ -15,7 +15,7 @@ from logreel.lenses.meaning import Fact, Section, Topics, inside, since_start, t
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 
-POSITION = "vehicle_local_position"
+POSITION, ATTITUDE, RATES = "vehicle_local_position", "vehicle_attitude", "vehicle_angular_velocity"
 
 
 def flight(topics: Topics, phases: Phases) -> Section:
@@ -26,7 +26,7 @@ def flight(topics: Topics, phases: Phases) -> Section:
 def _times(topics: Topics, phases: Phases) -> Iterator[Fact]:
     log = topics.log
     if not phases.armed:
-        if topics.has("vehicle_status", "arming_state") or topics.has("actuator_armed", "armed"):
+        if _says_whether_armed(topics):
             yield Fact("armed", "armed", [], "never")
     else:
         yield Fact(
@@ -51,6 +51,10 @@ def _times(topics: Topics, phases: Phases) -> Iterator[Fact]:
         yield Fact("landings", "landings", len(ends), str(len(ends)))
 
 
+def _says_whether_armed(topics: Topics) -> bool:
+    return topics.has("vehicle_status", "arming_state") or topics.has("actuator_armed", "armed")
+
+
 def _intervals(log: Log, bands: Sequence[Band], most: int = 4) -> str:
     shown = [f"{since_start(b.start, log)} to {since_start(b.end, log)}" for b in bands[:most]]
     more = f" and {len(bands) - most} more" if len(bands) > most else ""
@@ -69,7 +73,8 @@ def _modes(phases: Phases) -> Iterator[Fact]:
 
 def _motion(topics: Topics, phases: Phases) -> Iterator[Fact]:
     found = topics.first(POSITION, "x", "y", "z", "xy_valid", "z_valid")
-    if found is None:
+    # What the estimate does while the vehicle stands on a table is noise.
+    if found is None or (not phases.moving and _says_whether_armed(topics)):
         return
     moving = inside(found.time, phases.moving) if phases.moving else np.ones(len(found.time), bool)
     note = "vehicle_local_position, " + (
@@ -77,7 +82,9 @@ def _motion(topics: Topics, phases: Phases) -> Iterator[Fact]:
     )
     level = moving & (found.values["xy_valid"] != 0)
     steps = steps_between(topics, found, level)
-    if len(steps):
+    if moving.any() and not level.any():
+        yield Fact("distance", "distance", None, "no valid position", "m", note=note)
+    elif len(steps):
         yield Fact("distance", "distance", float(steps.sum()), f"{steps.sum():.0f} m", "m", note=note)
     upright = moving & (found.values["z_valid"] != 0)
     if upright.any():
@@ -87,6 +94,7 @@ def _motion(topics: Topics, phases: Phases) -> Iterator[Fact]:
             gain = float(height.max() - height.min())
             yield Fact("height", "height gained", gain, f"{gain:.1f} m", "m", note=note)
     yield from _speeds(topics, moving, note)
+    yield from _attitude(topics, phases)
 
 
 def steps_between(topics: Topics, found: Columns, valid: NDArray[np.bool_]) -> F64:
@@ -129,3 +137,34 @@ def _speeds(topics: Topics, moving: NDArray[np.bool_], note: str) -> Iterator[Fa
             "m/s",
             note=note,
         )
+
+
+def _attitude(topics: Topics, phases: Phases) -> Iterator[Fact]:
+    """Yield the greatest angle between the vehicle's axis and the vertical, and its greatest rotation rate."""
+    if topics.has(ATTITUDE, "q"):
+        attitude = topics.columns(topics.log[ATTITUDE], *(f"q[{n}]" for n in range(4)))
+        moving = inside(attitude.time, phases.moving) if phases.moving else np.ones(len(attitude.time), bool)
+        w, x, y, z = (attitude.values[f"q[{n}]"].astype(np.float64)[moving] for n in range(4))
+        norm = w**2 + x**2 + y**2 + z**2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            upright = np.clip(1 - 2 * (x**2 + y**2) / norm, -1, 1)
+        upright = upright[np.isfinite(upright)]
+        if len(upright):
+            tilt = float(np.degrees(np.arccos(upright.min())))
+            yield Fact("tilt", "tilt", tilt, f"{tilt:.0f}° at most", "°", note=f"{ATTITUDE}.q")
+    rates: Columns | None
+    if topics.has(RATES, "xyz"):
+        rates = topics.columns(topics.log[RATES], *(f"xyz[{n}]" for n in range(3)))
+    else:
+        rates = topics.first(ATTITUDE, "rollspeed", "pitchspeed", "yawspeed")
+    if rates is not None:
+        moving = inside(rates.time, phases.moving) if phases.moving else np.ones(len(rates.time), bool)
+        squares = sum(value.astype(np.float64)[moving] ** 2 for value in rates.values.values())
+        fast = np.sqrt(squares)
+        fast = fast[np.isfinite(fast)]
+        if len(fast):
+            most = float(np.degrees(fast.max()))
+            note = (
+                f"{RATES}.xyz" if "xyz[0]" in rates.values else f"{ATTITUDE}.rollspeed, pitchspeed, yawspeed"
+            )
+            yield Fact("rotation", "rotation", most, f"{most:.0f} °/s at most", "°/s", note=note)

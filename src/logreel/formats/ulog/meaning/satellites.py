@@ -41,7 +41,7 @@ def _facts(topics: Topics) -> Iterator[Fact]:
     kinds = fix.values["fix_type"]
     share = float(np.mean(kinds >= FIX_3D))
     best = int(kinds.max())
-    fixed = "" if share == 1 else f", 3D or better in {share:.0%} of the messages"
+    fixed = "" if share == 1 else f", 3D or better in {share:.0%} of the messages" if share else " throughout"
     yield Fact(
         "fix",
         "fix",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.lenses.meaning import Fact, Section, Topics
+from logreel.log.times import duration_text
 
 #: Types of vehicles, ``MAV_TYPE`` of MAVLink; the numbers of ground stations and accessories are left out.
 VEHICLE_TYPES = {
@@ -33,6 +34,8 @@ VEHICLE_TYPES = {
     29: "dodecarotor",
     35: "decarotor",
 }
+#: 32 bits; the flight time of a vehicle is stored in two parameters, in microseconds.
+WORD, NS_PER_US = 0xFFFFFFFF, 1000
 #: Parameters that are listed.
 LISTED = 6
 #: ``vehicle_type`` of ``vehicle_status``, where the parameter is not logged.
@@ -77,6 +80,17 @@ def _facts(topics: Topics) -> Iterator[Fact]:
         yield Fact("airframe", "airframe", frame, str(frame), note="parameter SYS_AUTOSTART")
     if number := about.get("sys_uuid"):
         yield Fact("uuid", "board number", str(number), str(number))
+    high, low = value_of("LND_FLIGHT_T_HI"), value_of("LND_FLIGHT_T_LO")
+    if high is not None and low is not None and (high or low):
+        flown = ((high & WORD) << 32 | low & WORD) * NS_PER_US
+        yield Fact(
+            "life",
+            "flown before",
+            flown,
+            duration_text(flown),
+            "ns",
+            note="parameters LND_FLIGHT_T_HI and LND_FLIGHT_T_LO",
+        )
     changed = [p for p in parameters.values() if any(value != p.value for value in p.defaults.values())]
     if any(p.defaults for p in parameters.values()):
         names = sorted(p.name for p in changed)

@@ -1,0 +1,149 @@
+"""Help of the verbs: their examples, and a layout for narrow terminals."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import rich_click as click
+
+from logreel.registry.commands import Example
+
+#: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
+NARROW = 80
+#: A word of a command line, with the spaces inside its quotes.
+_SHELL_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
+
+
+class _Section(NamedTuple):
+    """Part of a help text: a heading, and pairs of a term and its text; verbatim terms are command lines."""
+
+    title: str
+    entries: list[tuple[str, str]]
+    verbatim: bool = False
+
+
+class WithExamples(click.RichCommand):
+    """A command with examples, which its help shows.
+
+    examples  command lines, and what each does; a mapping, or the Examples of a command of a format
+    """
+
+    def __init__(
+        self, *args: Any, examples: Mapping[str, str] | Sequence[Example] = (), **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        pairs = examples.items() if isinstance(examples, Mapping) else examples
+        self.examples = tuple(Example(line, text) for line, text in pairs)
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help text for the width of the terminal."""
+        width = shutil.get_terminal_size().columns
+        if width >= NARROW:
+            return str(super().get_help(ctx))
+        return "\n".join(_narrow_lines(self, ctx, self._sections(ctx), max(width, 20)))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Print the examples below the options."""
+        super().format_epilog(ctx, formatter)
+        if self.examples:
+            from rich.panel import Panel
+            from rich.text import Text
+
+            lines = [line for one in self.examples for line in (Text(one.line), Text(f"  {one.text}", "dim"))]
+            # The style of the other panels.
+            formatter.write(
+                Panel(Text("\n").join(lines), title="Examples", title_align="left", border_style="dim")
+            )
+
+    def _sections(self, ctx: click.Context) -> Iterator[_Section]:
+        """Yield options, commands and examples."""
+        options = [
+            param.get_help_record(ctx) for param in self.get_params(ctx) if isinstance(param, click.Option)
+        ]
+        yield _Section("Options", [record for record in options if record is not None])
+        if isinstance(self, click.Group):
+            yield from _command_sections(self, ctx)
+        yield _Section("Examples", [(one.line, one.text) for one in self.examples], verbatim=True)
+
+
+class GroupWithExamples(WithExamples, click.RichGroup):  # type: ignore[misc]  # as RichGroup itself
+    """A command group with examples, which its help shows."""
+
+
+def verb(
+    *, examples: Mapping[str, str], cls: type[WithExamples] = WithExamples
+) -> Callable[[Callable[..., int]], click.Command]:
+    """Make a command of a function, as ``click.command()``, and add examples to its help.
+
+    examples  command lines, which begin with ``logreel``, and what each does: a few words, no sentence
+
+    Commands of a group are made by ``@group.command(cls=WithExamples, examples=…)``, and a group by
+    ``@click.group(cls=GroupWithExamples)``. Tests run the examples on the samples of tests/cli/test_help.py, and
+    compare them with those in docs/cli.md.
+    """
+
+    def decorate(function: Callable[..., int]) -> click.Command:
+        command: click.Command = click.command(cls=cls, examples=examples)(function)
+        return command
+
+    return decorate
+
+
+def _command_sections(group: click.Group, ctx: click.Context) -> Iterator[_Section]:
+    """Yield the commands of *group*, by purpose where the group says it."""
+    names = list(group.list_commands(ctx))
+    parts: Mapping[str, Sequence[str]] = getattr(group, "purposes", {})
+    rest = [name for name in names if not any(name in part for part in parts.values())]
+    for title, part in (*parts.items(), ("For one format" if parts else "Commands", rest)):
+        commands = [(name, group.get_command(ctx, name)) for name in part]
+        yield _Section(
+            title, [(name, one.get_short_help_str(1000)) for name, one in commands if one is not None]
+        )
+
+
+def _narrow_lines(
+    command: click.Command, ctx: click.Context, sections: Iterator[_Section], width: int
+) -> Iterator[str]:
+    """Yield the help in lines of at most *width* columns; only words that are longer stick out."""
+    yield from _wrapped(f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, 0)
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        yield ""
+        yield from _wrapped(paragraph, width, 0)
+    for section in sections:
+        if not section.entries:
+            continue
+        yield ""
+        yield f"{section.title}:"
+        for term, text in section.entries:
+            yield from _shell_lines(term, width) if section.verbatim else _wrapped(term, width, 2)
+            yield from _wrapped(text, width, 6)
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    """Return *text* in indented lines; words stay whole."""
+    before = " " * indent
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=before,
+        subsequent_indent=before,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _shell_lines(line: str, width: int) -> Iterator[str]:
+    r"""Yield a command line in parts that end with ``\``, so that a shell takes them together."""
+    part = "  "
+    for word in _SHELL_WORD.findall(line):
+        # Two columns are left for the backslash.
+        if part.strip() and len(part) + len(word) > width - 2:
+            yield f"{part}\\"
+            part = "    "
+        part += f"{word} "
+    yield part.rstrip()

@@ -1,0 +1,1 @@
+"""Changes of logs: names, frames, times, fields, metadata, and what others should not see."""

@@ -1,0 +1,478 @@
+"""Writing of a log with changed names, frames, times, fields and metadata."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import LogError, UnsupportedError, UsageError
+from logreel.io.output_stream import Destination
+from logreel.io.two_pass import DryRun
+from logreel.layout.layout import Layout
+from logreel.log.joined_log import JoinedLog
+from logreel.log.log import Channel, Log
+from logreel.log.schema import Schema
+from logreel.ops.edit.field_edits import Editor
+from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
+from logreel.ops.edit.planner import make_plan
+from logreel.ops.edit.recipe import Recipe, read_recipe
+from logreel.ops.edit.stamp_reader import StampReader
+from logreel.ops.edit.verify import check_metadata, topics_of, verify, whole_digest
+from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.parts import Part, whole_log
+from logreel.ops.rewrite.rewrite import Rewriting, rewrite
+from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
+from logreel.registry.format import Format
+from logreel.write.format_writer import FormatWriter
+from logreel.write.payloads import Payloads
+from logreel.write.writer import Writer
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+
+#: Largest file that is attached.
+MAX_ATTACHED = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One change that was made.
+
+    kind      name of the option: ``rename``, ``frame``, ``zero``, ``redact position`` …
+    topic     the channel, as it was called; empty: the log
+    what      fields, new name, or a sentence; never a redacted value
+    messages  number of messages that changed
+    """
+
+    kind: str
+    topic: str
+    what: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Edited(Rewritten):
+    """Result of an edit.
+
+    changes   what was changed, in the order of channels
+    written   False: only tried (``dry_run``)
+    """
+
+    changes: tuple[Changed, ...]
+    written: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``edit --json``."""
+        changes = [asdict(one) for one in self.changes]
+        return {**Rewritten.as_dict(self), "changes": changes, "written": self.written}
+
+
+def edit(
+    src: Openable | Log,
+    dst: Destination | None,
+    recipe: Recipe | str | os.PathLike[str] | None = None,
+    *,
+    rename: Mapping[str, str] | None = None,
+    frame: Mapping[str, str] | None = None,
+    drop_topic: str | Iterable[str] | None = None,
+    zero: str | Iterable[str] | None = None,
+    shift: Any = None,
+    scale: float | None = None,
+    clock: str | None = None,
+    restamp: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    unset: str | Iterable[str] | None = None,
+    attach: Any = None,
+    redact: str | Iterable[str] | Mapping[str, str] | None = None,
+    origin: Sequence[float] | str | None = None,
+    dry_run: bool = False,
+    compression: str | None = None,
+    chunk_bytes: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+    definitions: Definitions = (),
+) -> Edited:
+    """Write a log with changes; everything else stays as it is, byte for byte.
+
+    dst         a path, or a binary file object, which is written in order; None with *dry_run*
+    recipe      a Recipe, or the path of one in TOML; the arguments below add to it
+    rename      new topics by old ones; old ones may be patterns: ``{"/robot1/*": "/robot/{}"}``
+    frame       new names of frames by old ones, in all fields for these
+    drop_topic  names or patterns of channels to leave out
+    zero        fields that become zero or empty: ``"/gps/fix.latitude"``
+    shift       length of time that is added to times: ns, ``"2s"``, a timedelta
+    scale       factor by which times after the start are stretched
+    clock       times that *shift* and *scale* change: ``"both"`` (the default), ``"log"``, or ``"header"`` for stamps
+    restamp     ``"header=log"``: stamps become log times; ``"log=header"``: log times become stamps
+    set, unset  metadata to set, by name, and to remove; ``"TOPIC:NAME"`` is metadata of a channel
+    attach      files to attach: paths, or dicts with ``path``, ``name`` and ``type``
+    redact      what is removed: ``"position"``, ``"images"``, ``"text"``; ways as ``"position=remove"``, see the guide
+    origin      latitude, longitude in degrees, altitude in metres that redacted positions move to
+    dry_run     write nothing; the result says what would change
+    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+
+    The new log is read back and compared with the old one before it gets its name. Raises UsageError for changes that
+    format or messages do not allow, TopicError and NotFoundError for unknown names, and the errors of ``slice``.
+    """
+    if isinstance(recipe, str | os.PathLike):
+        recipe = read_recipe(recipe)
+    given = Recipe.of(
+        rename=rename,
+        frame=frame,
+        drop_topic=drop_topic,
+        zero=zero,
+        shift=shift,
+        scale=scale,
+        clock=clock,
+        restamp=restamp,
+        set=set,
+        unset=unset,
+        attach=attach,
+        redact=redact,
+        origin=origin,
+    )
+    wanted = given if recipe is None else recipe.with_more(given)
+    if dst is None and not dry_run:
+        raise UsageError("no output is given")
+    with as_open_log(src, definitions) as log:
+        if isinstance(log, JoinedLog):
+            raise UsageError(
+                "several files cannot be edited as one log", path=log.name, hint="merge them first"
+            )
+        fmt = format_of(log)
+        plan = make_plan(log, wanted)
+        attached = tuple(_read(one) for one in wanted.attach)
+        _check_content(fmt, log, plan, attached)
+        names = {number: one.topic for number, one in plan.channels.items() if one.topic != one.channel.topic}
+        left_out = {one.channel.number for one in dropped(plan)}
+        whole = whole_log(log)
+        rows = {number: rows for number, rows in whole.rows.items() if number not in left_out}
+        part = replace(whole, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
+        changes: list[Changed] = []
+        path = f"edited{fmt.suffixes[0]}" if dst is None else dst
+        target = Target.of(path, compression, chunk_bytes, force, progress)
+        # A stream gets the log after it was verified as a file.
+        target = replace(target, thorough=target.stream is not None)
+        how = partial(Editing, plan=plan, changes=changes, attached=attached)
+        out = DryRun(target.path) if dry_run else None
+        done = rewrite([part], target, how=how, out=out, skipped=list(plan.problems))
+        return Edited(
+            done.path, done.size, done.channels, done.notes, done.skipped, tuple(changes), not dry_run
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """An attachment that was read."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+def _read(one: Any) -> _File:
+    size = Path(one.path).stat().st_size
+    if size > MAX_ATTACHED:
+        raise UsageError(
+            f"{size} bytes are too many for an attachment; at most {MAX_ATTACHED}", path=one.path
+        )
+    name = one.name or os.path.basename(one.path)
+    kind = one.media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return _File(name, kind, Path(one.path).read_bytes())
+
+
+def _check_content(fmt: Format, log: Log, plan: Plan, attached: Sequence[_File]) -> None:
+    """Raise UsageError for metadata and attachments that the format cannot hold, before anything is written."""
+    recipe = plan.recipe
+    own, by_channel = metadata_of(log, recipe.set)
+    plan.metadata, plan.channel_metadata = own, by_channel
+    format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
+    if format_writer is None:
+        raise UnsupportedError(f"{fmt.title} cannot be written", path=log.name)
+    try:
+        for name, value in list(own.items()):
+            _try_metadata(log, format_writer, own, name, value)
+        for file in attached:
+            format_writer.attachment(file.name, b"", file.media_type)
+    except UnsupportedError as error:
+        raise UsageError(error.text, path=log.name) from None
+    if by_channel and not format_writer.schemas.keeps_metadata:
+        raise UsageError(f"{fmt.title} has no metadata of channels to set", path=log.name)
+    for name in recipe.unset:
+        if name not in log.metadata:
+            raise UsageError(f"there is no metadata {name!r} to remove", path=log.name)
+        if name in fmt.file_facts or name == fmt.name:
+            raise UsageError(f"{name!r} describes the file itself and cannot be removed", path=log.name)
+
+
+def _try_metadata(log: Log, writer: FormatWriter, own: dict[str, Any], name: str, value: Any) -> None:
+    """Try to write metadata; where they have to be maps, ``NAME.KEY`` in *own* becomes an entry of the map NAME."""
+    try:
+        writer.metadata(name, value)
+    except UsageError as error:
+        group, _, key = name.partition(".")
+        there = log.metadata.get(group)
+        made = {**own.get(group, there if isinstance(there, Mapping) else {}), key: value}
+        try:
+            writer.metadata(group, made)
+        except UsageError:
+            raise error from None
+        if not key:
+            raise UsageError(error.text, hint="name an entry of the map: NAME.KEY") from None
+        del own[name]
+        own[group] = made
+
+
+def metadata_of(log: Log, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the metadata of the log, and those of channels by topic, from ``NAME`` and ``TOPIC:NAME``."""
+    own: dict[str, Any] = {}
+    by_channel: dict[str, dict[str, Any]] = {}
+    for key, value in given.items():
+        topic, _, name = key.rpartition(":")
+        if name and topic in log.channels:
+            by_channel.setdefault(topic, {})[name] = value
+        else:
+            own[key] = value
+    return own, by_channel
+
+
+def with_entries(metadata: Mapping[str, Any], entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata of a channel with other entries; where each publisher has a header, all headers get them."""
+    headers = metadata.get("headers")
+    if not entries or not isinstance(headers, Sequence):
+        return {**metadata, **entries}
+    return {**metadata, "headers": [{**one, **{k: str(v) for k, v in entries.items()}} for one in headers]}
+
+
+@dataclass
+class Editing(Rewriting):
+    """Writing of a log with changes."""
+
+    plan: Plan = field(kw_only=True)
+    changes: list[Changed] = field(kw_only=True)
+    attached: Sequence[_File] = field(kw_only=True)
+    #: Editors and readers of stamps by channel number.
+    editors: dict[int, Editor] = field(default_factory=dict)
+    stamp_readers: dict[int, StampReader] = field(default_factory=dict)
+    #: Numbers of messages by channel: with another log time, without a stamp, and undecodable.
+    restamped: Counter[int] = field(default_factory=Counter)
+    unstamped: Counter[int] = field(default_factory=Counter)
+    undecodable: Counter[int] = field(default_factory=Counter)
+    #: Fields that the writer sets by the times of messages, by channel number.
+    by_time: dict[int, Collection[str]] = field(default_factory=dict)
+    #: Digests of the changed messages by channel number, without log times if these change.
+    expected: dict[int, list[NDArray[np.uint64]]] = field(default_factory=dict)
+
+    def _copies_records(self, part: Part, by_time: bool) -> bool:
+        recipe = self.plan.recipe
+        plain = not (
+            any(one.edits and not one.drop for one in self._plans)
+            or self.plan.moves_times
+            or recipe.set
+            or recipe.unset
+            or self.plan.remove_metadata
+            or self.attached
+        )
+        return plain and super()._copies_records(part, by_time)
+
+    @property
+    def _plans(self) -> Iterable[ChannelPlan]:
+        return self.plan.channels.values()
+
+    def run(self, by_time: bool) -> Rewritten:
+        """Write the log, read it back, compare it, and give the file its name."""
+        done = super().run(by_time)
+        # A log for a stream is written twice.
+        self.changes[:] = self._made_changes()
+        return done
+
+    def _compose(self, writer: Writer, by_time: bool) -> None:
+        for number, one in self.plan.channels.items():
+            editor = one.editor() if not one.drop else None
+            if editor is not None:
+                self.editors[number] = editor
+            if one.stamp is not None and not one.drop:
+                self.stamp_readers[number] = StampReader(one.channel, one.stamp)
+        recipe = self.plan.recipe
+        own = self.plan.metadata
+        self.copier.replaced_metadata = frozenset((*own, *recipe.unset, *self.plan.remove_metadata))
+        super()._compose(writer, by_time)
+
+    def _add_channels(self, writer: Writer) -> np.ndarray:
+        for name, value in self.plan.metadata.items():
+            self.format_writer.metadata(name, value)
+        table = super()._add_channels(writer)
+        schemas = self.format_writer.schemas
+        self.by_time = {
+            ch.number: schemas.time_dependent_fields(int(table[0, ch.number]))
+            for ch in self.parts[0].channels
+            if table[0, ch.number] >= 0
+        }
+        for number, fields in self.by_time.items():
+            one = self.plan.channels[number]
+            if fields and any(path in fields for edit in one.edits for path in edit.paths):
+                text = f"{', '.join(fields)} of {one.channel.topic!r} follow from the times of messages"
+                raise UsageError(text, path=self.plan.log.name)
+        for file in self.attached:
+            self.format_writer.attachment(file.name, file.data, file.media_type)
+        return table
+
+    def _declared(
+        self, channel: Channel, metadata: Mapping[str, Any]
+    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
+        schema, metadata = super()._declared(channel, metadata)
+        by_channel = self.plan.channel_metadata
+        return schema, with_entries(metadata, by_channel.get(channel.topic, {}))
+
+    def _batches(self, by_time: bool) -> Iterable[Batch]:
+        return map(self._edited, super()._batches(by_time))
+
+    def _edited(self, batch: Batch) -> Batch:
+        batch = self._restamped(batch) if self.plan.moves_times else batch
+        keep = np.ones(len(batch.time), bool)
+        for place, number in enumerate(batch.channels.tolist()):
+            editor = self.editors.get(number)
+            rows = np.flatnonzero(batch.queue == place) if editor is not None else np.zeros(0, np.int64)
+            if editor is None or not len(rows):
+                continue
+            some = batch.payloads.rows(rows)
+            data, size = some.joined(), some.size
+            made = editor.apply(data, np.cumsum(size) - size, size, batch.time[rows])
+            if self.out.readable:
+                good = np.setdiff1d(np.arange(len(rows)), made.bad)
+                starts = np.cumsum(made.size) - made.size
+                digest = whole_digest(self._time_rule(number))
+                some = Payloads(made.data, starts[good], made.size[good])
+                data, size = some.joined(), some.size
+                self.expected.setdefault(number, []).append(digest(data, np.cumsum(size) - size, size))
+            if len(made.bad):
+                keep[rows[made.bad]] = False
+                self.undecodable[number] += len(made.bad)
+            payloads = batch.payloads
+            which = np.zeros(len(batch.time), np.int32) if payloads.which is None else payloads.which.copy()
+            starts, sizes, others = payloads.start.copy(), payloads.size.copy(), [*payloads.others, made.data]
+            which[rows], starts[rows], sizes[rows] = len(others), np.cumsum(made.size) - made.size, made.size
+            payloads = replace(payloads, others=others, which=which, start=starts, size=sizes)
+            batch = replace(batch, payloads=payloads)
+        return batch if keep.all() else batch.rows(np.flatnonzero(keep))
+
+    def _time_rule(self, number: int) -> object:
+        """Return the rule of the log times of a channel if these change, else None."""
+        moved = bool(self.plan.shift) or self.plan.moves_times
+        return self.plan.log.index.rules[number].time if moved else None
+
+    def _restamped(self, batch: Batch) -> Batch:
+        """Return *batch* with its new log times."""
+        time = self.plan.new_times(batch.time)
+        more = {
+            name: self.plan.new_times(values) if name == "publish_time" else values
+            for name, values in batch.more.items()
+        }
+        for place, number in enumerate(batch.channels.tolist()):
+            reader = self.stamp_readers.get(number)
+            rows = np.flatnonzero(batch.queue == place) if reader is not None else np.zeros(0, np.int64)
+            if reader is not None and len(rows):
+                stamp = reader.read(batch.payloads.rows(rows))
+                known = stamp > 0
+                self.restamped[number] += int(np.count_nonzero(stamp[known] != time[rows[known]]))
+                self.unstamped[number] += int(np.count_nonzero(~known))
+                time = time.copy() if time is batch.time else time
+                time[rows[known]] = stamp[known]
+        return replace(batch, time=time, more=more)
+
+    def _account(self, written: Sequence[int]) -> None:
+        super()._account(written)
+        for number, count in self.unstamped.items():
+            if count:
+                topic = self.plan.channels[number].channel.topic
+                self.notes.append(f"{count} messages of {topic!r} have no stamp and keep their times")
+        frames = self.plan.recipe.frame
+        if frames and not sum(self._count("frame").values()):
+            names = ", ".join(map(repr, frames))
+            raise UsageError(f"no message names a frame {names}", path=self.plan.log.name)
+
+    def _why_unwritten(self, channel: Channel) -> str:
+        return "they cannot be decoded, so that their fields cannot be changed"
+
+    def _count(self, kind: str) -> Counter[int]:
+        """Return the largest number of messages that an edit of a kind changed, by channel number."""
+        found = Counter[int]()
+        for number, editor in self.editors.items():
+            for place, one in enumerate(self.plan.channels[number].edits):
+                if one.kind == kind:
+                    found[number] = max(found[number], editor.changed[place])
+        return found
+
+    def _made_changes(self) -> list[Changed]:
+        found, recipe = list[Changed](), self.plan.recipe
+        for number, one in self.plan.channels.items():
+            ch, topic = one.channel, one.channel.topic
+            count = 0 if one.drop else self.parts[0].count(number) if number in self.parts[0].rows else 0
+            if one.drop:
+                found.append(Changed(one.drop_kind, topic, one.drop, len(ch)))
+                continue
+            if one.topic != topic:
+                found.append(Changed("rename", topic, one.topic, count))
+            if self.plan.shift and not ch.reserved:
+                found.append(Changed("shift", topic, "log time", count))
+            if recipe.scale != 1 and recipe.clock != "header" and not ch.reserved:
+                found.append(Changed("scale", topic, "log time", count))
+            if self.restamped[number]:
+                found.append(Changed("restamp", topic, "log time", self.restamped[number]))
+            editor = self.editors.get(number)
+            by_kind: dict[str, list[int]] = {}
+            for place, edit in enumerate(one.edits):
+                if editor is not None and editor.changed[place]:
+                    by_kind.setdefault(edit.kind, []).append(place)
+            for kind, places in by_kind.items():
+                paths = ", ".join(dict.fromkeys(path for p in places for path in one.edits[p].paths))
+                most = max(editor.changed[p] for p in places) if editor is not None else 0
+                found.append(Changed(self._kind_of(kind), topic, paths, most))
+        own, by_channel = self.plan.metadata, self.plan.channel_metadata
+        found += [Changed("set", "", name, 0) for name in own]
+        found += [Changed("set", topic, name, 0) for topic, entries in by_channel.items() for name in entries]
+        found += [Changed("unset", "", name, 0) for name in recipe.unset]
+        found += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
+        return found + [Changed("attach", "", file.name, 0) for file in self.attached]
+
+    def _kind_of(self, kind: str) -> str:
+        """Return the option that an edit of a kind belongs to."""
+        recipe = self.plan.recipe
+        if kind == "stamp":
+            return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
+        return f"redact {kind}" if kind in recipe.redact else kind
+
+    def _compare_times(self, log: Log) -> None:
+        if not self.plan.moves_times:
+            super()._compare_times(log)
+
+    def _verify(self, path: Path) -> None:
+        super()._verify(path)
+        there = set(topics_of(self.fmt, path)) - set(self.names)
+        self.notes += [
+            f"{one.channel.topic!r} is part of each log of {self.fmt.title}, and stays"
+            for one in dropped(self.plan)
+            if one.channel.topic in there
+        ]
+        by_channel = self.plan.channel_metadata
+        topics = {members[0][1].topic: name for name, members in self.names.items()}
+        named = {topics[topic]: entries for topic, entries in by_channel.items() if topic in topics}
+        check_metadata(
+            self.fmt, path, self.target.path, (*self.plan.recipe.unset, *self.plan.remove_metadata), named
+        )
+        moved = bool(self.plan.shift) or self.plan.moves_times
+        expected = {number: np.concatenate(parts) for number, parts in self.expected.items()}
+        wrong = verify(self.parts[0], self.fmt, path, self.names, self.editors, expected, moved, self.by_time)
+        if wrong:
+            raise LogError(f"the new file is not what it should be: {wrong[0]}", path=self.target.path)

@@ -1,0 +1,357 @@
+"""Changes of fields inside payloads; all other bytes of a message stay as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.io.arrays import I64
+from logreel.io.chunks import Buffer
+from logreel.kernels import block_table as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
+    SCALARS,
+    Bytes,
+    Expect,
+    FixedArray,
+    Node,
+    Rest,
+    Scalar,
+    String,
+    Struct,
+    Time,
+    measure,
+)
+from logreel.layout.nodes import Sequence as Counted
+from logreel.ops.edit.places import Finder, Places, Target, target
+
+Numbers = NDArray[Any]
+#: Return new values of some fields, from their values and the times of their messages in ns.
+ChangeNumbers = Callable[[list[Numbers], I64], list[Numbers]]
+#: Return a new text, or new bytes, from the old ones and a function that decodes the message.
+ChangeBytes = Callable[[bytes, Callable[[], Mapping[str, Any]]], bytes]
+
+NS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class FieldEdit:
+    """A change of some fields of one channel.
+
+    kind     what is changed: ``frame``, ``stamp``, ``zero``, ``position``, ``images``, ``text``
+    paths    the fields; those that *numbers* gets together are members of the same struct
+    numbers  change of numbers and times (int64 ns)
+    content  change of texts and opaque bytes
+    clears   True: the fields become zero or empty
+    forbids  returns for some fields, from their values in the new log, which must not be there: bool[k]
+    """
+
+    kind: str
+    paths: tuple[str, ...]
+    numbers: ChangeNumbers | None = None
+    content: ChangeBytes | None = None
+    clears: bool = False
+    forbids: Callable[[list[Numbers]], NDArray[np.bool_]] | None = None
+
+    def targets(self, layout: Layout) -> list[Target]:
+        """Return the fields in *layout*; raises NotFoundError for unknown ones, UsageError for other types."""
+        found = [target(layout, path, scalars=self.numbers is not None) for path in self.paths]
+        for path, one in zip(self.paths, found, strict=True):
+            fits = self.clears or (
+                isinstance(one.node, Scalar | Time) if self.numbers is not None else _is_content(one.node)
+            )
+            if not fits:
+                raise UsageError(f"{path!r} is not of a type that can be changed")
+        return found
+
+
+def _is_content(node: Node) -> bool:
+    match node:
+        case String() | Bytes() | Rest():
+            return True
+        case Counted(item=item) | FixedArray(item=item):
+            return item in (Scalar("char"), Scalar("uint8"))
+        case _:
+            return False
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Messages with changed fields, one after another.
+
+    data  uint8[b]
+    size  int64[n]
+    bad   int64[k]: rows of messages that could not be walked or changed; they are as before
+    """
+
+    data: Buffer
+    size: I64
+    bad: I64
+
+
+class Editor(Protocol):
+    """Changes the messages of one channel.
+
+    changed  number of messages that each edit changed, by its place in the list of edits
+    """
+
+    changed: Counter[int]
+
+    def apply(self, data: Buffer, start: I64, size: I64, time: I64) -> Outcome:
+        """Return the messages data[start:start + size] at *time* (ns) with changed fields."""
+        ...
+
+    def untouched(self, data: Buffer, start: I64, size: I64) -> NDArray[np.uint64]:
+        """Return uint64[n, 2]: digests of messages without the fields that are changed."""
+        ...
+
+    def remaining(self, data: Buffer, start: I64, size: I64) -> list[str]:
+        """Return the fields of changed messages that still have what was to be changed; empty if all is well."""
+        ...
+
+
+@dataclass(slots=True)
+class LayoutEditor:
+    """Editor of messages that a Layout describes: bytes are replaced where the fields lie."""
+
+    layout: Layout
+    edits: Sequence[FieldEdit]
+    changed: Counter[int] = field(default_factory=Counter)
+    _targets: list[list[Target]] = field(init=False)
+    _finder: Finder = field(init=False)
+    _decode: Callable[[memoryview], dict[str, Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._targets = [edit.targets(self.layout) for edit in self.edits]
+        self._finder = Finder(self.layout, [one for some in self._targets for one in some])
+        self._decode = self.layout.decoder()
+
+    def apply(self, data: Buffer, start: I64, size: I64, time: I64) -> Outcome:
+        """See Editor. Several edits of the same bytes apply one after the other if they keep their size."""
+        found, bad = self._finder.find(data, start, size)
+        at = 0
+        spliced: dict[tuple[int, int], bytes] = {}
+        for number, (edit, targets) in enumerate(zip(self.edits, self._targets, strict=True)):
+            places = found[at : at + len(targets)]
+            at += len(targets)
+            rows = np.zeros(len(start), bool)
+            if edit.numbers is not None:
+                self._change_numbers(edit.numbers, data, targets, places, time, rows)
+            else:
+                for one, where in zip(targets, places, strict=True):
+                    self._replace(edit, one, where, data, (start, size), spliced, rows)
+            self.changed[number] += int(np.count_nonzero(rows))
+        return Outcome(*_spliced(data, start, size, spliced), bad)
+
+    def _change_numbers(
+        self,
+        change: ChangeNumbers,
+        data: Buffer,
+        targets: list[Target],
+        places: list[Places],
+        time: I64,
+        rows: NDArray[np.bool_],
+    ) -> None:
+        if not len(places[0].row):
+            return
+        old = [read_numbers(data, one.node, where) for one, where in zip(targets, places, strict=True)]
+        new = change(list(old), time[places[0].row])
+        for one, where, before, after in zip(targets, places, old, new, strict=True):
+            raw_before, raw_after = pack_numbers(one.node, before), pack_numbers(one.node, after)
+            differs = (raw_before != raw_after).any(axis=1)
+            rows[where.row[differs]] = True
+            width = raw_after.shape[1]
+            data[where.start[differs][:, None] + np.arange(width)] = raw_after[differs]
+
+    def _replace(
+        self,
+        edit: FieldEdit,
+        one: Target,
+        where: Places,
+        data: Buffer,
+        messages: tuple[I64, I64],
+        spliced: dict[tuple[int, int], bytes],
+        rows: NDArray[np.bool_],
+    ) -> None:
+        start, size = messages
+        table = zip(where.row.tolist(), where.start.tolist(), where.size.tolist(), strict=True)
+        for row, begin, length in table:
+            old = spliced.get((begin, length))
+            if old is None:
+                old = data[begin : begin + length].tobytes()
+            if edit.clears:
+                new = cleared(one.node, old)
+            elif edit.content is not None:
+                message = memoryview(data[start[row] : start[row] + size[row]].data)
+                content, wrap = _unwrapped(one.node, old)
+                new = wrap(edit.content(content, lambda message=message: self._decode(message)))  # type: ignore[misc]
+            else:
+                raise UsageError("an edit without a change")
+            if new != old:
+                rows[row] = True
+                if len(new) == length:
+                    data[begin : begin + length] = np.frombuffer(new, np.uint8)
+                else:
+                    spliced[begin, length] = new
+
+    def untouched(self, data: Buffer, start: I64, size: I64) -> NDArray[np.uint64]:
+        """See Editor."""
+        found, _ = self._finder.find(data, start, size)
+        cut = {
+            (begin, length): b""
+            for where in found
+            for begin, length in zip(where.start.tolist(), where.size.tolist(), strict=True)
+        }
+        data, size = _spliced(data, start, size, cut)
+        return digests(data, size)
+
+    def remaining(self, data: Buffer, start: I64, size: I64) -> list[str]:
+        """See Editor. Texts and cleared fields must not change once more, and numbers not be forbidden."""
+        found, _ = self._finder.find(data, start, size)
+        at, left = 0, list[str]()
+        for edit, targets in zip(self.edits, self._targets, strict=True):
+            places = found[at : at + len(targets)]
+            at += len(targets)
+            again = np.zeros(len(start), bool)
+            if edit.numbers is None:
+                for one, where in zip(targets, places, strict=True):
+                    self._replace(edit, one, where, data.copy(), (start, size), {}, again)
+            elif edit.forbids is not None:
+                values = [
+                    read_numbers(data, one.node, where) for one, where in zip(targets, places, strict=True)
+                ]
+                again = edit.forbids(values)
+            left += [", ".join(edit.paths)] * bool(again.any())
+        return left
+
+
+def digests(data: Buffer, size: I64) -> NDArray[np.uint64]:
+    """Return uint64[n, 2]: digests of n messages that lie in *data* one after another."""
+    out = np.empty((len(size), 2), np.uint64)
+    if len(size):
+        kernel.digest_payloads(np.ascontiguousarray(data), np.cumsum(size) - size, size, out)
+    return out
+
+
+def read_numbers(data: Buffer, node: Node, where: Places) -> Numbers:
+    """Return the values of a field, one per place; times as int64 ns."""
+    width = _width(node)
+    raw = data[where.start[:, None] + np.arange(width)]
+    if isinstance(node, Time):
+        words = np.ascontiguousarray(raw).view("<i4" if node.signed else "<u4").astype(np.int64)
+        return np.asarray(words[:, 0] * NS + words[:, 1])
+    return np.ascontiguousarray(raw).view(SCALARS[_type(node)][0])[:, 0]
+
+
+def pack_numbers(node: Node, values: Numbers) -> NDArray[np.uint8]:
+    """Return uint8[n, width]: the bytes of numbers; raises UsageError for numbers that do not fit."""
+    if isinstance(node, Time):
+        seconds, rest = np.divmod(np.asarray(values, np.int64), NS)
+        low, high = (-(1 << 31), (1 << 31) - 1) if node.signed else (0, (1 << 32) - 1)
+        if len(seconds) and (int(seconds.min()) < low or int(seconds.max()) > high):
+            raise UsageError("a time that becomes earlier than 1970 or later than 2106 cannot be stored")
+        kind = "<i4" if node.signed else "<u4"
+        words = np.stack([seconds, rest], axis=1).astype(kind)
+        return words.view(np.uint8)
+    kind = SCALARS[_type(node)][0]
+    dtype = np.dtype(kind)
+    if dtype.kind in "iu" and len(values):
+        info = np.iinfo(dtype)
+        if int(np.min(values)) < info.min or int(np.max(values)) > info.max:
+            raise UsageError(f"a new value does not fit into {_type(node)}")
+    return np.ascontiguousarray(np.asarray(values).astype(dtype)).view(np.uint8).reshape(len(values), -1)
+
+
+def in_type(values: I64, dtype: np.dtype[Any]) -> Numbers:
+    """Return whole numbers in another type; raises UsageError for numbers that do not fit."""
+    if dtype.kind in "iu" and len(values):
+        info = np.iinfo(dtype)
+        if int(values.min()) < info.min or int(values.max()) > info.max:
+            raise UsageError(f"a time that becomes {int(values.min())} cannot be stored as {dtype.name}")
+    return values.astype(dtype)
+
+
+def _type(node: Node) -> str:
+    if not isinstance(node, Scalar):
+        raise UsageError(f"{type(node).__name__} is no number")
+    return node.type
+
+
+def _width(node: Node) -> int:
+    return measure(node).least
+
+
+def cleared(node: Node, old: bytes) -> bytes:
+    """Return the bytes of *node* with zeros and empty texts and arrays; constant bytes stay."""
+    match node:
+        case String(width=width, tail=tail):
+            return tail.to_bytes(width, "little") + bytes(tail)
+        case Bytes(width=width) | Counted(width=width):
+            return bytes(width)
+        case Rest():
+            return b""
+        case Expect(data=data):
+            return data
+        case Struct(fields=fields):
+            return b"".join(cleared(f.node, b"") for f in fields)
+        case FixedArray(item=item, count=count):
+            return cleared(item, b"") * count
+        case _:
+            size = measure(node).size
+            if size is None:
+                raise DefinitionError(f"{type(node).__name__} cannot be cleared")
+            return bytes(size)
+
+
+def _unwrapped(node: Node, old: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """Return the content of a text or of opaque bytes, and how new content becomes the bytes of the field."""
+    match node:
+        case String(width=width) | Bytes(width=width) | Counted(width=width):
+            return old[width:], lambda new: len(new).to_bytes(width, "little") + new
+        case FixedArray(item=Scalar(type="char"), count=count):
+
+            def padded(new: bytes) -> bytes:
+                # Bytes after the end of an unchanged text stay.
+                if new == old.partition(b"\0")[0]:
+                    return old
+                return new[:count].ljust(count, b"\0")
+
+            return old.partition(b"\0")[0], padded
+        case FixedArray(count=count):
+            return old, lambda new: new[:count].ljust(count, b"\0")
+        case _:
+            return old, lambda new: new
+
+
+def _spliced(
+    data: Buffer, start: I64, size: I64, spliced: Mapping[tuple[int, int], bytes]
+) -> tuple[Buffer, I64]:
+    """Return the messages one after another, with ranges (begin, length) of *data* replaced, and their sizes."""
+    size = size.copy()
+    if not spliced:
+        whole = len(start) and int(start[0]) == 0 and bool((start[1:] == start[:-1] + size[:-1]).all())
+        if whole and int(start[-1] + size[-1]) == len(data):
+            return data, size
+    view, out, ends = memoryview(np.ascontiguousarray(data).data), bytearray(), start + size
+    changes = sorted(spliced.items())
+    owner = np.searchsorted(start, [begin for (begin, _), _ in changes], side="right") - 1
+    at = 0
+    for row, (begin, end) in enumerate(zip(start.tolist(), ends.tolist(), strict=True)):
+        before = len(out)
+        while at < len(changes) and owner[at] == row:
+            (lo, length), new = changes[at]
+            # A range inside of one that was replaced is gone with it.
+            if lo >= begin:
+                out += view[begin:lo]
+                out += new
+                begin = lo + length
+            at += 1
+        out += view[begin:end]
+        size[row] = len(out) - before
+    return np.frombuffer(bytes(out), np.uint8), size

@@ -1,0 +1,165 @@
+"""Plans of edits, made from a recipe and a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from logreel.errors import LogError, NotFoundError, UsageError
+from logreel.io.arrays import I64
+from logreel.lenses.base import Stamp
+from logreel.log.log import Log
+from logreel.log.topic_match import topic_and_fields
+from logreel.ops.edit.field_edits import FieldEdit, Numbers, in_type
+from logreel.ops.edit.meanings import frame_paths, stamps
+from logreel.ops.edit.names import new_topics
+from logreel.ops.edit.plan import ChannelPlan, Plan, fields_layout, scaled, time_is_inside
+from logreel.ops.edit.recipe import Recipe
+
+#: Stamps farther from the log's times than this, ns, are of another clock.
+OTHER_CLOCK = 86_400 * 10**9
+#: Times that are larger, in ns, are no times.
+MOST = 2.0**62
+
+
+def make_plan(log: Log, recipe: Recipe) -> Plan:
+    """Return what *recipe* changes in *log*; raises UsageError or NotFoundError for what it cannot change."""
+    dropped = {ch.number for ch in log.match(recipe.drop_topic)} if recipe.drop_topic else set[int]()
+    kept = [name for name, ch in log.channels.items() if ch.number not in dropped]
+    if not kept and log.channels:
+        raise UsageError("no channel is left", path=log.name)
+    names = new_topics(kept, recipe.rename)
+    plans = {
+        ch.number: ChannelPlan(ch, names.get(ch.topic, ch.topic), drop="dropped" * (ch.number in dropped))
+        for ch in log.channels.values()
+    }
+    plan = Plan(log, recipe, plans)
+    there = [one for one in plans.values() if not one.drop]
+    for want in recipe.zero:
+        _add_zero(log, want, plans)
+    if recipe.redact:
+        from logreel.ops.edit.redact import add_redactions
+
+        add_redactions(plan)
+    if recipe.frame:
+        _add_frames(plan, there)
+    if recipe.restamp or (recipe.clock != "log" and (recipe.shift or recipe.scale != 1)):
+        _add_stamps(plan, there)
+    for one in there:
+        if one.edits and not one.drop:
+            one.editor()
+    return plan
+
+
+def _add_zero(log: Log, want: str, plans: dict[int, ChannelPlan]) -> None:
+    split = topic_and_fields(log.channels, want)
+    if split is None or not split[1]:
+        text = f"{want!r}: expected topic.field or topic:field,field"
+        raise UsageError(text, path=log.name)
+    topics, fields = split
+    errors: list[LogError] = []
+    done = False
+    for topic in topics:
+        ch = log[topic]
+        layout = fields_layout(ch)
+        if layout is None or plans[ch.number].drop:
+            continue
+        edit = FieldEdit("zero", tuple(fields), clears=True)
+        try:
+            found = edit.targets(layout)
+        except NotFoundError as error:
+            errors.append(error)
+            continue
+        if any(one.steps == ("timestamp",) for one in found) and time_is_inside(ch):
+            raise UsageError(f"{want!r} is the time of the messages", path=log.name)
+        plans[ch.number].edits += [FieldEdit("zero", (path,), clears=True) for path in fields]
+        done = True
+    if not done:
+        raise (
+            errors[0] if errors else UsageError(f"{want!r}: its messages have no known fields", path=log.name)
+        )
+
+
+def _add_frames(plan: Plan, there: list[ChannelPlan]) -> None:
+    names = {old.encode(): new.encode() for old, new in plan.recipe.frame.items()}
+
+    def change(old: bytes, message: Callable[[], Any]) -> bytes:
+        return names.get(old, old)
+
+    some = False
+    for one in there:
+        layout = fields_layout(one.channel)
+        paths = frame_paths(layout) if layout is not None and not one.channel.reserved else []
+        one.edits += [FieldEdit("frame", (path,), content=change) for path in paths]
+        some |= bool(paths)
+    if not some:
+        raise UsageError("no channel has a field with the name of a frame", path=plan.log.name)
+
+
+def _add_stamps(plan: Plan, there: list[ChannelPlan]) -> None:
+    recipe, some = plan.recipe, False
+    for one in there:
+        ch = one.channel
+        layout = fields_layout(ch)
+        if layout is None or ch.reserved:
+            continue
+        inside = time_is_inside(ch)
+        found = stamps(layout, inside)
+        if recipe.restamp == "log=header":
+            one.stamp = found[0] if found else None
+        elif recipe.restamp:
+            # Fields of other events, such as the last signal of a receiver, are no stamps of the message.
+            own = stamps(layout, False)
+            one.edits += [_stamp_edit(stamp, _to_log_time) for stamp in own]
+        else:
+            one.edits += [_stamp_edit(stamp, _moved(plan)) for stamp in found]
+        some |= bool(found) or inside
+    if not some and (recipe.restamp or recipe.clock == "header"):
+        raise UsageError("no channel has a stamp in its messages", path=plan.log.name)
+
+
+def _to_log_time(ns: I64, time: I64) -> I64:
+    return time
+
+
+def _moved(plan: Plan) -> Callable[[I64, I64], I64]:
+    """Return the function from stamps to those with shift and scale; 0, which means unknown, stays."""
+    recipe, origin = plan.recipe, list[int]()
+    start, end = plan.log.start or 0, plan.log.end or 0
+
+    def move(ns: I64, time: I64) -> I64:
+        known = ns != 0
+        if not origin and known.any():
+            first = int(ns[np.argmax(known)])
+            origin.append(start if start - OTHER_CLOCK < first < end + OTHER_CLOCK else first)
+        moved = scaled(ns, origin[0], recipe.scale) if origin and recipe.scale != 1 else ns
+        return np.where(known, moved + recipe.shift, 0)
+
+    return move
+
+
+def _stamp_edit(stamp: Stamp, change: Callable[[I64, I64], I64]) -> FieldEdit:
+    """Return the edit of a stamp: one number, or seconds and the rest."""
+    units = [unit for _, unit in stamp.parts]
+
+    def numbers(values: list[Numbers], time: I64) -> list[Numbers]:
+        # The largest numbers mean that a time is unknown.
+        limits = [value.astype(np.float64) * unit for value, unit in zip(values, units, strict=True)]
+        sane = np.all([np.abs(limit) < MOST for limit in limits], axis=0)
+        parts = [
+            np.where(sane, value, 0).astype(np.int64) * unit
+            for value, unit in zip(values, units, strict=True)
+        ]
+        ns = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        new = change(ns, time)
+        same = (new == ns) | ~sane
+        made: list[Numbers] = []
+        for value, unit in zip(values, units, strict=True):
+            whole = new // unit if unit != 1 or len(units) == 1 else new % 10**9
+            # Not a mixture of types, which NumPy would make float64.
+            made.append(np.where(same, value, in_type(whole, value.dtype)))
+        return made
+
+    return FieldEdit("stamp", tuple(stamp.paths), numbers=numbers)

@@ -1,0 +1,263 @@
+"""Recipes: what an edit changes, from keyword arguments or a TOML file."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from logreel.errors import UsageError
+from logreel.log.times import Length, duration_ns
+
+#: Largest recipe file.
+MAX_BYTES = 1 << 20
+#: What can be redacted, with the ways to do so; the first is the usual one.
+REDACTIONS: Mapping[str, tuple[str, ...]] = {
+    "position": ("move", "remove", "drop"),
+    "images": ("blank", "drop"),
+    "text": ("blank", "drop"),
+}
+#: Which times a shift or a scale changes.
+CLOCKS = ("both", "log", "header")
+#: Ways to set one time to the other.
+RESTAMPS = ("header=log", "log=header")
+#: Latitude, longitude in degrees and altitude in metres that positions move to: 1.6 km from 0, 0, since programs take
+#: positions at exactly 0, 0 as unknown.
+NEUTRAL = (0.01, 0.01, 0.0)
+
+Names = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A file to be attached; *name* and *media_type*: empty for those of the path."""
+
+    path: str
+    name: str = ""
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What an edit changes; the fields are named as the options of ``logreel edit``.
+
+    rename      new topics by old ones; patterns are described at ``new_topics``
+    frame       new frame ids by old ones
+    drop_topic  names or patterns of channels to leave out
+    zero        fields to set to zero or empty: ``topic.field`` or ``topic:field,field``
+    shift       ns to add to times
+    scale       factor for times after the start
+    clock       times that *shift* and *scale* change: ``both``, ``log`` or ``header``
+    restamp     ``header=log``, ``log=header``, or empty
+    set         metadata by name; ``TOPIC:NAME`` is metadata of a channel
+    unset       names of metadata to remove
+    attach      files to attach
+    redact      way to redact (``REDACTIONS``) by what is redacted
+    origin      latitude, longitude and altitude that positions move to
+    """
+
+    rename: Names = field(default_factory=dict)
+    frame: Names = field(default_factory=dict)
+    drop_topic: tuple[str, ...] = ()
+    zero: tuple[str, ...] = ()
+    shift: int = 0
+    scale: float = 1.0
+    clock: Literal["both", "log", "header"] = "both"
+    restamp: str = ""
+    set: Mapping[str, Any] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
+    attach: tuple[Attached, ...] = ()
+    redact: Names = field(default_factory=dict)
+    origin: tuple[float, float, float] = NEUTRAL
+
+    def __post_init__(self) -> None:
+        if self.restamp and (self.scale != 1 or self.shift):
+            raise UsageError("restamp sets one time to the other: it goes with neither shift nor scale")
+
+    def __bool__(self) -> bool:
+        return self != Recipe(clock=self.clock, origin=self.origin)
+
+    @classmethod
+    def of(cls, **given: Any) -> Recipe:
+        """Return the recipe of keyword arguments as ``edit`` takes them; None means not given.
+
+        Raises UsageError for unknown names and values that do not fit.
+        """
+        known = {one.name for one in fields(cls)}
+        found: dict[str, Any] = {}
+        for key, value in given.items():
+            if key not in known:
+                raise UsageError(
+                    f"{key!r} is no edit; there are: {', '.join(_spelled(k) for k in sorted(known))}"
+                )
+            if value is not None:
+                found[key] = _CHECKS[key](_spelled(key), value)
+        return cls(**found)
+
+    def with_more(self, other: Recipe) -> Recipe:
+        """Return the recipe with what *other* adds; of single values, that of *other* has precedence if it has any."""
+        usual, found = Recipe(), dict[str, Any]()
+        for one in fields(self):
+            mine, more = getattr(self, one.name), getattr(other, one.name)
+            if isinstance(mine, Mapping):
+                found[one.name] = {**mine, **more}
+            elif isinstance(mine, tuple) and one.name != "origin":
+                found[one.name] = (*mine, *more)
+            elif more != getattr(usual, one.name):
+                found[one.name] = more
+        return replace(self, **found)
+
+
+def read_recipe(path: str | os.PathLike[str]) -> Recipe:
+    """Return the recipe of a TOML file; paths of attachments in it are relative to its folder.
+
+    Raises UsageError, with the line where it can be known, for a file that is no TOML, and for unknown or wrong keys.
+    """
+    name = os.fspath(path)
+    if Path(path).stat().st_size > MAX_BYTES:
+        raise UsageError(f"a recipe of more than {MAX_BYTES >> 20} MiB", path=name)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"no valid TOML: {error}", path=name) from None
+    given: dict[str, Any] = {}
+    for key, value in table.items():
+        plain = key.replace("-", "_")
+        try:
+            given |= {plain: value}
+            Recipe.of(**{plain: value})
+        except UsageError as error:
+            raise UsageError(f"line {_line(text, key)}: {error.text}", path=name) from None
+    folder = Path(path).parent
+    try:
+        made = Recipe.of(**given)
+    except UsageError as error:
+        raise UsageError(error.text, path=name) from None
+    return replace(made, attach=tuple(replace(a, path=os.fspath(folder / a.path)) for a in made.attach))
+
+
+def _line(text: str, key: str) -> int:
+    """Return the number of the line on which a key or the table of that name begins."""
+    word = re.escape(key)
+    pattern = re.compile(rf"\s*(\[+\s*[\"']?{word}[\"']?\s*[\].]|[\"']?{word}[\"']?\s*[=.])")
+    return next((n for n, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)
+
+
+def _spelled(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def _pairs(key: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(old, str) and isinstance(new, str) and old and new for old, new in value.items()
+    ):
+        raise UsageError(f"{key}: expected a table of old and new names, not {value!r:.60}")
+    return dict(value)
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    some = [value] if isinstance(value, str) else value
+    if not isinstance(some, Iterable) or isinstance(some, Mapping | bytes):
+        raise UsageError(f"{key}: expected a list of texts, not {value!r:.60}")
+    found = tuple(some)
+    if not all(isinstance(one, str) and one for one in found):
+        raise UsageError(f"{key}: expected a list of texts, not {value!r:.60}")
+    return found
+
+
+def _length(key: str, value: Any) -> int:
+    if isinstance(value, bool | float):
+        raise UsageError(f"{key}: expected a length of time such as 2s or -250ms, not {value!r}")
+    length: Length = value
+    return duration_ns(length)
+
+
+def _factor(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-6 <= value <= 1e6:
+        raise UsageError(f"{key}: expected a factor between 0.000001 and 1000000, not {value!r:.40}")
+    return float(value)
+
+
+def _one_of(*words: str) -> Any:
+    def check(key: str, value: Any) -> str:
+        if value not in words:
+            raise UsageError(f"{key}: expected {' or '.join(words)}, not {value!r:.40}")
+        return str(value)
+
+    return check
+
+
+def _metadata(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value):
+        raise UsageError(f"{key}: expected a table of names and values, not {value!r:.60}")
+    return dict(value)
+
+
+def _attached(key: str, value: Any) -> tuple[Attached, ...]:
+    some = [value] if isinstance(value, str | Mapping | Attached | os.PathLike) else value
+    if not isinstance(some, Iterable):
+        raise UsageError(f"{key}: expected files, not {value!r:.60}")
+    found = []
+    for one in some:
+        if isinstance(one, str | os.PathLike):
+            one = Attached(os.fspath(one))
+        elif isinstance(one, Mapping):
+            unknown = set(one) - {"path", "name", "type"}
+            if unknown or not isinstance(one.get("path"), str):
+                raise UsageError(f"{key}: expected path, and optionally name and type, not {dict(one)!r:.80}")
+            one = Attached(one["path"], str(one.get("name", "")), str(one.get("type", "")))
+        if not isinstance(one, Attached):
+            raise UsageError(f"{key}: expected files, not {one!r:.60}")
+        found.append(one)
+    return tuple(found)
+
+
+def _redactions(key: str, value: Any) -> dict[str, str]:
+    """Return ways by what is redacted, from a table or from texts such as ``position`` and ``position=remove``."""
+    if isinstance(value, Mapping):
+        pairs = [(str(what), str(how)) for what, how in value.items()]
+    else:
+        pairs = [(one.partition("=")[0], one.partition("=")[2]) for one in _texts(key, value)]
+    found: dict[str, str] = {}
+    for what, how in pairs:
+        if what not in REDACTIONS:
+            raise UsageError(f"{key}: {what!r} cannot be redacted; there are: {', '.join(REDACTIONS)}")
+        ways = REDACTIONS[what]
+        if how and how not in ways:
+            raise UsageError(f"{key}: {what} can be redacted by {' or '.join(ways)}, not by {how!r}")
+        found[what] = how or ways[0]
+    return found
+
+
+def _place(key: str, value: Any) -> tuple[float, float, float]:
+    some: Sequence[Any] = value.split(",") if isinstance(value, str) else value
+    try:
+        numbers = [float(one) for one in some]
+    except (TypeError, ValueError):
+        numbers = []
+    numbers += [0.0] * (len(numbers) == 2)
+    if len(numbers) != 3 or not (abs(numbers[0]) <= 89 and abs(numbers[1]) <= 180 and abs(numbers[2]) < 1e5):
+        raise UsageError(f"{key}: expected latitude, longitude and optionally altitude, not {value!r:.60}")
+    return numbers[0], numbers[1], numbers[2]
+
+
+_CHECKS: Mapping[str, Any] = {
+    "rename": _pairs,
+    "frame": _pairs,
+    "drop_topic": _texts,
+    "zero": _texts,
+    "shift": _length,
+    "scale": _factor,
+    "clock": _one_of(*CLOCKS),
+    "restamp": _one_of(*RESTAMPS),
+    "set": _metadata,
+    "unset": _texts,
+    "attach": _attached,
+    "redact": _redactions,
+    "origin": _place,
+}

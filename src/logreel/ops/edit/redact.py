@@ -1,0 +1,470 @@
+"""Redaction: positions, pictures and texts that others should not see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import LogError, UsageError
+from logreel.io.arrays import I64
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Rest, Struct
+from logreel.lenses import Image, Text, lenses
+from logreel.lenses.base import columns, is_text
+from logreel.log.log import Channel, Log
+from logreel.ops.edit.field_edits import FieldEdit, Numbers
+from logreel.ops.edit.meanings import structs
+from logreel.ops.edit.pictures import black, blank
+from logreel.ops.edit.plan import ChannelPlan, Plan, editor_of, fields_layout
+from logreel.ops.edit.position_fields import (
+    Cells,
+    PlaceFields,
+    cartesian_paths,
+    code_paths,
+    find_places,
+    has_text,
+    hidden_pairs,
+    is_receiver_data,
+    text_paths,
+    words,
+)
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.streams import in_file_order
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.protobuf.payload_decoder import WireDecoder
+
+F64 = NDArray[np.float64]
+#: What redacted text becomes.
+REDACTED = b"[redacted]"
+#: Most bytes between latitude and longitude in a text.
+NEAR = 100
+#: Names of fields with text of people or programs.
+_TEXTS = {"text", "msg", "message", "comment", "description"}
+#: A decimal number that can be an angle in degrees.
+_NUMBER = re.compile(rb"(?<![\d.])[-+]?\d{1,3}\.\d{3,}")
+#: Key of a latitude in JSON.
+_KEY = re.compile(rb'"(?:[A-Za-z_]*_)?lat(?:itude)?(?:_[a-z]+)?"\s*:', re.IGNORECASE)
+#: Position in a sentence of NMEA: latitude, N or S, longitude, E or W.
+_NMEA = re.compile(rb"\d{3,5}(?:\.\d+)?,[NS],\d{4,6}(?:\.\d+)?,[EW]")
+_SENTENCE = re.compile(rb"([$!])([^$!*\r\n]*)\*([0-9A-Fa-f]{2})")
+
+
+def add_redactions(plan: Plan) -> None:
+    """Add the redactions of a recipe to *plan*."""
+    ways = plan.recipe.redact
+    if "images" in ways:
+        _add_images(plan, ways["images"])
+    if "text" in ways:
+        _add_text(plan, ways["text"])
+    if "position" in ways:
+        _Positions(plan, ways["position"]).add()
+
+
+def _open_plans(plan: Plan) -> Iterator[tuple[ChannelPlan, Layout]]:
+    """Yield the plans of channels that are kept, and the Layouts that name their fields."""
+    for one in plan.channels.values():
+        layout = fields_layout(one.channel) if not one.drop else None
+        if layout is not None:
+            yield one, layout
+
+
+def _drop(one: ChannelPlan, what: str, why: str) -> None:
+    one.drop, one.drop_kind = why, f"redact {what}"
+
+
+# ------------------------------------------------------------------------------------------------- pictures
+
+
+def _add_images(plan: Plan, way: str) -> None:
+    some = False
+    for one, _ in _open_plans(plan):
+        lens = next((lens for lens in lenses(one.channel) if isinstance(lens, Image)), None)
+        if lens is None:
+            continue
+        some = True
+        if way == "drop":
+            _drop(one, "images", "pictures")
+        elif (codec := _unknown_codec(one.channel, lens)) is not None:
+            _drop(one, "images", f"pictures that cannot be replaced by black ones: {codec}")
+        else:
+            one.edits.append(FieldEdit("images", (lens.data,), content=blank(lens.encoding)))
+    for name, attachment in plan.log.attachments.items():
+        if attachment.media_type.startswith(("image/", "video/")):
+            plan.problems.append(f"the attachment {name!r} is a picture, and stays")
+            some = True
+    if not some:
+        plan.notes.append("no channel has pictures")
+
+
+def _unknown_codec(ch: Channel, lens: Image) -> str | None:
+    """Return the name of a codec of which no black picture can be made; None if one can."""
+    for picture in lens.pictures(ch):
+        if picture.encoding is not None and lens.encoding:
+            return None
+        made = black(bytes(picture.data), None)
+        return None if made is not None else picture.format or "an unknown encoding"
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------- texts
+
+
+def _add_text(plan: Plan, way: str) -> None:
+    some = False
+    for one, layout in _open_plans(plan):
+        paths = _text_fields(one.channel, layout)
+        if not paths:
+            continue
+        some = True
+        if way == "drop":
+            _drop(one, "text", "text")
+        else:
+            one.edits += [FieldEdit("text", (path,), content=_redacted) for path in paths]
+    if not some:
+        plan.notes.append("no channel has text")
+
+
+def _redacted(text: bytes, message: Callable[[], Any]) -> bytes:
+    return REDACTED if text else text
+
+
+def _text_fields(ch: Channel, layout: Layout) -> list[str]:
+    """Return the fields of *ch* with free text: lines of logs, comments, messages that are only a text."""
+    lens = next((lens for lens in lenses(ch) if isinstance(lens, Text)), None)
+    found = [lens.text] if lens is not None else []
+    nodes = next((nodes for _, nodes in structs(layout)), {})
+    alone, single = len(nodes) == 1, isinstance(layout.root, Struct)
+    for name, node in nodes.items():
+        free = single and (is_text(node) or node == Rest(text=True))
+        if free and (name in _TEXTS or alone) and name not in found:
+            found.append(name)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ positions
+
+
+@dataclass(slots=True)
+class _Origin:
+    """Where positions move from and to: degrees and metres."""
+
+    latitude: float
+    longitude: float
+    altitude: float
+    to: tuple[float, float, float]
+
+    def moved(self, lat: F64, lon: F64) -> tuple[F64, F64]:
+        """Return moved positions; distances in metres around the origin stay."""
+        stretch = np.cos(np.radians(self.latitude)) / np.cos(np.radians(self.to[0]))
+        east = (lon - self.longitude + 180) % 360 - 180
+        new = np.clip(lat - self.latitude + self.to[0], -90, 90)
+        return new, (east * stretch + self.to[1] + 180) % 360 - 180
+
+
+@dataclass(slots=True)
+class _Positions:
+    """Redaction of positions in one log."""
+
+    plan: Plan
+    way: str
+    cells: Cells = field(default_factory=Cells)
+    places: dict[int, list[PlaceFields]] = field(default_factory=dict)
+    origin: _Origin | None = None
+
+    def add(self) -> None:
+        """Find everything that says a position, and add its changes."""
+        self._find()
+        plan = self.plan
+        named = channels_named_after_places(plan.log)
+        for one, layout in list(_open_plans(plan)):
+            ch = one.channel
+            if is_receiver_data(ch, layout) and len(ch):
+                _drop(one, "position", "raw data of a receiver")
+                continue
+            places = self.places.get(ch.number, [])
+            known = {path for p in places for path in (p.latitude, p.longitude, *p.altitudes)}
+            if ch.topic in named:
+                _drop(one, "position", "samples of a position")
+                continue
+            if (why := _unsearchable(ch, layout)) is not None:
+                self._add_unsearchable(one, why)
+                continue
+            cartesian, codes = cartesian_paths(layout), code_paths(layout)
+            hidden = hidden_pairs(ch, layout, self.cells, known) if self.cells.found else []
+            if self.way == "drop" and (places or cartesian or codes or hidden):
+                _drop(one, "position", "positions")
+                continue
+            one.edits += [self._edit(place) for place in places]
+            one.edits += [FieldEdit("position", (p,), numbers=_unknown, forbids=_is_known) for p in cartesian]
+            one.edits += [FieldEdit("position", (p,), clears=True) for p in codes]
+            one.edits += [FieldEdit("position", (p,), clears=True) for place in places for p in place.geoid]
+            one.edits += [
+                self._edit(PlaceFields(p.latitude, p.longitude, degree=p.degree), only_here=True)
+                for p in hidden
+            ]
+            self._drop_if_fixed(one)
+        self._add_texts()
+        self._find_other()
+        changed = any(
+            one.drop_kind == "redact position" or any(edit.kind == "position" for edit in one.edits)
+            for one in plan.channels.values()
+        )
+        if not changed and not self.cells.found:
+            plan.notes.append("no field with a position was found")
+
+    def _drop_if_fixed(self, one: ChannelPlan) -> None:
+        """Leave a channel out if its positions cannot be changed."""
+        if any(edit.kind == "position" for edit in one.edits):
+            try:
+                editor_of(one.channel, one.edits)
+            except UsageError:
+                _drop(one, "position", "positions in messages that cannot be changed")
+
+    def _add_unsearchable(self, one: ChannelPlan, why: str) -> None:
+        """Leave out a channel without known fields if its bytes name positions; else note that it was not searched."""
+        ch, hit = one.channel, False
+        for batch in in_file_order(Part(self.plan.log, {ch.number: slice(0, len(ch))})) if len(ch) else ():
+            text = batch.payloads.joined().tobytes()
+            hit = hit or bool(_KEY.search(text)) or self._says_place(text)
+        if hit:
+            _drop(one, "position", f"positions in {why}")
+        elif len(ch):
+            self.plan.notes.append(f"{ch.topic!r} was not searched for positions: {why}")
+
+    def _find(self) -> None:
+        """Find the fields of positions, and the places of the log."""
+        best = 0
+        for one, layout in _open_plans(self.plan):
+            ch = one.channel
+            found = list(find_places(layout))
+            if not found:
+                continue
+            self.places[ch.number] = found
+            for place in found if len(ch) else ():
+                try:
+                    values = columns(ch, [place.latitude, place.longitude, *place.altitudes]).values
+                except (LogError, ValueError):
+                    continue
+                raw = [np.asarray(values[path], np.float64) for path in (place.latitude, place.longitude)]
+                lat, lon = self._degrees(place, *raw)
+                good = _valid(lat, lon)
+                if not good.any():
+                    continue
+                self.cells.add(lat[good], lon[good])
+                if np.count_nonzero(good) > best:
+                    best = int(np.count_nonzero(good))
+                    first = int(np.argmax(good))
+                    heights = [
+                        float(np.asarray(values[path], np.float64)[good][0] * metre)
+                        for path, metre in zip(place.altitudes, place.metre, strict=True)
+                    ]
+                    height = next((h for h in heights if np.isfinite(h)), 0.0)
+                    to = self.plan.recipe.origin
+                    self.origin = _Origin(float(lat[first]), float(lon[first]), height, to)
+
+    def _degrees(self, place: PlaceFields, lat: F64, lon: F64) -> tuple[F64, F64]:
+        lat, lon = lat * place.degree, lon * place.degree
+        if place.minutes and (np.abs(lat) > 90).any():
+            return _from_minutes(lat), _from_minutes(lon)
+        return lat, lon
+
+    def _edit(self, place: PlaceFields, only_here: bool = False) -> FieldEdit:
+        """Return the edit of a position; *only_here*: only of values that are positions of the log."""
+        paths = (place.latitude, place.longitude, *place.altitudes)
+        cells, origin, move = self.cells, self.origin, self.way == "move"
+
+        def change(values: list[Numbers], time: I64) -> list[Numbers]:
+            angles = [value.astype(np.float64) for value in values[:2]]
+            in_minutes = place.minutes and bool((np.abs(angles[0] * place.degree) > 90).any())
+            lat, lon = self._degrees(place, *angles)
+            rows = cells.contain(lat, lon) if only_here else _known(lat, lon)
+            if not move or origin is None:
+                return [_without(value, rows) for value in values]
+            new_lat, new_lon = origin.moved(np.where(rows, lat, 0), np.where(rows, lon, 0))
+            # Outside of ±90° and ±180° there is no position to keep the shape of.
+            broken = rows & ~_valid(lat, lon)
+            new = [new_lat, new_lon]
+            if in_minutes:
+                new = [_to_minutes(one) for one in new]
+            made = [
+                _without(_stored(value, one / place.degree, rows), broken)
+                for value, one in zip(values[:2], new, strict=True)
+            ]
+            return made + self._heights(values[2:], place, rows, origin)
+
+        def forbids(values: list[Numbers]) -> NDArray[np.bool_]:
+            lat, lon = self._degrees(place, *(value.astype(np.float64) for value in values[:2]))
+            if not move or origin is None:
+                return _known(lat, lon) if not only_here else cells.contain(lat, lon)
+            target = Cells()
+            target.add(np.array([origin.to[0]]), np.array([origin.to[1]]))
+            if target.found & cells.found or cells.contain(*(np.array([one]) for one in origin.to[:2])).any():
+                return np.zeros(len(lat), bool)
+            return cells.contain(lat, lon)
+
+        return FieldEdit("position", paths, numbers=change, forbids=forbids)
+
+    def _heights(
+        self, values: list[Numbers], place: PlaceFields, rows: NDArray[np.bool_], origin: _Origin
+    ) -> list[Numbers]:
+        """Return moved altitudes; those above the ellipsoid become those above sea level."""
+        made: list[Numbers] = []
+        main: F64 | None = None
+        for value, metre in zip(values, place.metre, strict=True):
+            height = value.astype(np.float64) * metre
+            new = height - origin.altitude + origin.to[2]
+            if main is not None:
+                new = np.where(np.isfinite(height), main, height)
+            main = new if main is None else main
+            made.append(_stored(value, new / metre, rows & np.isfinite(height)))
+        return made
+
+    # ------------------------------------------------------------------------------- texts and other content
+
+    def _add_texts(self) -> None:
+        """Add changes of texts that contain positions."""
+        suspects = {
+            one.channel.number: (one, layout)
+            for one, layout in _open_plans(self.plan)
+            if len(one.channel) and has_text(layout)
+        }
+        if not suspects:
+            return
+        rows = {number: slice(0, len(one.channel)) for number, (one, _) in suspects.items()}
+        hit: set[int] = set()
+        for batch in in_file_order(Part(self.plan.log, rows)):
+            for place, number in enumerate(batch.channels.tolist()):
+                if number in hit:
+                    continue
+                mine = np.flatnonzero(batch.queue == place)
+                if len(mine) and self._says_place(batch.payloads.rows(mine).joined().tobytes()):
+                    hit.add(number)
+        for number in hit:
+            one, layout = suspects[number]
+            done = {path for edit in one.edits if edit.kind == "text" or edit.clears for path in edit.paths}
+            paths = [path for path in text_paths(layout) if path not in done]
+            one.edits += [FieldEdit("position", (path,), content=self._without_places) for path in paths]
+
+    def _says_place(self, text: bytes) -> bool:
+        return self._without_places(text, dict) != text
+
+    def _says_pair(self, text: bytes) -> bool:
+        """Return whether a latitude and a longitude of the log follow each other in a text."""
+        if _NMEA.search(text):
+            return True
+        found = list(_NUMBER.finditer(text)) if self.cells.found else []
+        values = np.array([float(one[0]) for one in found])
+        for which in (0, 1):
+            first = self.cells.axis(values[:-1], which) & self.cells.axis(values[1:], 1 - which)
+            near = [b.start() - a.end() < NEAR for a, b in pairwise(found)]
+            if (first & np.array(near, bool)).any():
+                return True
+        return False
+
+    def _without_places(self, text: bytes, message: Callable[[], Mapping[str, Any]]) -> bytes:
+        """Return a text without positions: those of NMEA, and decimal numbers that are angles of the log's places."""
+        new = _NMEA.sub(b",,,", text)
+        if new != text:
+            new = _SENTENCE.sub(_with_checksum, new)
+        found = list(_NUMBER.finditer(new)) if self.cells.found else []
+        if found:
+            values = np.array([float(one[0]) for one in found])
+            hits = self.cells.axis(values, 0) | self.cells.axis(values, 1)
+            for one in [m for m, hit in zip(found, hits.tolist(), strict=True) if hit][::-1]:
+                new = new[: one.start()] + b"x" * (one.end() - one.start()) + new[one.end() :]
+        return new
+
+    def _find_other(self) -> None:
+        """Find positions in metadata, which are removed where that is possible, parameters and attachments."""
+        plan = self.plan
+        for name, value in plan.log.metadata.items():
+            if name not in plan.recipe.set and self._says_pair(repr(value).encode("utf-8", "replace")):
+                plan.remove_metadata.append(name)
+        parameters = plan.log.parameters
+        for name, one in parameters.items():
+            its = words(name)
+            value = one.value
+            if its & {"lat", "lon", "latitude", "longitude"} and isinstance(value, float | int) and value:
+                near = np.array([float(value)]) * (1e-7 if abs(value) > 1000 else 1)
+                if self.cells.axis(near, int(bool(its & {"lon", "longitude"})))[0]:
+                    plan.problems.append(f"the parameter {name!r} holds a position, and stays")
+        for name, attachment in plan.log.attachments.items():
+            if self._says_pair(attachment.read()):
+                plan.problems.append(f"the attachment {name!r} contains positions, and stays")
+
+
+def channels_named_after_places(log: Log) -> set[str]:
+    """Return the channels of plain samples whose topics are named after latitude and longitude."""
+    found = set()
+    for topic, ch in log.channels.items():
+        if words(re.split(r"[/.]", topic)[-1]) & {"lat", "latitude", "lon", "lng", "longitude"}:
+            nodes = [f.name for f in ch.layout.record.visible()] if fields_layout(ch) is not None else []
+            if nodes in (["sample", "value"], ["value"], ["data"]):
+                found.add(topic)
+    return found
+
+
+def _unsearchable(ch: Channel, layout: Layout) -> str | None:
+    """Return why fields of a channel are not known; None if they are."""
+    fields = list(layout.record.visible())
+    if isinstance(ch.decoder, WireDecoder):
+        return "messages without a descriptor"
+    if isinstance(ch.decoder, JsonDecoder) and not ch.decoder.has_fields:
+        return "JSON without a schema"
+    raw = len(fields) == 1 and fields[0].node == Rest() and not any(isinstance(x, Image) for x in lenses(ch))
+    return "messages without a definition" if raw else None
+
+
+def _with_checksum(sentence: re.Match[bytes]) -> bytes:
+    total = 0
+    for byte in sentence[2]:
+        total ^= byte
+    return sentence[1] + sentence[2] + b"*%02X" % total
+
+
+def _known(lat: F64, lon: F64) -> NDArray[np.bool_]:
+    """Return bool[n]: whether there is a position at all, valid or not."""
+    return np.asarray((np.isfinite(lat) & (lat != 0)) | (np.isfinite(lon) & (lon != 0)))
+
+
+def _valid(lat: F64, lon: F64) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        inside = (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
+        return np.asarray(np.isfinite(lat) & np.isfinite(lon) & inside & _known(lat, lon))
+
+
+def _stored(old: Numbers, new: F64, rows: NDArray[np.bool_]) -> Numbers:
+    """Return *new* at *rows* in the type of *old*."""
+    if old.dtype.kind in "iu":
+        info = np.iinfo(old.dtype)
+        new = np.clip(np.rint(np.where(rows, new, 0)), info.min, info.max)
+    return np.where(rows, new.astype(old.dtype), old)
+
+
+def _without(old: Numbers, rows: NDArray[np.bool_]) -> Numbers:
+    """Return *old* with NaN, or 0 for integers, at *rows*."""
+    return np.where(rows, np.array(np.nan if old.dtype.kind == "f" else 0, old.dtype), old)
+
+
+def _unknown(values: list[Numbers], time: I64) -> list[Numbers]:
+    return [_without(value, np.ones(len(value), bool)) for value in values]
+
+
+def _is_known(values: list[Numbers]) -> NDArray[np.bool_]:
+    return np.asarray(np.any([np.isfinite(value) & (value != 0) for value in values], axis=0))
+
+
+def _from_minutes(angle: F64) -> F64:
+    whole = np.trunc(angle / 100)
+    return np.asarray(whole + (angle - 100 * whole) / 60)
+
+
+def _to_minutes(angle: F64) -> F64:
+    whole = np.trunc(angle)
+    return np.asarray(whole * 100 + (angle - whole) * 60)

@@ -1,0 +1,169 @@
+"""Comparison of an edited log with its source: what should not have changed is the same, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.index.ranges import Rows
+from logreel.index.rules import FieldAt
+from logreel.io.arrays import I64
+from logreel.io.chunks import Buffer
+from logreel.io.source import Source
+from logreel.log.log import Channel, Log
+from logreel.ops.edit.field_edits import Editor, FieldEdit, digests
+from logreel.ops.edit.plan import editor_of
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.streams import in_file_order
+from logreel.registry.format import Format
+from logreel.registry.open import log_of
+
+#: Return uint64[n, 2]: digests of the messages data[start:start + size].
+Digest = Callable[[Buffer, I64, I64], NDArray[np.uint64]]
+
+
+def verify(
+    part: Part,
+    fmt: Format,
+    path: Path,
+    names: Mapping[str, list[tuple[int, Channel]]],
+    editors: Mapping[int, Editor],
+    expected: Mapping[int, NDArray[np.uint64]],
+    moved: bool,
+    by_time: Mapping[int, Collection[str]],
+) -> list[str]:
+    """Return sentences about differences between the new log at *path* and what it should be.
+
+    names     channels of the source by their names in the new log
+    editors   editors by channel number of the source
+    expected  digests of the changed messages, by channel number of the source
+    moved     True: log times change
+    by_time   fields that the writer sets by the times of messages, by channel number of the source
+    """
+    log = _open(fmt, path)
+    if log is None:
+        return ["it cannot be read"]
+    pairs = {
+        members[0][1].number: log[name]
+        for name, members in names.items()
+        if name in log and len(members) == 1 and part.log.index.rules[members[0][1].number].synthetic is None
+    }
+    members_by_number = {members[0][1].number: members[0][1] for members in names.values()}
+    before: dict[int, list[Digest]] = {}
+    after: dict[int, list[Digest]] = {}
+    for number, new in pairs.items():
+        editor = editors.get(number)
+        if editor is None and moved and by_time.get(number):
+            edit = FieldEdit("time", tuple(by_time[number]), clears=True)
+            editor = editor_of(members_by_number[number], [edit])
+        old = part.log.index.rules[number].time if moved else None
+        now = log.index.rules[new.number].time if moved else None
+        before[number] = [_digest(editor, old)]
+        after[new.number] = [_digest(editor, now)] + ([whole_digest(now)] if number in expected else [])
+    old_digests = _digests(part.log, {number: part.rows[number] for number in pairs}, before)
+    new_digests = _digests(log, {ch.number: slice(0, len(ch)) for ch in pairs.values()}, after)
+    wrong: list[str] = []
+    for number, new in pairs.items():
+        mine, its = old_digests[number][0], new_digests[new.number]
+        # Counts were compared before; messages that cannot be changed are left out.
+        if len(mine) == len(its[0]) and not np.array_equal(mine, its[0]):
+            wrong.append(f"messages of {new.topic!r} differ where nothing was to be changed")
+        if number in expected and not np.array_equal(expected[number], its[1]):
+            wrong.append(f"messages of {new.topic!r} are not those that were written")
+    texts = {members[0][1].number: log[name] for name, members in names.items() if name in log}
+    return wrong + _remaining(log, texts, editors)
+
+
+def check_metadata(
+    fmt: Format,
+    path: Path,
+    name: str,
+    removed: Iterable[str],
+    by_channel: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Raise UsageError if the new log at *path* lacks metadata that were set, or has some that were removed."""
+    log = _open(fmt, path)
+    if log is None:
+        return
+    for key in removed:
+        if key in log.metadata:
+            raise UsageError(f"{fmt.title} cannot be without metadata {key!r}", path=name)
+    for topic, entries in by_channel.items():
+        metadata = log[topic].metadata if topic in log else {}
+        headers = metadata.get("headers", ())
+        for key in entries:
+            if key not in metadata and not any(key in one for one in headers):
+                raise UsageError(f"channels of {fmt.title} have no place for {key!r}", path=name)
+
+
+def topics_of(fmt: Format, path: Path) -> list[str]:
+    """Return the topics of the new log at *path*."""
+    log = _open(fmt, path)
+    return [] if log is None else list(log.channels)
+
+
+def _open(fmt: Format, path: Path) -> Log | None:
+    source = Source.open(path)
+    scan = fmt.scan(source, None)
+    return None if scan is None else log_of(source, fmt, scan)
+
+
+def whole_digest(time: object) -> Digest:
+    """Return the digest of whole messages; *time*: rule of log times that change, which do not count, or None."""
+    return _digest(None, time)
+
+
+def _digest(editor: Editor | None, time: object) -> Digest:
+    """Return the digest of messages without the fields that change; *time*: as for ``whole_digest``."""
+    if isinstance(time, FieldAt) and time.offset >= 0:
+        place, width = time.offset, time.width
+
+        def without_time(data: Buffer, start: I64, size: I64) -> NDArray[np.uint64]:
+            data = data.copy()
+            rows = start[size >= place + width]
+            data[(rows + place)[:, None] + np.arange(width)] = 0
+            return digests(data, size) if editor is None else editor.untouched(data, start, size)
+
+        return without_time
+    return (lambda data, start, size: digests(data, size)) if editor is None else editor.untouched
+
+
+def _digests(
+    log: Log, rows: Mapping[int, Rows], how: Mapping[int, list[Digest]]
+) -> dict[int, list[NDArray[np.uint64]]]:
+    """Return the digests of the messages of each channel in file order, in one pass over the log."""
+    none = np.empty((0, 2), np.uint64)
+    found = {number: [[none] for _ in how[number]] for number in rows}
+    for batch in in_file_order(Part(log, rows)) if rows else ():
+        for place, number in enumerate(batch.channels.tolist()):
+            mine = np.flatnonzero(batch.queue == place)
+            if len(mine):
+                some = batch.payloads.rows(mine)
+                data, size = some.joined(), some.size
+                for digest, parts in zip(how[number], found[number], strict=True):
+                    parts.append(digest(data, np.cumsum(size) - size, size))
+    return {number: [np.concatenate(parts) for parts in each] for number, each in found.items()}
+
+
+def _remaining(log: Log, pairs: Mapping[int, Channel], editors: Mapping[int, Editor]) -> list[str]:
+    """Return a sentence for each channel of the new log that still has what an edit was to change."""
+    changed = {new.number: editors[number] for number, new in pairs.items() if number in editors}
+    topics = {ch.number: ch.topic for ch in pairs.values()}
+    wrong: dict[str, None] = {}
+    rows = {number: slice(0, log.index.count(number)) for number in changed}
+    for batch in in_file_order(Part(log, rows)) if rows else ():
+        for place, number in enumerate(batch.channels.tolist()):
+            mine = np.flatnonzero(batch.queue == place)
+            if len(mine):
+                some = batch.payloads.rows(mine)
+                data, size = some.joined(), some.size
+                kinds = changed[number].remaining(data, np.cumsum(size) - size, size)
+                wrong |= dict.fromkeys(
+                    f"{topics[number]!r} still has what was to be changed: {k}" for k in kinds
+                )
+    return list(wrong)

@@ -1,0 +1,449 @@
+"""Conditions in SQL on the fields of messages: which messages meet them.
+
+A condition is parsed before it is executed: only comparisons, arithmetic and functions of the values of one message
+pass, whose time and memory grow with the number of messages; no queries, no other tables, files or windows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
+from logreel.layout.arrow_arrays import as_list, row_numbers
+from logreel.layout.nodes import Sequence as Records
+from logreel.log.limited_log import with_rows
+from logreel.log.log import Channel, Log
+from logreel.log.tables import Shape, TableReader, own_paths, time_column
+from logreel.log.topic_match import listed
+from logreel.ops.query.expression import FUNCTIONS, KINDS, parsed_expression, parts_of, words
+from logreel.ops.query.intervals import as_slice
+from logreel.ops.query.record_batches import BYTES, MOST, most_rows
+from logreel.ops.query.sql import CLOSED, Asked, Tables, import_duckdb
+from logreel.ops.query.topic_fields import check_fields
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Where = str | Iterable[str]
+
+#: The time of the message, as timestamp or interval, and as integer ns.
+TIME, TIME_NS = "time", "time_ns"
+#: Functions whose value depends on other messages.
+_OF_MANY = words(
+    """
+    avg count first_value lag last_value lead max mean median min nth_value row_number stddev stddev_pop stddev_samp sum
+    var_pop var_samp variance any_value rank dense_rank
+    """
+)
+_MORE = words(
+    """
+    ~~ !~~ ~~* !~~* || regexp_matches regexp_full_match contains starts_with prefix suffix ends_with lower upper length
+    len strlen trim ltrim rtrim left right substring substr strpos instr list_contains list_has array_contains
+    list_position list_value list_min list_max list_sum list_avg array_length to_seconds to_minutes to_hours to_days
+    to_milliseconds to_microseconds date_part date_trunc
+    """
+)
+_KINDS = KINDS - {"WINDOW"}
+_FUNCTIONS = (FUNCTIONS - _OF_MANY) | _MORE
+#: A topic such as ``/imu`` without quotes, which reads as a division.
+_BARE = re.compile(r"(?:^|[\s(])(/[A-Za-z]\w*(?:/\w+)*)")
+#: Name of the table of messages in queries.
+_TABLE = "~messages"
+#: The query, whose second ``true`` is replaced by a condition.
+_FRAME = f'SELECT CAST((true AND true) AS BOOLEAN) FROM "{_TABLE}"'
+#: Most memory that DuckDB uses for a batch.
+MEMORY = "1GB"
+#: Most topics that a note names.
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The messages that meet conditions.
+
+    rows   int64[k], ascending, by channel number; channels that no condition is about are missing
+    notes  sentences about what was left out
+    """
+
+    rows: Mapping[int, I64]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition as it was written, and parsed; *tree*: see ``parsed_expression``."""
+
+    text: str
+    tree: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Return the condition in *text*; raises UsageError for what is not one, or could do harm."""
+        try:
+            tree = parsed_expression(text, _KINDS, _FUNCTIONS, "condition")
+        except UsageError as error:
+            if 'near "/"' in error.text and _BARE.search(text):
+                raise _slash_error(text) from None
+            raise
+        for part in parts_of(tree):
+            # DuckDB 2 has arguments, and reads ``/imu`` as an operator; DuckDB 1 has children, and refuses it.
+            if part.get("function_name") == "/" and len(part.get("arguments") or part["children"]) == 1:
+                raise _slash_error(text)
+            if part["type"] == "ARRAY_EXTRACT" and _is_zero(part["children"][1]):
+                *first, name = part["children"][0].get("column_names", ["q"])
+                before = "".join(f"{one}." for one in first)
+                raise UsageError(
+                    f"SQL counts items from 1: write {before}{name}[1], "
+                    f'or with a path in quotes {before}"{name}[0]"'
+                )
+        return cls(text, tree)
+
+    @cached_property
+    def names(self) -> list[tuple[str, ...]]:
+        """The names of columns in the condition, in parts, such as ``("battery_status", "voltage_v")``."""
+        parts = [part for part in parts_of(self.tree) if _is_name(part)]
+        parts.sort(key=lambda part: part.get("query_location") or 0)
+        return list(dict.fromkeys(tuple(part["column_names"]) for part in parts))
+
+
+def _slash_error(text: str) -> UsageError:
+    found = _BARE.search(text)
+    return UsageError(f'write topics with a slash in double quotes: "{found[1] if found else "/topic"}"')
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A condition on one channel; *columns*: field path, ``time`` or ``time_ns``, by name in the condition."""
+
+    condition: Condition
+    ch: Channel
+    columns: Mapping[tuple[str, ...], str]
+
+
+def parse_where(where: Where) -> list[Condition]:
+    """Return one or several conditions; raises UsageError for a text that is not one."""
+    return [Condition.parse(text) for text in listed(where)]
+
+
+def matching(
+    log: Log, where: Where, channels: Iterable[Channel], start: int | None = None, end: int | None = None
+) -> Matches:
+    """Return the messages of *channels* with start <= time < end (ns) that meet conditions.
+
+    A condition that names a channel (``battery_status.voltage_v < 14``) is about its messages; another one about those
+    of each channel that has all its fields. Channels that no condition is about have no matches; of several conditions
+    about a channel, all have to be true. NULL is not true. A message with many records meets a condition if one of its
+    records does.
+
+    Raises UsageError, TopicError and NotFoundError for a condition that cannot be read or applied.
+    """
+    chosen = list(channels)
+    by_number: dict[int, list[Applied]] = {}
+    for condition in parse_where(where):
+        for one in apply(log, condition, chosen):
+            by_number.setdefault(one.ch.number, []).append(one)
+    rows = dict[int, I64]()
+    with Tester() as tester:
+        for number, several in by_number.items():
+            picked = log.index.rows_between(number, start, end)
+            found = numbers_of(picked)
+            for one in several:
+                found = found[tester.test(one, found)]
+            rows[number] = found
+    without = [ch.topic for ch in chosen if ch.number not in by_number and not ch.reserved and len(ch)]
+    if not without:
+        return Matches(rows)
+    some = ", ".join(map(repr, without[:NAMED])) + " …" * (len(without) > NAMED)
+    many = f"{len(without)} channel{'s' * (len(without) != 1)}"
+    return Matches(rows, (f"left out {many} without the fields of the condition: {some}",))
+
+
+def limit(
+    log: Log, where: Where, topics: Iterable[str], start: int | None = None, end: int | None = None
+) -> tuple[Log, list[str], tuple[str, ...]]:
+    """Return the same open log, whose intervals contain only messages that meet conditions, topics, and notes.
+
+    topics  candidates; those that a condition is about are returned
+
+    Raises as ``matching`` does.
+    """
+    channels = [log[topic] for topic in topics]
+    found = matching(log, where, channels, start, end)
+    kept = [ch.topic for ch in channels if ch.number in found.rows]
+    return with_rows(log, found.rows), kept, found.notes
+
+
+def apply(log: Log, condition: Condition, channels: Sequence[Channel]) -> list[Applied]:
+    """Return the condition on each of *channels* that it is about; raises errors that name what exists."""
+    tables = Tables([Asked(log, log.name, (None, None), log.channels, False)], ())
+    scoped = dict[tuple[str, ...], tuple[str, str]]()
+    for name in condition.names:
+        if (split := _topic_and_path(log, tables, name, channels)) is not None:
+            scoped[name] = split
+    topics = list(dict.fromkeys(topic for topic, _ in scoped.values()))
+    if len(topics) > 1:
+        both = " and ".join(map(repr, topics))
+        raise UsageError(
+            f"a condition is about the messages of one channel, not of {both}: write one for each"
+        )
+    if topics:
+        ch = log[topics[0]]
+        if ch not in channels:
+            raise UsageError(
+                f"the condition is about {ch.topic!r}, which is not among the chosen channels", path=log.name
+            )
+        columns = {n: scoped[n][1] if n in scoped else _path(ch, n, True) for n in condition.names}
+        return [Applied(condition, ch, columns)]
+    found = []
+    for ch in channels:
+        paths = {name: path for name in condition.names if (path := _path(ch, name)) is not None}
+        if len(paths) == len(condition.names) and _is_decodable(ch, paths.values()):
+            found.append(Applied(condition, ch, paths))
+    if not found and channels:
+        raise _nothing(log, condition, channels)
+    return found
+
+
+def _topic_and_path(
+    log: Log, tables: Tables, name: tuple[str, ...], channels: Sequence[Channel]
+) -> tuple[str, str] | None:
+    """Return topic and field path of a name that begins with a channel; None if it is the field of any channel.
+
+    The channel is the longest beginning that is a topic, or its name in SQL. Raises UsageError for a name that may be
+    both, NotFoundError for a field that the channel does not have.
+    """
+    fields = [ch for ch in channels if _path(ch, name) is not None]
+    for n in range(len(name) - 1, 0, -1):
+        text = ".".join(name[:n])
+        try:
+            topic = tables.topic(text)
+        except UsageError:
+            if fields:
+                continue
+            raise
+        if topic is None:
+            continue
+        path = _path(log[topic], name[n:], not fields)
+        if path is None or (fields and log[topic] not in channels):
+            continue
+        if others := [ch.topic for ch in fields if ch.topic != topic]:
+            raise UsageError(
+                f"{'.'.join(name)} may be {path!r} of {topic!r}, or a field of {others[0]!r}",
+                path=log.name,
+                hint="choose the channel with topics=",
+                cli="choose the channel with -t",
+            )
+        return topic, path
+    return None
+
+
+def _nothing(log: Log, condition: Condition, channels: Sequence[Channel]) -> LogError:
+    """Return the error for a condition whose fields no channel has."""
+    having = {name: [ch.topic for ch in channels if _path(ch, name)] for name in condition.names}
+    for name, topics in having.items():
+        if not topics:
+            known = dict.fromkeys(f"{ch.topic}.{path}" for ch in channels for path in _fields(ch))
+            if len(name) == 1:
+                known = dict.fromkeys(path for ch in channels for path in _fields(ch))
+            kind = "field" if len(name) == 1 else "channel or field"
+            return NotFoundError(kind, ".".join(name), known, path=log.name)
+    where = "; ".join(
+        f"{'.'.join(name)} is in {', '.join(map(repr, topics[:3]))}{' …' * (len(topics) > 3)}"
+        for name, topics in having.items()
+    )
+    return UsageError(f"no channel has all fields of the condition: {where}", path=log.name)
+
+
+def _fields(ch: Channel) -> list[str]:
+    try:
+        return ch.fields
+    except DefinitionError:
+        return []
+
+
+def _path(ch: Channel, name: Sequence[str], needed: bool = False) -> Any:
+    """Return the field path, ``time`` or ``time_ns`` that a name in a condition means for *ch*.
+
+    None if there is no such field, or an error if it is *needed*. As in SQL, case counts only if paths differ in
+    nothing else.
+    """
+    path = ".".join(name)
+    if path.casefold() in (TIME, TIME_NS):
+        return path.casefold()
+    try:
+        check_fields(ch, [path])
+        return path
+    except (NotFoundError, DefinitionError):
+        alike = [one for one in _fields(ch) if one.casefold() == path.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        if needed:
+            raise
+        return None
+
+
+def _is_decodable(ch: Channel, paths: Iterable[str]) -> bool:
+    """Return whether the definition of *ch* can be used; also True if only times are needed."""
+    try:
+        return {*paths} <= {TIME, TIME_NS} or ch.layout is not None
+    except DefinitionError:
+        return False
+
+
+def numbers_of(rows: Rows) -> I64:
+    """Return rows as int64[n]."""
+    return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+
+
+def _is_name(part: Mapping[str, Any]) -> bool:
+    return bool(part["class"] == "COLUMN_REF")
+
+
+def _is_zero(part: Mapping[str, Any]) -> bool:
+    # DuckDB 2 writes the text of a number, DuckDB 1 its value.
+    literal, value = part.get("literal") or {}, part.get("value") or {}
+    return "0" in {str(literal.get("text")), str(value.get("value"))}
+
+
+class Tester:
+    """Tests messages with DuckDB, which can read nothing but these; a context manager."""
+
+    def __enter__(self) -> Tester:
+        self._duckdb = import_duckdb()
+        with ExitStack() as stack:
+            config = {**CLOSED, "memory_limit": MEMORY, "temp_directory": ""}
+            self._con = stack.enter_context(self._duckdb.connect(":memory:", config=config))
+            self._con.execute("SET lock_configuration = true")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def test(self, one: Applied, rows: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: which messages of the channel at *rows* meet the condition.
+
+        Only the fields in the condition are decoded, and only of messages for which its parts about the time are true.
+        """
+        tree, of_time, others = one.condition.tree, list[Any](), list[Any]()
+        for part in _conjuncts(tree):
+            named = {one.columns[tuple(p["column_names"])] for p in parts_of(part) if _is_name(p)}
+            (of_time if named <= {TIME, TIME_NS} else others).append(part)
+        found = np.ones(len(rows), np.bool_)
+        for parts, batches in ((of_time, partial(_times, one.ch)), (others, partial(_decoded, one))):
+            if parts:
+                query = self._query(one, parts)
+                here = np.flatnonzero(found)
+                found[here] = self._true(one, query, batches(rows[here]), len(here))
+        return found
+
+    def _true(
+        self, one: Applied, query: str, batches: Iterator[tuple[pa.Table, I64, int]], n: int
+    ) -> NDArray[np.bool_]:
+        """Return bool[n]: for which of *n* messages *query* gives true."""
+        found, done = np.zeros(n, np.bool_), 0
+        for table, message, count in batches:
+            found[done + message[self._answer(one, query, table)]] = True
+            done += count
+        return found
+
+    def _answer(self, one: Applied, query: str, table: pa.Table) -> NDArray[np.bool_]:
+        try:
+            self._con.register(_TABLE, table)
+            result = self._con.sql(query)
+            read = result.to_arrow_reader if hasattr(result, "to_arrow_reader") else result.fetch_arrow_reader
+            column = read(MOST).read_all().column(0)
+            self._con.unregister(_TABLE)
+        except self._duckdb.Error as error:
+            text = " ".join(re.split(r"LINE |You might need|Candidate ", str(error))[0].split())
+            raise UsageError(
+                f"the condition {one.condition.text!r} cannot be applied to {one.ch.topic!r}: {text}",
+                path=one.ch.log.name,
+            ) from None
+        return np.asarray(column.fill_null(False).to_numpy(), np.bool_)
+
+    def _query(self, one: Applied, parts: list[Any]) -> str:
+        """Return the query for parts of a condition joined by AND, with its columns named by their paths."""
+        parts = json.loads(json.dumps(parts))
+        for part in (part for part in parts_of(parts) if _is_name(part)):
+            part["column_names"] = [one.columns[tuple(part["column_names"])]]
+        frame = json.loads(self._value("json_serialize_sql(?::VARCHAR)", _FRAME))
+        cast = frame["statements"][0]["node"]["select_list"][0]
+        cast["child"]["children"] = [cast["child"]["children"][0], *parts]
+        return self._value("json_deserialize_sql(?::JSON)", json.dumps(frame))
+
+    def _value(self, expression: str, given: str) -> str:
+        text: str = self._con.execute(f"SELECT {expression}", [given]).fetchall()[0][0]
+        return text
+
+
+def _times(ch: Channel, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]:
+    """Yield the times of messages as a table, with the number of the message of each row, and how many there are."""
+    import pyarrow as pa
+
+    times = ch.times
+    for lo in range(0, len(rows), MOST):
+        some = times[rows[lo : lo + MOST]]
+        table = pa.table({TIME: _clock(time_column(ch, some)), TIME_NS: pa.array(some)})
+        yield table, np.arange(len(some)), len(some)
+
+
+def _decoded(one: Applied, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]:
+    """Yield the columns of a condition as ``_times`` does, a row per record, in batches of bounded size."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from logreel.ops.query.topic_table import as_type, storable
+
+    ch = one.ch
+    paths = [path for path in dict.fromkeys(one.columns.values()) if path not in (TIME, TIME_NS)]
+    has_times = len(paths) < len({*one.columns.values()})
+    # Of several files, times put messages in order.
+    shape = Shape(explode=False, clock=has_times or bool(ch.members))
+    many = isinstance(ch.layout.root, Records)
+    reader = TableReader(ch, own_paths(ch, paths), shape)
+    for batch in reader.batches(as_slice(rows), most_rows(ch), BYTES):
+        message, columns = np.arange(batch.num_rows), batch.columns[1:]
+        if many:
+            # A message that cannot be decoded is a null, and has no records.
+            counts = pc.fill_null(pc.list_value_length(columns[0]), 0)
+            message, columns = np.repeat(message, counts), [as_list(column).flatten() for column in columns]
+        kinds = [storable(column.type) for column in columns]
+        arrays = {
+            path: as_type(column, kind, len(column))
+            for path, column, kind in zip(paths, columns, kinds, strict=True)
+            if kind is not None
+        }
+        if has_times:
+            times = batch.column(0).take(row_numbers(message))
+            arrays |= {TIME: _clock(times), TIME_NS: times.cast(pa.int64())}
+        yield pa.table(arrays), message, batch.num_rows
+
+
+def _clock(column: pa.Array[Any]) -> pa.Array[Any]:
+    """Return times without time zone: with one, DuckDB compares without nanoseconds."""
+    import pyarrow as pa
+
+    return column.cast(pa.timestamp("ns")) if pa.types.is_timestamp(column.type) else column
+
+
+def _conjuncts(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the conditions that are joined by AND."""
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop(0)
+        if one["type"] == "CONJUNCTION_AND":
+            waiting = [*one["children"], *waiting]
+        else:
+            yield one

@@ -1,0 +1,186 @@
+"""Help of the verbs: examples that run, and text that is readable at any width."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from logreel.cli.app import logreel as group
+from logreel.formats.bddf.sample.builder import walk as bddf_walk
+from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.mcap.sample.walk import walk as mcap_walk
+from logreel.formats.rosbag.sample.builder import drive
+from logreel.formats.ulog.sample.builder import flight
+from support.builders.ulog_camera import PICTURE, camera_log, shots
+from support.builders.ulog_gps import gps_log, pieces
+from support.harness.cli_runner import Run
+from test_reference import METRIC, RULES, command_of, section_of, verbs
+
+WIDTHS = (60, 80, 100)
+#: Verbs whose examples are only parsed, and why.
+PARSED = {
+    "view": "serves until it is stopped",
+    "serve": "serves until it is stopped",
+    "play": "takes as long as the log, or needs a receiver",
+    "carla replay": "one of the examples needs a receiver",
+    "record": "one of the examples needs a ROS system",
+    "demo": "tests/cli/test_launcher.py runs it",
+}
+#: Exit codes of examples other than 0.
+CODES = {"check": {0, 4}, "health": {0, 4}, "diff": {4}, "recover": {0, 3}}
+
+
+@functools.cache
+def samples() -> dict[str, bytes]:
+    """Return the files that the examples name."""
+    bag = drive(13.0)
+    return {
+        "flight.ulg": flight(31.0),
+        "first.ulg": flight(4.0),
+        "second.ulg": flight(4.0, seed=2),
+        "camera.ulg": camera_log(shots(2)),
+        "gps.ulg": gps_log(pieces(3)),
+        "drive.bag": bag,
+        "old.bag": drive(2.0),
+        "broken.bag": bag[: len(bag) // 2],
+        "walk.mcap": mcap_walk(),
+        "walk.bddf": bddf_walk(4.0),
+        "town.log": eventful().bytes(),
+        "logs/flight.ulg": flight(4.0),
+        "logs/drive.bag": drive(2.0),
+        "pictures/a.jpg": PICTURE,
+        "pictures/b.jpg": PICTURE,
+        "messages.ndjson": b'{"topic": "/a", "time_ns": 1, "data": {"x": 1}}\n',
+        "rules.toml": RULES.encode(),
+        "metric.py": METRIC.encode(),
+        "notes.txt": b"cold morning\n",
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current folder of the test, with all samples."""
+    for name, data in samples().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def examples(verb: str) -> tuple[Any, ...]:
+    return tuple(getattr(command_of(verb), "examples", ()))
+
+
+def words_of(line: str) -> list[str]:
+    """Return the arguments of an example, without a redirection or a pipe at its end."""
+    return shlex.split(re.split(r" (?:\||>>?) ", line)[0])[1:]
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_has_two_examples_that_begin_with_it(verb: str) -> None:
+    found = examples(verb)
+    assert len(found) >= 2, f"logreel {verb}: add examples to its @verb(examples=…), see logreel/cli/help.py"
+    for line, text in found:
+        assert line.startswith(f"logreel {verb}")
+        assert len(line) <= 76, "wider than a terminal of 80 columns with a frame"
+        assert text
+        assert text[-1] != "."
+    assert len({one.line for one in found}) == len(found)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in verbs() if verb not in PARSED])
+def test_examples_run(verb: str, folder: Path, run: Run) -> None:
+    for line, _ in examples(verb):
+        done = run(*words_of(line))
+        if "pip install 'logreel[" in done.err:
+            pytest.skip(done.err.strip())
+        assert done.code in CODES.get(verb, {0}), f"{line}\n{done.err}"
+        assert done.out or done.err
+
+
+@pytest.mark.parametrize("verb", PARSED)
+def test_examples_that_do_not_end_are_parsed(verb: str, folder: Path) -> None:
+    for line, _ in examples(verb):
+        # The group is the parent, whose settings, such as -h, a command keeps after its first use.
+        parent = group.make_context("logreel", words_of(line))
+        words = words_of(line)[len(verb.split()) :]
+        with command_of(verb).make_context(verb, words, parent=parent) as context:
+            named = [context.params.get(name) or () for name in ("file", "files")]
+        for name in [name for one in named for name in ([one] if isinstance(one, str) else one)]:
+            assert Path(name).exists(), line
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_the_command_line_page_shows_the_examples(verb: str) -> None:
+    wanted = "```text\n" + "\n".join(f"{one.line}\n    {one.text}" for one in examples(verb)) + "\n```\n"
+    assert wanted in section_of("cli.md", verb), f"docs/cli.md, `{verb}`, lacks this:\n{wanted}"
+
+
+def helps() -> dict[str, click.Command]:
+    return {"": group, **{name: command_of(name) for name in (*verbs(), "carla", "ulog")}}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_help_is_readable_at_any_width(width: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for name, command in helps().items():
+        shown = run(*name.split(), "--help").out
+        lines = shown.splitlines()
+        assert max(map(len, lines)) <= width, name
+        found = set(re.sub(r"[│╭╮╰╯─\\]", " ", shown).split())
+        texts = [command.help or "", *(p.help or "" for p in command.params if isinstance(p, click.Option))]
+        texts += [text for one in getattr(command, "examples", ()) for text in one]
+        missing = {word for text in texts for word in text.split()} - found
+        assert not missing, f"logreel {name} --help breaks these words at {width} columns"
+        options = {flag for p in command.params if isinstance(p, click.Option) for flag in p.opts}
+        assert options <= set(re.split(r"[\s,│]+", shown)), name
+
+
+def test_narrow_help_has_no_narrow_column(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for name, command in helps().items():
+        shown = run(*name.split(), "--help").out
+        plain = " ".join(shown.split())
+        for option in command.params:
+            if isinstance(option, click.Option):
+                # All of the text is in one column, in its order.
+                assert " ".join((option.help or "").split()) in plain, (name, option.name)
+                lines = [line for line in shown.splitlines() if line.startswith("      ")]
+                assert all(len(line) - len(line.lstrip()) <= 6 for line in lines), name
+
+
+def test_lines_of_examples_are_continued_as_a_shell_takes_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    for name in ("sql", "convert", "merge"):
+        shown = run(name, "--help").out.partition("Examples:\n")[2]
+        joined = shown.replace("\\\n", "")
+        lines = [shlex.split(line) for line in joined.splitlines() if line.startswith("  logreel ")]
+        assert lines == [shlex.split(one.line) for one in examples(name)]
+        assert os.linesep + "    " in shown
+
+
+def test_narrow_help_loads_no_rich(spawn: Any) -> None:
+    script = (
+        "import os, sys; os.environ['COLUMNS'] = '60'; from logreel.cli import main; main(['cat', '--help'])\n"
+        "sys.exit('rich.console' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert spawn("-c", script).returncode == 0
+
+
+def test_the_general_help_loads_no_commands_of_formats(spawn: Any) -> None:
+    script = (
+        "import sys; from logreel.cli import main; main(['--help'])\n"
+        "sys.exit('logreel.formats.carla.simulator.commands' in sys.modules)"
+    )
+    done = spawn("-c", script)
+    assert done.returncode == 0
+    assert b"carla" in done.stdout

@@ -1,0 +1,49 @@
+"""Time does not grow with the square of the number of problems."""
+
+from __future__ import annotations
+
+import pytest
+
+import logreel
+from logreel.errors import Problem
+from logreel.formats.rosbag.sample.builder import Builder, Topic
+from logreel.log.noted import Noted
+
+MANY = 400
+
+
+def test_connections_with_wrong_md5_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Builder("none")
+    for n in range(MANY):
+        out.connection(Topic(f"/t{n}", "std_msgs/String", md5=f"{n:032x}"))
+        out.message(n, 10**18 + n, b"\1\0\0\0a")
+    compared = 0
+    equal = Problem.__eq__
+
+    def counted(self: Problem, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return equal(self, other)
+
+    monkeypatch.setattr(Problem, "__eq__", counted)
+    log = logreel.open(out.bytes())
+    for ch in log.values():
+        _ = ch.layout
+    assert sum(problem.code == "md5" for problem in log.problems) == MANY
+    assert compared <= 4 * MANY
+
+
+def test_a_problem_is_noted_once_in_a_list_that_others_extend() -> None:
+    one, two = (Problem("md5", 0, 0, False, text) for text in ("one", "two"))
+    noted, problems = Noted(), list[Problem]()
+    noted.add(problems, one)
+    noted.add(problems, one)
+    problems.append(two)
+    noted.add(problems, two)
+    assert problems == [one, two]
+    problems.remove(one)
+    noted.add(problems, one)
+    assert problems == [two, one]
+    other = [two]
+    noted.add(other, one)
+    assert other == [two, one]
