@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 
+from logreel import fleet
 from logreel.cli.app import logreel as group
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
@@ -21,6 +22,7 @@ from logreel.formats.ulog.sample.builder import flight
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.cli_runner import Run
+from support.harness.faults import Inline
 from test_reference import METRIC, RULES, command_of, section_of, verbs
 
 WIDTHS = (60, 80, 100)
@@ -97,6 +99,8 @@ def test_every_verb_has_two_examples_that_begin_with_it(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in verbs() if verb not in PARSED])
 def test_examples_run(verb: str, folder: Path, run: Run) -> None:
+    if verb.startswith("fleet "):
+        fleet.ingest("logs", "fleet", engine=Inline())
     for line, _ in examples(verb):
         done = run(*words_of(line))
         if "pip install 'logreel[" in done.err:
