@@ -12,7 +12,9 @@ from typing import Any
 import click
 import pytest
 
+import logreel
 from logreel.cli.app import logreel as group
+from logreel.cli.help import verb
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.mcap.sample.walk import walk as mcap_walk
@@ -21,6 +23,7 @@ from logreel.formats.ulog.sample.builder import flight
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.cli_runner import Run
+from support.harness.faults import Inline
 from test_reference import METRIC, RULES, command_of, section_of, verbs
 
 WIDTHS = (60, 80, 100)
@@ -31,6 +34,8 @@ PARSED = {
     "play": "takes as long as the log, or needs a receiver",
     "carla replay": "one of the examples needs a receiver",
     "record": "one of the examples needs a ROS system",
+    "fleet": "starts processes; those of its commands",
+    "fleet ingest": "starts processes; tests/fleet runs it",
     "demo": "tests/cli/test_launcher.py runs it",
 }
 #: Exit codes of examples other than 0.
@@ -97,6 +102,8 @@ def test_every_verb_has_two_examples_that_begin_with_it(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in verbs() if verb not in PARSED])
 def test_examples_run(verb: str, folder: Path, run: Run) -> None:
+    if verb.startswith("fleet "):
+        logreel.fleet.ingest("logs", "fleet", engine=Inline())
     for line, _ in examples(verb):
         done = run(*words_of(line))
         if "pip install 'logreel[" in done.err:
@@ -154,6 +161,26 @@ def test_narrow_help_has_no_narrow_column(run: Run, monkeypatch: pytest.MonkeyPa
                 assert " ".join((option.help or "").split()) in plain, (name, option.name)
                 lines = [line for line in shown.splitlines() if line.startswith("      ")]
                 assert all(len(line) - len(line.lstrip()) <= 6 for line in lines), name
+
+
+def test_help_is_one_column_where_two_would_break_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(metavar: str) -> click.Command:
+        @verb(examples={"logreel x": "nothing"})
+        @click.option(
+            "--name", metavar=metavar, help="A /a/name/that/is/not/short/at/all/and/has/no/space here."
+        )
+        def x(name: str) -> int:
+            return 0
+
+        return x
+
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = {
+        metavar: made(metavar).make_context("x", [], parent=group.make_context("logreel", ["x"])).get_help()
+        for metavar in ("NAME", "[" + "|".join("abcdefghijklmnopq") + "]")
+    }
+    assert ["│" in text for text in shown.values()] == [True, False]
+    assert all("/a/name/that/is/not/short/at/all/and/has/no/space" in text for text in shown.values())
 
 
 def test_lines_of_examples_are_continued_as_a_shell_takes_them(

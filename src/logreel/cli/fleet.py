@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
+from logreel.cli.help import GroupWithExamples, WithExamples
 from logreel.cli.sql import FORMS
 
 if TYPE_CHECKING:
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 dataset = click.argument("dataset", metavar="DATASET", type=arguments.FOLDER)
 
 
-@click.group()
+@click.group(
+    cls=GroupWithExamples,
+    examples={
+        "logreel fleet ingest logs/ -o fleet": "a dataset of all logs in a folder",
+        "logreel fleet report fleet": "what is damaged or missing, and hours by vehicle",
+    },
+)
 def fleet() -> None:
     """Write many logs into one dataset of Parquet with a catalogue, and ask it.
 
@@ -25,7 +32,13 @@ def fleet() -> None:
     """
 
 
-@fleet.command()
+@fleet.command(
+    cls=WithExamples,
+    examples={
+        "logreel fleet ingest logs/ -o fleet": "all logs in and below a folder, those that are new",
+        "logreel fleet ingest logs/ -o imu -t vehicle_attitude -t /imu/data": "only some channels",
+    },
+)
 @click.argument("sources", metavar="SOURCES…", nargs=-1, required=True, type=arguments.FILE)
 @click.option(
     "-o",
@@ -77,8 +90,6 @@ def ingest(
 ) -> int:
     """Write logs into a dataset: those that are new there or have changed.
 
-    logreel fleet ingest logs/ -o fleet
-
     SOURCES are files, folders and patterns. What is no log, or cannot be read, becomes a row of the catalogue with
     the reason. A run that was interrupted is continued by the same command.
     """
@@ -116,14 +127,17 @@ def _show_ingested(done: Ingested, out: str) -> None:
     draw.show_notes(done.notes)
 
 
-@fleet.command()
+@fleet.command(
+    cls=WithExamples,
+    examples={
+        "logreel fleet status fleet": "numbers of logs, rows and files",
+        "logreel fleet status fleet --json": "the same for programs",
+    },
+)
 @dataset
 @common.as_json
 def status(dataset: str, as_json: bool) -> int:
-    """Show how many logs, rows and files a dataset has, and what an interrupted run left.
-
-    logreel fleet status fleet
-    """
+    """Show how many logs, rows and files a dataset has, and what an interrupted run left."""
     from logreel.fleet import status as look
 
     found = look(dataset)
@@ -155,7 +169,13 @@ def _show_status(found: Status) -> None:
     draw.table(["", "", ""], rows, right=[1], indent=2)
 
 
-@fleet.command()
+@fleet.command(
+    cls=WithExamples,
+    examples={
+        'logreel fleet query fleet "FROM battery_status LIMIT 5"': "rows of a topic of all logs",
+        'logreel fleet query fleet "FROM logreel.logs" -o logs.parquet': "the catalogue as a file",
+    },
+)
 @dataset
 @click.argument("query")
 @click.option(
@@ -173,7 +193,6 @@ def _show_status(found: Status) -> None:
 def query(dataset: str, query: str, form: str | None, out: str | None, force: bool, as_json: bool) -> int:
     """Query topics and catalogue of a dataset with DuckDB's SQL.
 
-    logreel fleet query fleet "SELECT log, vehicle FROM logreel.logs"
 
     Each topic is a table with the columns time (UTC), time_ns, log, and its fields. logreel.logs is the catalogue,
     logreel.parts lists the files.
@@ -195,14 +214,17 @@ def query(dataset: str, query: str, form: str | None, out: str | None, force: bo
     return 0
 
 
-@fleet.command()
+@fleet.command(
+    cls=WithExamples,
+    examples={
+        "logreel fleet report fleet": "damage, missing topics, hours, duplicates",
+        "logreel fleet report fleet --json": "the same for programs",
+    },
+)
 @dataset
 @common.as_json
 def report(dataset: str, as_json: bool) -> int:
-    """Show damaged logs, missing topics, hours by vehicle and firmware, and duplicates.
-
-    logreel fleet report fleet
-    """
+    """Show damaged logs, missing topics, hours by vehicle and firmware, and duplicates."""
     from logreel.fleet import report as look
 
     found = look(dataset)
@@ -234,13 +256,18 @@ def _show_report(found: FleetReport) -> None:
                 draw.echo(f"  {line}")
 
 
-@fleet.command()
+@fleet.command(
+    cls=WithExamples,
+    examples={
+        "logreel fleet verify fleet": "whether a copy is complete",
+        "logreel fleet verify fleet --json": "the same for programs",
+    },
+)
 @dataset
 @common.as_json
 def verify(dataset: str, as_json: bool) -> int:
     """Read every file of a dataset and compare digest, size and rows with the catalogue.
 
-    logreel fleet verify fleet
 
     Exit code 4 if a file is missing or has changed. Files that are not in the catalogue are only named.
     """

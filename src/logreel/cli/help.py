@@ -15,6 +15,8 @@ from logreel.registry.commands import Example
 
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
+#: Lines around a panel, and codes for colours.
+_FRAME, _STYLE = re.compile("[│╭╮╰╯─]"), re.compile(r"\x1b\[[0-9;]*m")
 #: A word of a command line, with the spaces inside its quotes.
 _SHELL_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
 
@@ -44,7 +46,11 @@ class WithExamples(click.RichCommand):
         """Return the help text for the width of the terminal."""
         width = shutil.get_terminal_size().columns
         if width >= NARROW:
-            return str(super().get_help(ctx))
+            shown = str(super().get_help(ctx))
+            # Long names of values can make the column of texts narrower than their words.
+            words = " ".join(param.help or "" for param in self.params if isinstance(param, click.Option))
+            if {*words.split()} <= {*_FRAME.sub(" ", _STYLE.sub("", shown)).split()}:
+                return shown
         return "\n".join(_narrow_lines(self, ctx, self._sections(ctx), max(width, 20)))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -140,7 +146,14 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
 def _shell_lines(line: str, width: int) -> Iterator[str]:
     r"""Yield a command line in parts that end with ``\``, so that a shell takes them together."""
     part = "  "
+    units: list[str] = []
     for word in _SHELL_WORD.findall(line):
+        # An option and its value stay together.
+        if units and units[-1][:1] == "-" and " " not in units[-1] and word[:1] != "-":
+            units[-1] += f" {word}"
+        else:
+            units.append(word)
+    for word in units:
         # Two columns are left for the backslash.
         if part.strip() and len(part) + len(word) > width - 2:
             yield f"{part}\\"

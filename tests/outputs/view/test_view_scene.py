@@ -207,9 +207,15 @@ def test_sensors_without_a_frame_are_drawn_at_the_vehicle() -> None:
     assert "does not say where the sensor is" in scan.note
 
 
-def test_before_the_first_message_there_is_nothing() -> None:
+def test_before_the_first_message_that_one_is_shown_with_a_note() -> None:
     with logreel.open(drive(1)) as log:
-        assert scene_at(log, log.start - S).items == []
+        items = scene_at(log, log.start - S).items
+        first = min(item.time for item in items)
+        assert items
+        assert {item.time for item in items} == {first}
+        assert first >= log.start
+        assert all("Nothing was recorded before this moment" in item.note for item in items)
+        assert not any("Nothing was recorded" in item.note for item in scene_at(log, first).items)
 
 
 def test_unknown_fixed_frame_is_replaced() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.records import LONGEST_FOUND, BadRecord, parse_fields
+from logreel.formats.rosbag.records import BadRecord, parse_fields
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.registry import storage
@@ -19,8 +19,10 @@ KINDS = {
     records.OP_CHUNK_INFO: storage.INDEX, records.OP_CONNECTION: storage.DEFINITIONS,
 }  # fmt: skip
 _LINE = b"#ROS"
+#: Longest header of a message that is looked for, bytes; that of version 1.2 has the names of topic and type.
+_LONGEST = 2048
 #: Rounds of the search for headers of another length; further ones are taken for other bytes.
-_ROUNDS = 1000
+_ROUNDS = 64
 
 
 def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
@@ -82,7 +84,7 @@ def _heads(data: Buffer, start: I64, size: I64) -> I64:
 
 def _header_before(data: Buffer, start: int) -> int | None:
     """Return the length of the header of the record whose payload begins at *start*; None if there is none."""
-    first = max(start - 8 - LONGEST_FOUND, 0)
+    first = max(start - 8 - _LONGEST, 0)
     before = data[first : max(start - 4, first)].tobytes()
     for n in range(8, len(before) - 3):
         at = len(before) - n - 4

@@ -307,9 +307,12 @@ class _Counting:
         """Return the numbers of the blocks with messages, in their order in each chunk."""
         table = self._index.table
         rows: dict[int, list[int]] = {}
-        for row in np.lexsort((table.base, table.chunk)).tolist():
-            if any(last[row] > first[row] for first, last in self._runs.values()):
-                rows.setdefault(int(table.chunk[row]), []).append(row)
+        used = np.zeros(len(table.base), np.bool_)
+        for first, last in self._runs.values():
+            used |= last > first
+        order = np.lexsort((table.base, table.chunk))
+        for row in order[used[order]].tolist():
+            rows.setdefault(int(table.chunk[row]), []).append(row)
         return rows
 
     def _gap(self, space: _Space, chunk: int, at: int, end: int) -> None:

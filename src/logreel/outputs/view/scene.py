@@ -48,6 +48,8 @@ _SCANS = (LaserScan, RangeScan)
 UNKNOWN = "The log gives no valid horizontal position here: the vehicle is drawn at the origin."
 #: Fields by which points are coloured, best first.
 _VALUES = ("intensity", "intensities", "reflectivity", "i", "signal")
+#: What is said of a message after the moment.
+FIRST = "Nothing was recorded before this moment: the first message is shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +160,20 @@ def scene_at(
 ) -> Scene:
     """Return what *log* shows at the moment *at* (ns): of each channel the last message at or before it.
 
+    Before the first message of all channels, that one is shown, with a note.
+
     fixed   frame in which everything is placed; None or unknown: one with a usual name, or the root of the most frames
     topics  channels to show; None: those that ``scene_sources`` proposes
     have    times of messages by topic whose arrays need not be sent again
     points  number of points of all clouds together
     """
-    tree = Frames.of(log).at(at)
-    fixed = fixed if fixed in tree.names else tree.fixed()
     chosen = set(topics) if topics is not None else {one.topic for one in scene_sources(log) if one.shown}
     known, items, bodies = dict(have or {}), [], _bodies(log)
     sources = [one for one in _spatial(log) if one[0].topic in chosen and one[2] != "frames"][:CHANNELS]
+    asked = at
+    at = max(at, min((int(ch.times.min()) for ch, _, _ in sources if len(ch)), default=at))
+    tree = Frames.of(log).at(at)
+    fixed = fixed if fixed in tree.names else tree.fixed()
     clouds = sum(kind == "cloud" for _, _, kind in sources)
     for ch, lens, kind in sources:
         if kind == "body" and ch.topic not in bodies:
@@ -177,6 +183,8 @@ def scene_at(
         except LogError as error:
             item = Item(ch.topic, kind, at, note=f"It cannot be read: {error.text}", place=None)
         if item is not None:
+            if item.time > asked:
+                item.note = f"{FIRST} {item.note}".rstrip()
             items.append(item)
     _place_all(items, tree, fixed)
     for item in items:
