@@ -280,3 +280,30 @@ def test_a_sidecar_that_shrinks_is_an_error(flight: Path, monkeypatch: pytest.Mo
         log.tables()
     assert caught.value.path == str(side)
     assert logreel.open(flight).tables()
+
+
+def test_the_viewer_lives_on_after_a_log_shrank(tmp_path: Path) -> None:
+    from support.harness.viewing import viewing
+
+    one, two = tmp_path / "one.ulg", tmp_path / "two.ulg"
+    one.write_bytes(short_flight())
+    two.write_bytes(short_flight())
+    with viewing(one, two) as page:
+        assert page.get("text").status == 200
+        os.truncate(one, 5000)
+        assert page.get("array", topic="vehicle_attitude", field="q", at=10**9).status in (404, 409, 422)
+        assert page.get("array", "1", topic="vehicle_attitude", field="q", at=10**9).status == 200
+
+
+def test_the_service_lives_on_after_a_log_shrank(tmp_path: Path) -> None:
+    from support.harness.serving import running
+
+    one, two = tmp_path / "one.ulg", tmp_path / "two.ulg"
+    one.write_bytes(short_flight())
+    two.write_bytes(short_flight())
+    with running(tmp_path) as client:
+        assert client.slice("one.ulg", format="mcap").status == 200
+        path = client.path("one.ulg", format="mcap")
+        os.truncate(one, 5000)
+        assert client.ask(path).status in (200, 404, 409, 422), "cut, it is another log"
+        assert client.slice("two.ulg", format="mcap").status == 200

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 
 from logreel.cli.exits import report
 
@@ -19,6 +22,7 @@ def run(args: Sequence[str]) -> int:
     _set_up_streams()
     guards = sys.modules.get(GUARDS)
     since = 0 if guards is None else guards.next_serial()
+    is_taken = _take_sigterm()
     try:
         if COMPLETE in os.environ:
             from logreel.cli.completion import complete
@@ -37,7 +41,23 @@ def run(args: Sequence[str]) -> int:
             raise
         code = report(error, args)
         _discard_output()
+    finally:
+        if is_taken:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return code if isinstance(code, int) else 0
+
+
+def _take_sigterm() -> bool:
+    """Let SIGTERM end a command as Ctrl-C does, so that it removes unfinished files; return whether it does."""
+    is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if is_default and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)
+        return True
+    return False
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def _changed_file(since: int) -> BaseException | None:

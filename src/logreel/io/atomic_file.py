@@ -12,6 +12,15 @@ from logreel.errors import LogError, UsageError
 
 #: Name of a log read from standard input.
 STDIN = "<stdin>"
+_NO_SYNC = {
+    errno.EINVAL,
+    errno.ENOTSUP,
+    errno.EOPNOTSUPP,
+    errno.ENOSYS,
+    errno.EBADF,
+    errno.EACCES,
+    errno.EROFS,
+}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
@@ -53,14 +62,23 @@ def exists(path: str | os.PathLike[str]) -> LogError:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the entries of *folder* to disk."""
-    # Some systems cannot open folders; the rename itself has happened by then.
-    with contextlib.suppress(OSError):
+    """Write the entries of *folder* to disk; raises OSError if the disk does not take them.
+
+    The files in it have their names by then, but may lose them at a power failure.
+    """
+    try:
         handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    except OSError:
+        # Some systems cannot open folders.
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems cannot sync folders.
+        if error.errno not in _NO_SYNC:
+            raise OSError(error.errno, error.strerror, os.fspath(folder)) from None
+    finally:
+        os.close(handle)
 
 
 def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None:
