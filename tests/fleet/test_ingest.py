@@ -236,6 +236,36 @@ def test_all_files_of_a_topic_have_the_columns_of_all_firmwares(tmp_path: Path) 
     assert verify(tmp_path / "fleet").wrong == {}
 
 
+def test_a_run_that_died_while_older_files_got_new_columns_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from logreel.fleet.manifest import Manifest
+
+    logs = small_logs(tmp_path / "logs", 1)
+    ingest(logs, tmp_path / "fleet", engine=Inline())
+    (logs / "2.ulg").write_bytes(firmware_log(2, later=True))
+    write = Manifest.write
+
+    def dies(self: Manifest, folder: Path) -> None:
+        if self.row.path.endswith("1.ulg"):
+            raise KeyboardInterrupt
+        write(self, folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            ingest(logs, tmp_path / "fleet", engine=Inline())
+    assert len(Dataset(tmp_path / "fleet").orphans()) == 1
+    assert Dataset(tmp_path / "fleet").table("odd").num_rows == 40
+    done = ingest(logs, tmp_path / "fleet", engine=Inline())
+    assert len(done.unchanged) == 2
+    found = Dataset(tmp_path / "fleet")
+    assert found.orphans() == []
+    assert len({part.columns for part in found.parts["odd"]}) == 1
+    assert found.table("odd")["value"].to_pylist() == [n / 2 for n in range(20)] * 2
+    assert verify(tmp_path / "fleet").wrong == {}
+
+
 def test_values_that_no_type_holds_get_columns_of_their_own(tmp_path: Path) -> None:
     logs = small_logs(tmp_path / "logs", 1)
     out = Builder(start_us=1_000_000).flags()

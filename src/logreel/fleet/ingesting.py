@@ -146,6 +146,7 @@ class _Run:
         self.count = 0
         #: Whether an earlier run did not end, so that files may lie about that no manifest names.
         self.unclean = any(dataset.stage.iterdir())
+        (dataset.stage / "running").touch()
 
     def ingest(self, paths: Sequence[str], roots: Sequence[str]) -> Ingested:
         """Write what is new or has changed of *paths*, which were found below *roots*."""
