@@ -16,16 +16,24 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench oracles fuzz soak shrink asan screenshots docs build clean
+.PHONY: help demo test test-fleet lint bench oracles fuzz soak shrink asan screenshots docs build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.run ## guided run on a bundled log
 	@./logreel demo
 
 test: lint ## style, types and the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Ray brings versions of its own of what others need, so it gets an environment of its own.
+FLEET := .venv-fleet
+LOGREEL_FLEET ?= 400
+test-fleet: ## 400 logs on all engines: installs Ray into an environment of its own; LOGREEL_FLEET=N sets the number
+	$(PYTHON) -m venv $(FLEET)
+	$(FLEET)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sql,polars,ray]' pytest hypothesis
+	LOGREEL_FLEET=$(LOGREEL_FLEET) $(FLEET)/bin/python -m pytest tests/fleet
 
 lint: $(VENV)/.test ## style and types only
 	$(BIN)/ruff check .

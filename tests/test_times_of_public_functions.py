@@ -18,6 +18,8 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
+from support.builders.frames import bag
+from support.oracles.frames import Sent
 
 S = 10**9
 #: ns since 1970; a whole second, so that every way to write a time hits messages exactly.
@@ -98,6 +100,19 @@ def points_of_report(log: logreel.Log, tmp: Path, **span: Any) -> int:
     return len(base64.b64decode(panels[0]["curves"][0]["values"])) // 4 if panels else 0
 
 
+def transforms_at(log: logreel.Log, tmp: Path, **span: Any) -> int:
+    """Return the number of transforms in a log with one at the time of each message of *log*."""
+    path = tmp / "tf.bag"
+    if not path.exists():
+        # Without stamps, they are valid when they were logged.
+        sent = [
+            Sent("a", "b", time - 1_000_000, (0, 0, 0), (0, 0, 0, 1)) for time in log["/x"].times.tolist()
+        ]
+        bag(path, sent, stamped=False)
+    links = logreel.transforms(path, **span).links
+    return len(links["b"]) if links else 0
+
+
 #: Calls of each function that return the number of messages.
 FUNCTIONS: dict[str, Callable[..., int]] = {
     "slice": sliced,
@@ -108,6 +123,7 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "sql": lambda log, tmp, **span: logreel.sql("select count(*) as n from x", log, **span)["n"][0].as_py(),
     "play": lambda log, tmp, **span: len(list(logreel.play(log, rate=1e6, **span))),
     "Player": lambda log, tmp, **span: len(list(logreel.Player(log, rate=1e6, **span))),
+    "transforms": transforms_at,
     "stats": lambda log, tmp, **span: sum(ch.messages for ch in logreel.stats(log, **span)),
     "diff": lambda log, tmp, **span: logreel.diff(log, log, **span).channels[0].messages[0],
     "split": lambda log, tmp, **span: sum(

@@ -6,7 +6,8 @@ import pytest
 
 import logreel
 from logreel.errors import Problem
-from logreel.formats.rosbag.sample.builder import Builder, Topic
+from logreel.formats.rosbag.sample.builder import Builder
+from logreel.formats.rosbag.sample.old import Topic
 from logreel.log.noted import Noted
 
 MANY = 400

@@ -41,6 +41,7 @@ SOUND: dict[str, dict[str, tuple[str, Any]]] = {
     "failure_detector_status": {"fd_motor": ("bool", 0)},
     "sensor_accel": {"x": ("float", (0, 0.3)), "y": ("float", (0, 0.3)), "z": ("float", (-9.8, 0.3))},
     "sensor_baro": {"pressure": ("float", (101325, 3))},
+    "sensor_combined": {"gyro_rad": ("float[3]", (0, 0.1)), "accelerometer_m_s2": ("float[3]", (0, 0.3))},
 }
 #: Topic, field, value, first and last second, detector, severity; None as value: what was measured at first.
 FAULTS = [
@@ -61,6 +62,7 @@ FAULTS = [
     ("vehicle_status", "failsafe", 1, 10, 14, "failsafe", "error"),
     ("sensor_accel", "", None, 10, 14, "frozen-sensor", "error"),
     ("sensor_baro", "", None, 10, 14, "frozen-sensor", "error"),
+    ("sensor_combined", "gyro_rad", [0.1, 0.2, 0.3], 10, 14, "frozen-sensor", "error"),
     ("vehicle_land_detected", "landed", 0, 27, 30, "brown-out", "warn"),
 ]
 #: Faults that are too short, too small, or outside of the flight.
@@ -74,6 +76,10 @@ NO_FAULTS = [
     ("estimator_status", "pos_test_ratio", 0.99, 10, 14),
     ("sensor_accel", "", None, 10, 10.6),
 ]
+
+
+def _noise(random: np.random.Generator, kind: str, usual: tuple[float, float]) -> Any:
+    return random.normal(*usual, size=3).tolist() if kind.endswith("]") else random.normal(*usual)
 
 
 def written(
@@ -92,8 +98,8 @@ def written(
             time = SECOND + n * SECOND // RATE
             for name, fields in SOUND.items():
                 values: dict[str, Any] = {
-                    one: random.normal(*usual) if isinstance(usual, tuple) else usual
-                    for one, (_, usual) in fields.items()
+                    one: _noise(random, kind, usual) if isinstance(usual, tuple) else usual
+                    for one, (kind, usual) in fields.items()
                 }
                 if name == "vehicle_status" and not 2 <= seconds < 29:
                     values["arming_state"] = 1

@@ -337,3 +337,65 @@ def test_real_logs_show_the_fault_that_they_are_named_after(
 ) -> None:
     found = logreel.health(shared / f"data/ulog/{name}.ulg")
     assert expected <= {one.detector for one in found.worse("error")}
+
+
+def late(rows: list[Row], delay: Callable[[int], int]) -> Iterator[Row]:
+    """The stamps of the IMU are *delay* ns earlier than the times of logging, by number of the message."""
+    for topic, time, data in rows:
+        if topic == "/imu":
+            stamp = time - delay(data["header"]["seq"])
+            data = {**data, "header": {**data["header"], "stamp": stamp}}
+        yield topic, time, data
+
+
+@pytest.mark.parametrize(
+    ("delay", "word"),
+    [
+        (lambda _: 5 * SECOND, "differ from the times of logging by 5.0 s"),
+        (lambda n: n % 7 * 30_000_000, "jitter"),
+    ],
+    ids=["offset", "jitter"],
+)
+def test_offset_and_jitter_of_a_clock_are_notes(
+    tmp_path: Path, delay: Callable[[int], int], word: str
+) -> None:
+    found = logreel.health(written(tmp_path / "a.bag", list(late(sound(), delay))), "clock")
+    (one,) = found.detections
+    assert one.severity == "note"
+    assert word in one.text
+    assert (one.start, one.end) == (at(0), at(LENGTH - 0.02))
+    assert set(one.evidence) == {"offset_ns", "drift_ppm", "jitter_ns", "jumps"}
+
+
+@pytest.mark.parametrize("every", [2, 3, 5])
+def test_messages_that_are_logged_late_now_and_then_are_no_jump(tmp_path: Path, every: int) -> None:
+    rows = list(late(sound(), lambda n: 200_000_000 if n % every == 0 or 500 < n < 506 else 1_000_000))
+    found = logreel.health(written(tmp_path / "a.bag", rows), "clock")
+    assert found.worse("warn") == []
+
+
+def test_all_rate_drops_of_a_channel_are_one_detection(tmp_path: Path) -> None:
+    def twice(rows: list[Row]) -> Iterator[Row]:
+        for topic, time, data in rows:
+            is_slow = between(time, 5, 10) or between(time, 18, 25)
+            if topic != "/imu" or not is_slow or data["header"]["seq"] % 3 == 0:
+                yield topic, time, data
+
+    found = logreel.health(written(tmp_path / "a.bag", list(twice(sound()))), "rate-drop")
+    (one,) = found.detections
+    assert len(one.evidence["intervals_ns"]) == 2
+    assert "(2 times, here most of all)" in one.text
+    assert (one.start, one.end) == (
+        pytest.approx(at(5), abs=0.3 * SECOND),
+        pytest.approx(at(25), abs=1.1 * SECOND),
+    )
+
+
+def test_detectors_are_chosen_by_patterns_and_those_of_other_formats_are_not_assessed(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.bag", sound())
+    names = [name for name, _ in logreel.health(path, "*-sensor").clean]
+    assert names == ["silent-sensor", "stuck-sensor"]
+    found = logreel.health(path, ["vibration", "gaps"])
+    assert found.not_assessed == (("vibration", "it is for logs of the format ulog"),)
+    with pytest.raises(logreel.UsageError, match="nearest: vibration"):
+        logreel.health(path, ["vibrations"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from support.builders.frames import SECOND, START, TREE, bag, robot
+from support.builders.frames import SECOND, START, TREE, bag, foxglove, robot, ros2
 from support.oracles.frames import Oracle, Sent, matrix, tf2
 
 NAMES = sorted({"map", *(child for child, *_ in TREE)})
@@ -92,6 +93,18 @@ def test_real_bag_as_genuine_tf2(shared: Path) -> None:
             assert abs(abs(np.dot(found.rotation, wanted[1])) - 1) < 1e-9
 
 
+@pytest.mark.parametrize("write", [ros2, foxglove])
+def test_other_schemas_give_the_same_frames(
+    moving: logreel.Transforms, tmp_path: Path, write: Callable[[Path, list[Sent]], Path]
+) -> None:
+    found = logreel.transforms(write(tmp_path / "a.mcap", robot()))
+    assert found.frames == moving.frames
+    times = START + np.arange(10) * SECOND // 3
+    a, b = (one.lookup("map", "camera", times, missing="nan") for one in (found, moving))
+    np.testing.assert_array_equal(a.matrix, b.matrix)
+    assert a.valid.any()
+
+
 def test_changing_parents_and_repeated_stamps_as_genuine_tf2(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     sent = []
@@ -159,6 +172,21 @@ def test_unusable_transforms_are_missing_and_counted(tmp_path: Path) -> None:
     assert len(frames.links["b"]) == 2
     assert [one.code for one in frames.tree.findings] == ["tf-unusable"]
     np.testing.assert_allclose(frames.lookup("a", "b", START + 1500).translation, [1.5, 0, 0])
+
+
+def test_frames_without_any_usable_transform_are_named(tmp_path: Path) -> None:
+    nan, far = float("nan"), (1e308, 0.0, 0.0)
+    sent = [*link([0, 1000]), *link([0, 1000], [(nan, 0.0, 0.0, 1.0)] * 2, "c")]
+    sent += [one._replace(child="d", position=far) for one in link([0])]
+    sent += [one._replace(child="a") for one in link([0])]
+    frames = looked_up(tmp_path, sent)
+    assert frames.frames == ["a", "b"]
+    assert sorted(frames.notes) == [
+        "1 transforms name no frame, or one frame as its own parent: they are ignored",
+        "all 1 transforms of 'd' contain NaN, infinity or a zero quaternion",
+        "all 2 transforms of 'c' contain NaN, infinity or a zero quaternion",
+    ]
+    assert [one.code for one in frames.tree.findings] == ["tf-note"] * 3
 
 
 def test_quaternions_become_unit_ones(tmp_path: Path) -> None:

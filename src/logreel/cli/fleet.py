@@ -21,8 +21,8 @@ dataset = click.argument("dataset", metavar="DATASET", type=arguments.FOLDER)
 @click.group(
     cls=GroupWithExamples,
     examples={
-        "logreel fleet ingest logs -o fleet": "write the logs of a folder into a dataset",
-        'logreel fleet query fleet "SELECT log, vehicle FROM logreel.logs"': "ask the catalogue",
+        "logreel fleet ingest logs/ -o fleet": "a dataset of all logs in a folder",
+        "logreel fleet report fleet": "what is damaged or missing, and hours by vehicle",
     },
 )
 def fleet() -> None:
@@ -35,8 +35,8 @@ def fleet() -> None:
 @fleet.command(
     cls=WithExamples,
     examples={
-        "logreel fleet ingest logs -o fleet": "write the logs of a folder into a dataset, or those that are new",
-        "logreel fleet ingest logs -o batteries -t 'battery*'": "only some topics",
+        "logreel fleet ingest logs/ -o fleet": "all logs in and below a folder, those that are new",
+        "logreel fleet ingest logs/ -o imu -t vehicle_attitude -t /imu/data": "only some channels",
     },
 )
 @click.argument("sources", metavar="SOURCES…", nargs=-1, required=True, type=arguments.FILE)
@@ -131,7 +131,7 @@ def _show_ingested(done: Ingested, out: str) -> None:
     cls=WithExamples,
     examples={
         "logreel fleet status fleet": "numbers of logs, rows and files",
-        "logreel fleet status fleet --json": "the same as JSON",
+        "logreel fleet status fleet --json": "the same for programs",
     },
 )
 @dataset
@@ -172,8 +172,8 @@ def _show_status(found: Status) -> None:
 @fleet.command(
     cls=WithExamples,
     examples={
-        'logreel fleet query fleet "SELECT log, vehicle FROM logreel.logs"': "a row for each log",
-        'logreel fleet query fleet "FROM logreel.parts" -o parts.csv': "the files of the dataset, as CSV",
+        'logreel fleet query fleet "FROM battery_status LIMIT 5"': "rows of a topic of all logs",
+        'logreel fleet query fleet "FROM logreel.logs" -o logs.parquet': "the catalogue as a file",
     },
 )
 @dataset
@@ -192,6 +192,7 @@ def _show_status(found: Status) -> None:
 @common.as_json
 def query(dataset: str, query: str, form: str | None, out: str | None, force: bool, as_json: bool) -> int:
     """Query topics and catalogue of a dataset with DuckDB's SQL.
+
 
     Each topic is a table with the columns time (UTC), time_ns, log, and its fields. logreel.logs is the catalogue,
     logreel.parts lists the files.
@@ -216,8 +217,8 @@ def query(dataset: str, query: str, form: str | None, out: str | None, force: bo
 @fleet.command(
     cls=WithExamples,
     examples={
-        "logreel fleet report fleet": "damaged logs, missing topics, hours, duplicates",
-        "logreel fleet report fleet --json": "the same as JSON",
+        "logreel fleet report fleet": "damage, missing topics, hours, duplicates",
+        "logreel fleet report fleet --json": "the same for programs",
     },
 )
 @dataset
@@ -258,14 +259,15 @@ def _show_report(found: FleetReport) -> None:
 @fleet.command(
     cls=WithExamples,
     examples={
-        "logreel fleet verify fleet": "compare all files with the catalogue",
-        "logreel fleet verify fleet --json": "with the reasons as JSON",
+        "logreel fleet verify fleet": "whether a copy is complete",
+        "logreel fleet verify fleet --json": "the same for programs",
     },
 )
 @dataset
 @common.as_json
 def verify(dataset: str, as_json: bool) -> int:
     """Read every file of a dataset and compare digest, size and rows with the catalogue.
+
 
     Exit code 4 if a file is missing or has changed. Files that are not in the catalogue are only named.
     """

@@ -33,7 +33,11 @@ SECOND = 10**9
 )
 @common.files
 @click.option(
-    "--detector", "detectors", multiple=True, metavar="NAME", help="Run only this detector; may be repeated."
+    "--detector",
+    "detectors",
+    multiple=True,
+    metavar="NAME",
+    help="Run only this detector, or those that match a pattern; may be repeated.",
 )
 @click.option(
     "--fail-on",

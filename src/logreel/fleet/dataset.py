@@ -128,7 +128,8 @@ class Dataset:
 
         texts = [pa.field(name, pa.string()) for name in ("log", "topic", "path")]
         numbers = [pa.field(name, pa.int64()) for name in ("rows", "size")]
-        schema = pa.schema([*texts, *numbers, pa.field("digest", pa.string())])
+        fields: list[pa.Field[Any]] = [*texts, *numbers, pa.field("digest", pa.string())]
+        schema = pa.schema(fields)
         rows = [
             {
                 "log": one.row.path.encode("utf-8", "replace").decode(),

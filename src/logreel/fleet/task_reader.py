@@ -7,17 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED, CatalogueRow, row_of_log
 from logreel.fleet.cut import error_text
 from logreel.fleet.log_part import LogPart
 from logreel.fleet.source_files import fingerprint
-from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, own_columns, reader_of
+from logreel.fleet.topic_schema import (
+    HEAD,
+    LOG,
+    TIME,
+    TIME_NS,
+    TopicSchema,
+    own_columns,
+    reader_of,
+    source_of,
+)
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.log.log import Channel, Log
-from logreel.log.tables import flattened
+from logreel.log.tables import Rows, Shape, TableReader, flattened
 from logreel.log.times import utc_shift
+from logreel.ops.query.prune import matching_rows, referenced_columns
 from logreel.registry.open import open_log
 
 #: Most messages of a batch, and its approximate bytes.
@@ -30,6 +41,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
     Columns: ``time`` (timestamp[ns], UTC; null where the log does not tell), ``time_ns`` (int64, the log's clock),
     ``log`` (path), then the fields, flat. Rows are in file order.
 
+    columns    names of columns to decode; None: all
+    schemas    columns of topics that batches get; None: those of the log
+    condition  messages whose times cannot meet it may be left out; the caller still has to apply it
     row      CatalogueRow, complete when the iterator has ended
     error    OSError that ended the reading: perhaps a passing fault; else None
 
@@ -42,6 +56,7 @@ class TaskReader(Iterator[pa.RecordBatch]):
         columns: Sequence[str] | None = None,
         facts: bool = True,
         schemas: Mapping[str, TopicSchema] | None = None,
+        condition: pc.Expression | None = None,
     ) -> None:
         self.row = CatalogueRow(path=task.path)
         if task.fingerprint is not None:
@@ -51,6 +66,7 @@ class TaskReader(Iterator[pa.RecordBatch]):
         self._task, self._facts = task, facts
         self._columns = None if columns is None else frozenset(columns)
         self._schemas = schemas or {}
+        self._condition = condition
         self._batches = self._read()
 
     def __next__(self) -> pa.RecordBatch:
@@ -91,7 +107,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
         schema = self._schemas.get(topic) or TopicSchema.of(topic, own)
         about = {b"topic": topic.encode("utf-8", "surrogatepass"), b"log": os.fsencode(task.path)}
         whole = self._projected(schema.schema).with_metadata(about)
-        rows = log.index.rows_between(ch.number, task.start, task.end)
+        if self._columns is not None:
+            reader, places, own = _narrowed(ch, reader, places, own, schema, whole.names)
+        rows = self._rows(log, ch, schema.schema)
         names = [field.name for field in own]
         for batch in reader.batches(rows, ROWS, BYTES):
             flat = flattened(batch)
@@ -103,6 +121,19 @@ class TaskReader(Iterator[pa.RecordBatch]):
             self.row.rows[topic] = self.row.rows.get(topic, 0) + flat.num_rows
             yield pa.RecordBatch.from_arrays([by_name[name] for name in whole.names], schema=whole)
         self.row.rows.setdefault(topic, 0)
+
+    def _rows(self, log: Log, ch: Channel, schema: pa.Schema) -> Rows:
+        """Return the messages of the window, without those that cannot meet the condition on their times."""
+        rows = log.index.rows_between(ch.number, self._task.start, self._task.end)
+        condition = self._condition
+        if condition is None or TIME_NS not in referenced_columns(condition, schema, ()):
+            return rows
+
+        def known(low: int, high: int) -> pc.Expression:
+            ns = pc.field(TIME_NS)
+            return (ns >= low) & (ns <= high)
+
+        return matching_rows(condition, schema, ch.times, known, rows)
 
     def _projected(self, schema: pa.Schema) -> pa.Schema:
         if self._columns is None:
@@ -125,3 +156,27 @@ class TaskReader(Iterator[pa.RecordBatch]):
         path = self._task.path.encode("utf-8", "replace").decode()
         found = {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
         return [found[field.name] for field in HEAD]
+
+
+def _narrowed(
+    ch: Channel,
+    reader: TableReader,
+    places: list[int],
+    own: list[pa.Field[Any]],
+    schema: TopicSchema,
+    columns: Sequence[str],
+) -> tuple[TableReader, list[int], list[pa.Field[Any]]]:
+    """Return a reader that decodes only the fields of *columns*, with its places and columns as of ``own_columns``.
+
+    The whole reader remains where names of columns are not those of fields, which happens if they clash with others.
+    """
+    wanted = {source_of(field) for field in schema.schema if field.name in columns}
+    paths = [field.name for field in own if field.name in wanted]
+    try:
+        narrow = TableReader(ch, paths, Shape())
+        found = own_columns(narrow)
+    except LogError:
+        return reader, places, own
+    if [field.name for field in found[1]] != paths:
+        return reader, places, own
+    return narrow, *found

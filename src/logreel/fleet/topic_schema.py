@@ -248,7 +248,8 @@ def _field(name: str, kind: pa.DataType, source: str, note: str) -> pa.Field[Any
 def cast_array(array: Any, kind: pa.DataType) -> pa.Array[Any]:
     """Return *array* as the wider type *kind*: members that structs lack become nulls."""
     if array.type == kind:
-        return array
+        same: pa.Array[Any] = array
+        return same
     if kinds.is_struct(kind):
         own = {array.type.field(n).name: member for n, member in enumerate(array.flatten())}
         members = [
@@ -262,7 +263,8 @@ def cast_array(array: Any, kind: pa.DataType) -> pa.Array[Any]:
         items = cast_array(lists.values.slice(first, last - first), item_type(kind))
         offsets = pa.array([o - first for o in lists.offsets.to_pylist()], pa.int32())
         return pa.ListArray.from_arrays(offsets, items, type=kind, mask=lists.is_null())
-    return array.cast(kind)
+    wider: pa.Array[Any] = array.cast(kind)
+    return wider
 
 
 def schemas_of(tasks: Iterable[LogPart]) -> dict[str, TopicSchema]:

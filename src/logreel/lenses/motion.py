@@ -164,7 +164,9 @@ def find_transform(nodes: Nodes) -> Transform | None:
         if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
             at = path + "." if path else ""
             frames, item = _frame_paths(nodes, around, found, path, many), path.rpartition(".")[0]
-            stamp = find_stamp(around, item) if many and item else None
+            # The stamp of each transform: in the transform itself, or next to it in an item of the list.
+            stamp = find_stamp(found, path) if many else None
+            stamp = stamp or (find_stamp(around, item) if many and item else None)
             return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
     return None
 

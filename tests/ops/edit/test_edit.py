@@ -405,3 +405,15 @@ def test_stamps_that_mean_unknown_stay(tmp_path: Path) -> None:
         logreel.edit(tmp_path / "a.ulg", tmp_path / "b.ulg", force=True, **recipe)
         found = logreel.open(tmp_path / "b.ulg")["rc"]["timestamp_last_signal"].tolist()
         assert found == [0, due, 2**64 - 1]
+
+
+def test_metadata_of_an_mcap_are_maps(tmp_path: Path) -> None:
+    source = sample(tmp_path, ".mcap")
+    with pytest.raises(logreel.UsageError, match=r"name an entry of the map: NAME\.KEY"):
+        logreel.edit(source, tmp_path / "out.mcap", set={"robot": "Ann"})
+    logreel.edit(
+        source, tmp_path / "out.mcap", set={"robot.name": "Ann", "robot.place": "lab", "new": {"a": "b"}}
+    )
+    found = logreel.open(tmp_path / "out.mcap").metadata
+    assert found["robot"] == {**logreel.open(source).metadata["robot"], "name": "Ann", "place": "lab"}
+    assert found["new"] == {"a": "b"}

@@ -44,14 +44,12 @@ def planted() -> bytes:
     b.info("launch", f"{LATITUDE}, {LONGITUDE}")
     b.format(
         "vehicle_gps_position:uint64_t timestamp;int32_t lat;int32_t lon;int32_t alt;int32_t alt_ellipsoid;"
-        "uint8_t fix_type;uint8_t[7] _padding0;"
+        "uint8_t fix_type;"
     )
     b.format("vehicle_local_position:uint64_t timestamp;double ref_lat;double ref_lon;float x;float ref_alt;")
     b.format("position_setpoint:double lat;double lon;float alt;bool valid;uint8_t[3] _padding0;")
     b.format("position_setpoint_triplet:uint64_t timestamp;position_setpoint current;position_setpoint next;")
-    b.format(
-        "vehicle_command:uint64_t timestamp;double param5;double param6;float param1;uint8_t[4] _padding0;"
-    )
+    b.format("vehicle_command:uint64_t timestamp;double param5;double param6;float param1;")
     b.format("battery_status:uint64_t timestamp;float voltage_v;float current_a;")
     b.format("estimator:uint64_t timestamp;float lat_vel;float lon_vel;")
     b.format("gps_dump:uint64_t timestamp;uint8_t len;uint8_t[79] data;")
@@ -61,10 +59,10 @@ def planted() -> bytes:
     for i in range(20):
         t, lat, lon = 1_000_000 + i * 1000, LATITUDE + i * 1e-5, LONGITUDE + i * 2e-5
         e7 = [round(lat * 1e7), round(lon * 1e7)] if i else [0, 0]
-        b.data(0, struct.pack("<QiiiiB7x", t, *e7, 488_000 + i, 535_000 + i, 3 if i else 0))
+        b.data(0, struct.pack("<QiiiiB", t, *e7, 488_000 + i, 535_000 + i, 3 if i else 0))
         b.data(1, struct.pack("<Qddff", t, LATITUDE, LONGITUDE, i, ALTITUDE))
         b.data(2, struct.pack("<Q" + 2 * "ddf?3x", t, lat, lon, 500, True, math.nan, math.nan, 0, False))
-        b.data(3, struct.pack("<Qddf4x", t, *((lat, lon) if i % 2 else (0.0, 3.0)), i))
+        b.data(3, struct.pack("<Qddf", t, *((lat, lon) if i % 2 else (0.0, 3.0)), i))
         b.data(4, struct.pack("<Qff", t, 16.1, 8.5))
         b.data(5, struct.pack("<Qff", t, 1.5, -2.5))
         b.data(6, struct.pack("<QB79s", t, 79, b"$GPGGA,1,4723.86,N,00832.73,E,1,8,1,488,M,47,M,,*00"))
@@ -167,7 +165,9 @@ def test_a_log_at_the_neutral_place_can_be_redacted_again(tmp_path: Path) -> Non
     logreel.edit(source, once, redact="position")
     done = logreel.edit(once, twice, redact="position")
     assert done.skipped == ()
-    assert content(twice).keys() == content(once).keys()
+    before, after = content(once), content(twice)
+    edited = {"sensor_gps", "vehicle_global_position", "vehicle_local_position"}
+    assert {name for name in before if before[name] != after[name]} <= edited
 
 
 def test_degrees_and_minutes_stay_degrees_and_minutes(tmp_path: Path) -> None:
@@ -385,3 +385,17 @@ def test_a_position_that_remains_is_noticed_and_nothing_is_written(
         with pytest.raises(logreel.LogError, match=f"'{topic}' still has what was to be changed"):
             logreel.edit(sample(tmp_path, suffix), tmp_path / f"b{suffix}", redact="position")
         assert not list(tmp_path.glob("b.*"))
+
+
+def test_pyulog_reads_moved_positions(tmp_path: Path) -> None:
+    pyulog = pytest.importorskip("pyulog")
+    (tmp_path / "a.ulg").write_bytes(planted())
+    logreel.edit(tmp_path / "a.ulg", tmp_path / "b.ulg", redact="position", origin="1,2,3")
+    found = {one.name: one.data for one in pyulog.ULog(str(tmp_path / "b.ulg")).data_list}
+    assert "gps_dump" not in found
+    lat, lon = (found["vehicle_gps_position"][name] * 1e-7 for name in ("lat", "lon"))
+    assert not lat[0]
+    np.testing.assert_allclose(lat[1:], 1, atol=1e-3)
+    np.testing.assert_allclose(lon[1:], 2, atol=1e-3)
+    np.testing.assert_allclose(found["vehicle_local_position"]["ref_lat"], 1, atol=1e-3)
+    np.testing.assert_array_equal(found["battery_status"]["voltage_v"], np.float32(16.1))

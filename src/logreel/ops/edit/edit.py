@@ -222,8 +222,8 @@ def _try_metadata(log: Log, writer: FormatWriter, own: dict[str, Any], name: str
         writer.metadata(name, value)
     except UsageError as error:
         group, _, key = name.partition(".")
-        there = log.metadata.get(group)
-        made = {**own.get(group, there if isinstance(there, Mapping) else {}), key: value}
+        there = next((m for m in (own.get(group), log.metadata.get(group)) if isinstance(m, Mapping)), {})
+        made = {**there, key or "KEY": value}
         try:
             writer.metadata(group, made)
         except UsageError:

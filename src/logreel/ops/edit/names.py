@@ -38,7 +38,7 @@ def new_topics(topics: Iterable[str], rename: Mapping[str, str]) -> dict[str, st
                 if name not in found:
                     found[name] = _filled(new, match, name)
         if not some:
-            raise TopicError("channel to be renamed", old, names)
+            raise TopicError("channel to be renamed", old, names, none="the log has no channels")
     _check(names, found)
     return {old: new for old, new in found.items() if old != new}
 

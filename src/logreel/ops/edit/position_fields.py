@@ -49,6 +49,8 @@ CELL = 0.05
 RAW_BYTES = 16
 #: Degrees per unit of numbers that can be angles; integers as GPS receivers and autopilots send them.
 _UNITS = {"float32": 1.0, "float64": 1.0, "int32": 1e-7}
+#: Least share of the messages with both numbers in which these are a position of the log.
+SHARE = 0.25
 #: Longest array that can be a position.
 SHORT = 4
 #: Messages of a channel whose values are compared.
@@ -244,9 +246,15 @@ def hidden_pairs(ch: Channel, layout: Layout, cells: Cells, known: set[str]) -> 
             one, other = (np.asarray(values[path], np.float64) * degree for path in (first, second))
         except (LogError, ValueError, TypeError):
             continue
+        if len(one) != len(other):
+            continue
+        stated = np.count_nonzero(np.isfinite(one) & np.isfinite(other) & (one != 0) & (other != 0))
         for names, lat, lon in (((first, second), one, other), ((second, first), other, one)):
-            both = cells.axis(lat, 0) & cells.axis(lon, 1) if len(lat) == len(lon) else np.zeros(0, bool)
-            if both.any() and cells.contain(lat[both], lon[both]).any():
+            both = np.flatnonzero(cells.axis(lat, 0) & cells.axis(lon, 1))
+            both = both[(np.abs(lat[both]) >= 1) | (np.abs(lon[both]) >= 1)]
+            hits = np.count_nonzero(cells.contain(lat[both], lon[both]))
+            # Other quantities can pass through such values; positions of one log are all near each other.
+            if hits and hits >= SHARE * stated:
                 found.append(HiddenPair(*names, degree))
                 break
     return found

@@ -376,6 +376,10 @@ class _Positions:
         if found:
             values = np.array([float(one[0]) for one in found])
             hits = self.cells.axis(values, 0) | self.cells.axis(values, 1)
+            # A number below 1 says a place only next to the other angle.
+            sure = hits & (np.abs(values) >= 1)
+            beside = np.append(sure[1:], False) | np.append(False, sure[:-1])
+            hits = sure | (hits & beside)
             for one in [m for m, hit in zip(found, hits.tolist(), strict=True) if hit][::-1]:
                 new = new[: one.start()] + b"x" * (one.end() - one.start()) + new[one.end() :]
         return new

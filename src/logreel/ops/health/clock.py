@@ -21,6 +21,8 @@ MESSAGES, LEAST_NS = 30, 5 * SECOND
 JUMP_NS, DRIFT_PPM, JITTER_NS, OFFSET_NS = SECOND // 10, 200.0, SECOND // 20, SECOND
 #: Messages on both sides of a step whose medians are compared, so that single late messages are no jumps.
 SIDE = 10
+#: Share of messages with the stamp of the one before from which on it is not their own.
+REPEATED = 0.05
 #: With more jumps than this, the time in the messages is another one, such as that of the latest event.
 MOST_JUMPS = 8
 
@@ -100,9 +102,7 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
         times, stamps = times[known], stamps[known]
         if len(times) < MESSAGES or int(times[-1] - times[0]) < LEAST_NS:
             continue
-        steps = np.diff(times)
-        if np.median(np.abs(np.diff(stamps) - steps)) > np.median(steps) / 2:
-            # A time that does not go on with the messages, such as that of the latest event.
+        if not _goes_on(times, stamps):
             continue
         result = difference(times, stamps)
         if len(result.jumps) <= MOST_JUMPS:
@@ -110,6 +110,16 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
             yield from _of_channel(ch, times, result)
     if not looked:
         yield NotAssessed(f"no channel with times in its messages is {duration_text(LEAST_NS)} long")
+
+
+def _goes_on(times: I64, stamps: I64) -> bool:
+    """Return whether stamps go on with the messages, unlike the time of the latest event."""
+    steps, own = np.diff(times), np.diff(stamps)
+    if np.median(np.abs(own - steps)) <= np.median(steps) / 2:
+        return True
+    # With much jitter, single steps say nothing, but all of them together do.
+    is_as_long = abs(int(stamps[-1] - stamps[0]) - int(times[-1] - times[0])) < (times[-1] - times[0]) / 10
+    return bool(is_as_long and np.mean(own == 0) < REPEATED)
 
 
 def _of_channel(ch: Channel, times: I64, found: Difference) -> Iterator[Detection]:

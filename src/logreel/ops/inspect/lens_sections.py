@@ -46,8 +46,10 @@ ROLES: dict[type, str] = {
 }
 #: Mean radius of the Earth, m.
 EARTH = 6_371_008.8
-#: A robot stands still if all its positions are within STILL m, and the way between them is WANDER times as long.
-STILL, WANDER = 10.0, 6
+#: A robot stays where it is if all its positions are within this of the middle one, in m, by satellites or otherwise,
+STILL_FIX, STILL_POSE = 10.0, 0.5
+#: and the way between means of this number of positions is at most this share of the way between positions.
+BLOCK, SHARE = 10, 0.5
 #: Messages come in bursts if their median period is this much shorter than their mean one.
 BURSTS = 3
 #: Topics without a known meaning that are listed.
@@ -105,7 +107,8 @@ def _poses(ch: Channel, lens: Pose) -> Iterator[Fact]:
         return
     steps = np.sqrt((np.diff(position, axis=0) ** 2).sum(axis=1))
     away = float(np.sqrt(((position - np.median(position, axis=0)) ** 2).sum(axis=1)).max())
-    value, text = _way(float(steps.sum()), away, counted(len(position), "pose"))
+    coarse = float(np.sqrt((np.diff(_means(position), axis=0) ** 2).sum(axis=1)).sum())
+    value, text = _way(float(steps.sum()), coarse, away, STILL_POSE, counted(len(position), "pose"))
     yield Fact(ch.topic, ch.topic, value, text, "m")
 
 
@@ -121,7 +124,9 @@ def _track(ch: Channel, lens: Position) -> Fact:
     steps = distances(latitude, longitude)
     middle = np.full(len(latitude), np.median(latitude)), np.full(len(longitude), np.median(longitude))
     away = float(_great_circle(latitude, longitude, *middle).max())
-    value, text = _way(float(steps.sum()), away, f"{counted(int(sound.sum()), 'position')}")
+    coarse = float(distances(_means(latitude), _means(longitude)).sum())
+    count = counted(int(sound.sum()), "position")
+    value, text = _way(float(steps.sum()), coarse, away, STILL_FIX, count)
     heights = fixes.altitude[sound]
     heights = heights[np.isfinite(heights)]
     if len(heights):
@@ -137,16 +142,27 @@ def _track(ch: Channel, lens: Position) -> Fact:
     return Fact(ch.topic, ch.topic, value, text, "m")
 
 
-def _way(length: float, away: float, count: str) -> tuple[dict[str, Any], str]:
+def _way(length: float, coarse: float, away: float, bound: float, count: str) -> tuple[dict[str, Any], str]:
     """Return value and text for a way of *length* m, of which all positions are within *away* m of the middle one.
 
-    Errors of positions of a robot that stands still add up to any length, but lead nowhere.
+    Errors of positions of a robot that stays where it is add up to any length, but not so their means.
+
+    coarse  length of the way between means of BLOCK positions
+    bound   greatest *away* of a robot that stays where it is
     """
-    still = away < STILL and length > WANDER * away
+    still = away < bound and coarse < SHARE * length
     value = {"distance": 0.0 if still else length, "path": length, "extent": away, "still": still}
     if still:
-        return value, f"stands still, within {length_text(away)}, in {count}"
+        return value, f"stays within {length_text(away)}, in {count}"
     return value, f"{length_text(length)} in {count}"
+
+
+def _means(values: F64) -> F64:
+    """Return the means of BLOCK rows each, or the rows themselves if there are few."""
+    whole = len(values) // BLOCK * BLOCK
+    if whole < 2 * BLOCK:
+        return values
+    return np.asarray(values[:whole].reshape(-1, BLOCK, *values.shape[1:]).mean(axis=1))
 
 
 def distances(latitude: F64, longitude: F64) -> F64:

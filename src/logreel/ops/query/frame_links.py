@@ -29,6 +29,8 @@ WORLD = "world"
 STATIC_TOPIC = "tf_static"
 #: A link is interrupted if it is missing for longer than all of these: ns, median periods, twice the 90th percentile.
 GAP_NS, GAP_PERIODS = SECOND, 5
+#: Positions in metres that are further away count as infinite.
+FAR = 1e100
 #: Stamps count as times of the clock of the log if they lie at most so far (ns) outside of it.
 NEAR = 600 * SECOND
 
@@ -173,7 +175,7 @@ def links_of(
             notes.append(
                 "the stamps of transforms are of another clock than the log: times of logging are used"
             )
-    return _grouped(batches, stamps), notes
+    return _grouped(batches, stamps, notes), notes
 
 
 def _are_of_log(log: Log, batches: list[Batch]) -> bool:
@@ -273,15 +275,16 @@ def plain_name(frame: Any) -> str:
     return "" if frame is None else str(frame).lstrip("/")
 
 
-def _grouped(batches: list[Batch], stamps: bool) -> list[Link]:
-    """Return a Link for each child frame."""
+def _grouped(batches: list[Batch], stamps: bool, notes: list[str]) -> list[Link]:
+    """Return a Link for each child frame; add a sentence to *notes* for what is no link."""
     if not batches:
         return []
     logged = np.concatenate([one.time for one in batches])
     stamp = np.concatenate([one.stamp for one in batches])
     position = np.concatenate([one.position for one in batches])
     rotation, good = unit(np.concatenate([one.rotation for one in batches]))
-    good &= np.isfinite(position).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        good &= (np.abs(position) < FAR).all(axis=1)
     held = np.concatenate([one.held for one in batches])
     source = np.repeat(np.arange(len(batches)), [len(one.time) for one in batches])
     static = np.array([one.static for one in batches])[source]
@@ -290,6 +293,9 @@ def _grouped(batches: list[Batch], stamps: bool) -> list[Link]:
     time = np.where((stamp != 0) & stamps, stamp, logged)
     # Frames without a name, and those that are their own parent, are no links.
     real = (parent != child) & (parent != names.get("", -1)) & (child != names.get("", -1))
+    if not real.all():
+        count = int(np.count_nonzero(~real))
+        notes.append(f"{count} transforms name no frame, or one frame as its own parent: they are ignored")
     arrival = np.argsort(logged, kind="stable")
     arrival = arrival[real[arrival]]
     arrival = arrival[np.argsort(child[arrival], kind="stable")]
@@ -298,6 +304,8 @@ def _grouped(batches: list[Batch], stamps: bool) -> list[Link]:
     for rows in np.split(arrival, cuts) if len(arrival) else []:
         usable = rows[good[rows]]
         if not len(usable):
+            name = texts[int(child[rows[0]])]
+            notes.append(f"all {len(rows)} transforms of {name!r} contain NaN, infinity or a zero quaternion")
             continue
         is_fixed = bool(static[usable[0]])
         order, backward = usable, int(np.count_nonzero(np.diff(time[usable]) < 0))

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
+from logreel.outputs.http.connection import LimitedConnection
 
 #: Maximum number of connections; more are refused with 503.
 CONNECTIONS = 512
@@ -57,7 +58,7 @@ class HttpServer:
         """
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=LimitedConnection,
             ws="none",
             lifespan="off",
             log_config=None,

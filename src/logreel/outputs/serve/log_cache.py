@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import Any
 
-from logreel.errors import LogError
+from logreel.errors import FileChangedError, LogError
 from logreel.io.source import Definitions, Source
 from logreel.log.log import Log
 from logreel.ops.inspect.info import info
@@ -20,6 +20,9 @@ from logreel.registry.open import open_one_of_several
 OPEN = 8
 #: Number of cached summaries for the list.
 SUMMARIES = 100_000
+
+
+_CHANGED = "was changed while it was read: ask again"
 
 
 class ChangedError(LogError):
@@ -43,19 +46,25 @@ class CachedLog:
                 source.name = self.entry.name
                 self.check()
                 self._log = open_one_of_several(source, definitions=self._definitions)  # type: ignore[arg-type]
-            yield self._log
+            try:
+                yield self._log
+            except FileChangedError:
+                raise ChangedError(_CHANGED) from None
 
     def check(self) -> None:
         """Raise ChangedError if the file was written to; a replaced or removed file stays readable."""
-        if self._log is not None:
-            self._log.check_unchanged()
+        was = self.entry.stamp
         try:
             found = Stamp.of(os.stat(self.entry.path))
         except OSError:
-            return
-        was = self.entry.stamp
+            found = was
         if (found.device, found.inode) == (was.device, was.inode) and found != was:
-            raise ChangedError("was changed while it was read: ask again")
+            raise ChangedError(_CHANGED)
+        try:
+            if self._log is not None:
+                self._log.check_unchanged()
+        except FileChangedError:
+            raise ChangedError(_CHANGED) from None
 
 
 class LogsTogether:

@@ -1,0 +1,94 @@
+"""Connections of the HTTP server with limits of time and number, so that nobody can occupy all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: Seconds in which the head of a request, and what follows it, must be complete.
+HEAD_SECONDS = 10.0
+#: Seconds after which a client is dropped that takes nothing of an answer.
+SLOW_SECONDS = 60.0
+#: Number of connections of one address.
+PER_CLIENT = 128
+_REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+#: Open connections by address of the client, for each server.
+_counts: dict[int, Counter[str]] = {}
+
+
+class LimitedConnection(H11Protocol):
+    """A connection that is closed when its client is too slow, or has too many others."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._head: asyncio.TimerHandle | None = None
+        self._slow: asyncio.TimerHandle | None = None
+        self._address = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; refuse a connection beyond those that a client may have."""
+        super().connection_made(transport)
+        # The set of all connections of a server is the same object for each of them.
+        counts = _counts.setdefault(id(self.connections), Counter())
+        self._address = self.client[0] if self.client else ""
+        counts[self._address] += 1
+        if counts[self._address] > PER_CLIENT:
+            transport.write(_REFUSAL)
+            transport.close()
+            return
+        self._head = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        """Handle bytes of a request, whose first ones start the time for all of it."""
+        super().data_received(data)
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if not is_idle and self.conn.their_state is not h11.SEND_BODY:
+            _cancelled(self._head)
+            self._head = None
+        elif self._head is None and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self._head = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; the time for it begins with its first byte."""
+        if self.conn.their_state is not h11.SEND_BODY:
+            _cancelled(self._head)
+            self._head = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to take what was sent."""
+        super().pause_writing()
+        _cancelled(self._slow)
+        self._slow = self.loop.call_later(SLOW_SECONDS, self._give_up)
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        _cancelled(self._slow)
+        self._slow = None
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection no longer."""
+        _cancelled(self._head)
+        _cancelled(self._slow)
+        key = id(self.connections)
+        super().connection_lost(exc)
+        counts = _counts.get(key, Counter())
+        counts[self._address] -= 1
+        if counts[self._address] <= 0:
+            del counts[self._address]
+        if not counts:
+            _counts.pop(key, None)
+
+    def _give_up(self) -> None:
+        self.transport.abort()
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+    """Cancel a timer if there is one."""
+    if timer is not None:
+        timer.cancel()
