@@ -21,6 +21,7 @@ from logreel.cli import main
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
 from logreel.formats.carla.sample.builder import eventful
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import tiny
 from logreel.log.actor import Actor
 from logreel.ops.replay.timeline import Place
@@ -187,6 +188,7 @@ ARGUMENTS = {
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
     "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
+    "tf": ["drive.bag"],
     "edit": ["log.ulg", "-o", "out.ulg", "--rename", "rate=speed"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
@@ -261,6 +263,7 @@ def test_the_command_line_page_has_every_key(
     Path("gps.ulg").write_bytes(gps_log(pieces(3)))
     Path("metric.py").write_text(METRIC)
     logreel.fleet.ingest("log.ulg", "fleet", engine=Inline())
+    Path("drive.bag").write_bytes(drive(1.0))
     Path("rules.toml").write_text(RULES)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
