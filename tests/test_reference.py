@@ -175,6 +175,7 @@ ARGUMENTS = {
     "attachments": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
     "du": ["log.ulg"],
+    "tf": ["log.ulg"],
     "summary": ["log.ulg"],
     "health": ["log.ulg"],
     "check": ["log.ulg"],
