@@ -186,14 +186,14 @@ def columns(
     names = paths_with(paths, stamp)
     found = table(ch, names, start, end, DENSE)
     kinds = columns_by_path(names, found)
-    flat = {path: flatten(column) for path, column in kinds.items()}
-    deep = next((flat[path][1] for path in flat if _is_list(kinds[path].type)), None)
+    lists = {path: flatten(column) for path, column in kinds.items() if _is_list(column.type)}
+    deep = next((rows for _, rows in lists.values()), None)
     if deep is None:
         deep = np.arange(len(found), dtype=np.int64)
-        values = {path: one for path, (one, _) in flat.items()}
+        values = {path: _plain(column) for path, column in kinds.items()}
         times = times_of(found)
     else:
-        values = {path: one if _is_list(kinds[path].type) else one[deep] for path, (one, _) in flat.items()}
+        values = {path: lists[path][0] if path in lists else _plain(kinds[path])[deep] for path in kinds}
         times = times_of(found)[deep]
     stamps = stamp.of(values) if stamp else np.zeros(len(deep), np.int64)
     return Columns(times, values, deep, stamps)
@@ -245,11 +245,23 @@ def flatten(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[NDArray[Any],
             lengths = as_numpy(pc.list_value_length(chunk))
             rows = np.repeat(rows, np.nan_to_num(lengths).astype(np.int64))
             chunk = chunk.flatten()
-        parts.append(_dates(chunk) if _is_timestamp(chunk.type) else as_numpy(chunk))
+        parts.append(_plain(chunk))
         owners.append(rows)
     if not parts:
         return np.zeros(0), np.zeros(0, np.int64)
     return np.concatenate(parts), np.concatenate(owners)
+
+
+def _plain(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> NDArray[Any]:
+    """Return the items of a column that has no lists."""
+    from logreel.log.tables import as_numpy
+
+    parts = [
+        _dates(chunk) if _is_timestamp(chunk.type) else as_numpy(chunk)
+        for chunk in getattr(column, "chunks", [column])
+    ]
+    # A copy: an array of Arrow's memory cannot be changed.
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def _is_timestamp(kind: pa.DataType) -> bool:

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import events
+from logreel.formats.ulog.events import Row
 from logreel.formats.ulog.found import Topic
 from logreel.formats.ulog.keyed_records import KeyedRecords
 from logreel.formats.ulog.non_data_records import NonDataRecords
+from logreel.index.gather import gather_bytes
 from logreel.index.message_index import MessageIndex
 from logreel.io.source import Source
 from logreel.log.scan import TextLine
 
 #: Levels of syslog.
 LEVELS = 8
-_EVENT_FIELDS = {"id", "arguments", "log_levels"}
+_EVENT_TYPES = {"id": "uint32", "arguments": "uint8", "log_levels": "uint8"}
+_EVENT_FIELDS = set(_EVENT_TYPES)
 
 
 def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
@@ -60,15 +63,26 @@ def _event_definitions(keyed: KeyedRecords) -> events.Definitions | None:
     return None
 
 
-def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) -> Iterator[events.Row]:
+def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) -> Iterator[Row]:
     """Yield the messages of a topic ``event``; none if its format lacks a field that events need."""
     if topic.raw:
         return
     layout = topic.definitions.layout(topic.name)
     if not {f.name for f in layout.record.visible()} >= _EVENT_FIELDS:
         return
+    offset, size, time = index.offsets(number), index.sizes(number), index.times(number)
+    if layout.size is not None and (size >= layout.size).all():
+        found = {name: layout.find(name) for name in _EVENT_FIELDS}
+        if {name: leaf.type for name, leaf in found.items()} == _EVENT_TYPES:
+            ids, arguments, levels = (
+                gather_bytes(source.data, offset, leaf.width, leaf.runs[0])
+                for leaf in (found[name] for name in Row._fields[1:])
+            )
+            columns = time, ids.view("<u4")[:, 0], arguments, levels[:, 0]
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            yield from (Row(at, number, bytes(given), level) for at, number, given, level in rows)
+            return
     decode = layout.project(sorted(_EVENT_FIELDS)).decoder()
-    columns = index.offsets(number), index.sizes(number), index.times(number)
-    for at, size, time in zip(*(column.tolist() for column in columns), strict=True):
-        row = decode(memoryview(source.read(at, size)))
-        yield events.Row(time, row["id"], bytes(row["arguments"]), row["log_levels"])
+    for at, length, when in zip(offset.tolist(), size.tolist(), time.tolist(), strict=True):
+        row = decode(memoryview(source.read(at, length)))
+        yield Row(when, row["id"], bytes(row["arguments"]), row["log_levels"])
