@@ -189,7 +189,6 @@ ARGUMENTS = {
     "sort": ["log.ulg", "-o", "out.ulg"],
     "recover": ["log.ulg", "-o", "out.ulg"],
     "migrate": ["log.ulg", "-o", "out.ulg", "--rules", "rules.toml"],
-    "tf": ["drive.bag"],
     "edit": ["log.ulg", "-o", "out.ulg", "--rename", "rate=speed"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],

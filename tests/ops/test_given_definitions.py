@@ -207,8 +207,8 @@ def test_the_command_line_carries_definitions_and_types(tmp_path: Path, folder: 
     assert "TOPIC=TYPE" in refused.err
 
 
-#: They ask nothing that a definition could answer.
-WITHOUT = {"definitions", "add", "index", "demo", "formats", "completion"}
+#: They ask nothing that a definition could answer, or, as fleet, open logs in other processes.
+WITHOUT = {"definitions", "add", "index", "demo", "formats", "completion", "du", "fleet"}
 
 
 def test_every_verb_that_opens_a_log_takes_definitions_and_types() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,7 @@ from logreel.lenses import (
     text_lines,
 )
 from logreel.lenses.base import Stamp
+from logreel.lenses.position import QualityPaths
 from logreel.schemas.ros1msg import standard
 from support.builders.ros1_messages import header, pose, xyz, xyzw
 from support.oracles.ros1 import channel, encoded, layout_of, log_of
@@ -32,6 +34,7 @@ S = 10**9
 
 
 FRAME = "header.frame_id"
+COVARIANCE = QualityPaths("position_covariance", "position_covariance_type")
 FIX = Known("status.status", 0)
 #: Where the time of the data stands, if not in the header.
 STAMPS = {
@@ -83,9 +86,27 @@ STAMPS = {
         ("sensor_msgs/LaserScan", [LaserScan(FRAME)]),
         ("sensor_msgs/Imu", [Imu("angular_velocity", "linear_acceleration", "orientation")]),
         ("sensor_msgs/JointState", [Joints("name", "position", "velocity", "effort")]),
-        *(
-            (name, [Position(Scaled("latitude"), Scaled("longitude"), Scaled("altitude"), FIX)])
-            for name in ("sensor_msgs/NavSatFix", "gps_common/GPSFix")
+        (
+            "sensor_msgs/NavSatFix",
+            [Position(Scaled("latitude"), Scaled("longitude"), Scaled("altitude"), FIX, quality=COVARIANCE)],
+        ),
+        (
+            "gps_common/GPSFix",
+            [
+                Position(
+                    Scaled("latitude"),
+                    Scaled("longitude"),
+                    Scaled("altitude"),
+                    FIX,
+                    quality=replace(
+                        COVARIANCE,
+                        speed=Scaled("speed"),
+                        course=Scaled("track", math.pi / 180),
+                        hdop="hdop",
+                        vdop="vdop",
+                    ),
+                )
+            ],
         ),
         ("sensor_msgs/CompressedImage", [Image("data", format="format")]),
         (

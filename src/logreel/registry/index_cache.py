@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import LogError
+from logreel.io.arrays import aligned
 from logreel.io.map_guard import MapGuard
 from logreel.io.source import Source
 from logreel.io.trusted_file import is_trusted_folder, open_trusted
@@ -125,7 +126,8 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
         return None
     if size < MAPPED_BYTES:
         # What was compared cannot change or shrink later.
-        data = np.empty(size - 16 - length, np.uint8)
+        # At the addresses that arrays of a mapped file have, modulo 64: kernels load numbers from them.
+        data = aligned(size)[16 + length :]
         if file.readinto(data.data) != len(data):
             return None
     else:
