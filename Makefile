@@ -63,6 +63,7 @@ shrink: $(VENV)/.test ## let 200 mapped files shrink while threads read them; LO
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ASAN_LIBS = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
 
+# Signals of mapped files that shrink are those of kernels/mapguard, not of the sanitizer.
 # The tests that kill processes wait for them no longer than plain ones take; they add nothing for the kernels.
 asan: $(VENV)/.test ## kernel and damage tests with bounds checked, AddressSanitizer and UBSan (needs gcc's libasan)
 	rm -rf build/asan && mkdir -p build/asan && cp -r src setup.py pyproject.toml README.md LICENSE build/asan/
@@ -70,7 +71,7 @@ asan: $(VENV)/.test ## kernel and damage tests with bounds checked, AddressSanit
 	LOGREEL_DEBUG=1 CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet \
 	    --disable-pip-version-check --no-deps --no-cache-dir --target build/asan/site build/asan
 	LD_PRELOAD="$(ASAN_LIBS)" PYTHONMALLOC=malloc PYTHONPATH=build/asan/site LOGREEL_CACHE=off LOGREEL_DEBUG=1 \
-	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1 \
+	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1:handle_sigbus=0 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LOGREEL_FUZZ=$(ASAN_FUZZ) \
 	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/layout tests/index tests/damage \
 	    tests/registry/test_index_cache.py --ignore=tests/damage/test_killing.py --ignore=tests/damage/test_following.py
