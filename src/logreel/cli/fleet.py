@@ -8,7 +8,7 @@ import rich_click as click
 
 from logreel.cli import arguments, common, draw
 from logreel.cli.help import GroupWithExamples, WithExamples
-from logreel.cli.sql import FORMS
+from logreel.cli.sql import result_format, result_output
 
 if TYPE_CHECKING:
     from logreel.fleet.ingesting import Ingested
@@ -178,16 +178,8 @@ def _show_status(found: Status) -> None:
 )
 @dataset
 @click.argument("query")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    metavar="NAME",
-    help=f"Format of the result: {', '.join(FORMS)}; by default from -o, else a table to read.",
-)
-@click.option(
-    "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to this file."
-)
+@result_format
+@result_output
 @common.force
 @common.as_json
 def query(dataset: str, query: str, form: str | None, out: str | None, force: bool, as_json: bool) -> int:

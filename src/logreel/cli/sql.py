@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 
+result_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    metavar="NAME",
+    help=f"Format of the result: {', '.join(FORMS)}; by default from -o, else a table to read.",
+)
+result_output = click.option(
+    "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to this file."
+)
+
 
 @verb(
     examples={
@@ -30,16 +41,8 @@ FORMS = ["table", "csv", "parquet", "json", "ndjson", "arrow"]
 )
 @click.argument("query")
 @common.files
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    metavar="NAME",
-    help=f"Format of the result: {', '.join(FORMS)}; by default from -o, else a table to read.",
-)
-@click.option(
-    "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Write the result to this file."
-)
+@result_format
+@result_output
 @common.force
 @common.topics
 @common.start

@@ -245,7 +245,7 @@ def flatten(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[NDArray[Any],
             lengths = as_numpy(pc.list_value_length(chunk))
             rows = np.repeat(rows, np.nan_to_num(lengths).astype(np.int64))
             chunk = chunk.flatten()
-        parts.append(_plain(chunk))
+        parts.append(_values(chunk))
         owners.append(rows)
     if not parts:
         return np.zeros(0), np.zeros(0, np.int64)
@@ -254,20 +254,18 @@ def flatten(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[NDArray[Any],
 
 def _plain(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> NDArray[Any]:
     """Return the items of a column that has no lists."""
-    from logreel.log.tables import as_numpy
-
-    parts = [
-        _dates(chunk) if _is_timestamp(chunk.type) else as_numpy(chunk)
-        for chunk in getattr(column, "chunks", [column])
-    ]
+    parts = [_values(chunk) for chunk in getattr(column, "chunks", [column])]
     # A copy: an array of Arrow's memory cannot be changed.
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def _is_timestamp(kind: pa.DataType) -> bool:
+def _values(array: pa.Array[Any]) -> NDArray[Any]:
+    """Return the items of an array without lists, those of Arrow's memory where that is possible."""
     import pyarrow as pa
 
-    return bool(pa.types.is_timestamp(kind))
+    from logreel.log.tables import as_numpy
+
+    return _dates(array) if pa.types.is_timestamp(array.type) else as_numpy(array)
 
 
 def _dates(array: pa.Array[Any]) -> NDArray[Any]:

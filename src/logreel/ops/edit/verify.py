@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,14 +139,9 @@ def _digests(
     """Return the digests of the messages of each channel in file order, in one pass over the log."""
     none = np.empty((0, 2), np.uint64)
     found = {number: [[none] for _ in how[number]] for number in rows}
-    for batch in in_file_order(Part(log, rows)) if rows else ():
-        for place, number in enumerate(batch.channels.tolist()):
-            mine = np.flatnonzero(batch.queue == place)
-            if len(mine):
-                some = batch.payloads.rows(mine)
-                data, size = some.joined(), some.size
-                for digest, parts in zip(how[number], found[number], strict=True):
-                    parts.append(digest(data, np.cumsum(size) - size, size))
+    for number, data, start, size in _messages(log, rows):
+        for digest, parts in zip(how[number], found[number], strict=True):
+            parts.append(digest(data, start, size))
     return {number: [np.concatenate(parts) for parts in each] for number, each in found.items()}
 
 
@@ -156,14 +151,17 @@ def _remaining(log: Log, pairs: Mapping[int, Channel], editors: Mapping[int, Edi
     topics = {ch.number: ch.topic for ch in pairs.values()}
     wrong: dict[str, None] = {}
     rows = {number: slice(0, log.index.count(number)) for number in changed}
+    for number, data, start, size in _messages(log, rows):
+        kinds = changed[number].remaining(data, start, size)
+        wrong |= dict.fromkeys(f"{topics[number]!r} still has what was to be changed: {k}" for k in kinds)
+    return list(wrong)
+
+
+def _messages(log: Log, rows: Mapping[int, Rows]) -> Iterator[tuple[int, Buffer, I64, I64]]:
+    """Yield messages of channels in one pass over the log: the channel, payloads joined, their starts and sizes."""
     for batch in in_file_order(Part(log, rows)) if rows else ():
         for place, number in enumerate(batch.channels.tolist()):
             mine = np.flatnonzero(batch.queue == place)
             if len(mine):
                 some = batch.payloads.rows(mine)
-                data, size = some.joined(), some.size
-                kinds = changed[number].remaining(data, np.cumsum(size) - size, size)
-                wrong |= dict.fromkeys(
-                    f"{topics[number]!r} still has what was to be changed: {k}" for k in kinds
-                )
-    return list(wrong)
+                yield number, some.joined(), np.cumsum(some.size) - some.size, some.size
