@@ -210,6 +210,22 @@ def test_a_vehicle_that_leaves_a_red_light_is_found() -> None:
     assert _left_red(columns(2), Track(), 1, *area) == []
 
 
+def test_a_robot_is_known_by_its_description(tmp_path: Path) -> None:
+    from logreel.schemas.ros1msg import define
+
+    urdf = """<?xml version="1.0"?><robot xmlns:xacro="x" name="arm"><link name="base"/><link
+      name='tip'><visual/></link><!-- <joint name="old" type="fixed"/> --><joint name="turn" type="revolute">
+      <parent link="base"/><child link="tip"/></joint><transmission><joint name="turn"/></transmission></robot>"""
+    with logreel.create(tmp_path / "arm.bag") as writer:
+        kind = "std_msgs/String"
+        for topic, text in (("/left/robot_description", urdf), ("/robot_description", "<robot><" * 100_000)):
+            channel = writer.add_channel(topic, logreel.Schema(kind, "ros1msg", define(kind).text))
+            writer.write(channel, SECOND, {"data": text})
+    (fact,) = logreel.summary(tmp_path / "arm.bag")["robot"].facts
+    assert (fact.value, fact.text) == ("arm", "arm: 2 links, 1 joint (1 revolute)")
+    assert fact.label == "/left/robot_description"
+
+
 def test_trees_of_frames_without_a_link_are_found(tmp_path: Path) -> None:
     from logreel.schemas.ros1msg import define
 

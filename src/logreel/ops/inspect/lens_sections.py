@@ -1,4 +1,4 @@
-"""Sections of a summary that any format can have: sensors, pictures, tracks, transforms, pauses."""
+"""Sections of a summary that any format can have: robots, sensors, pictures, tracks, transforms, pauses."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from logreel.lenses.base import F64
 from logreel.lenses.meaning import WARNING, Fact, Section, since_start
 from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
+from logreel.ops.inspect.robot_description import robots
 from logreel.ops.inspect.stats import channel_stats
 
 #: What channels with a lens are called; those of text and transforms have sections of their own.
@@ -72,6 +73,8 @@ def by_lenses(log: Log, stated: set[str]) -> Iterator[Section]:
     # Flight controllers have hundreds of topics, whose sensors and times the sections of the flight cover.
     is_flight = bool(stated & {"flight", "vehicle"})
     found = [] if is_flight else [(ch, lenses(ch)) for ch in channels]
+    if "robot" not in stated:
+        yield Section("robot", "Robot", tuple(robots(channels)))
     if "track" not in stated:
         yield Section("track", "Track", tuple(_tracks(found)))
     if not stated & {"sensors", "actors"}:
