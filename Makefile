@@ -16,10 +16,10 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fleet lint bench oracles fuzz soak shrink asan screenshots docs build clean
+.PHONY: help demo test test-fleet test-train lint bench oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.run ## guided run on a bundled log
 	@./logreel demo
@@ -27,13 +27,26 @@ demo: $(VENV)/.run ## guided run on a bundled log
 test: lint ## style, types and the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-# Ray brings versions of its own of what others need, so it gets an environment of its own.
+# Ray and others bring versions of their own of what others need, so they get an environment of their own.
 FLEET := .venv-fleet
 LOGREEL_FLEET ?= 400
-test-fleet: ## 400 logs on all engines: installs Ray into an environment of its own; LOGREEL_FLEET=N sets the number
+test-fleet: ## 400 logs on all engines: installs Ray, Daft and Dask into an environment of its own; LOGREEL_FLEET=N sets the number
 	$(PYTHON) -m venv $(FLEET)
-	$(FLEET)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sql,polars,ray]' pytest hypothesis
+	$(FLEET)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sql,polars,ray,daft]' 'dask[dataframe]' mcap $(if $(shell command -v java),pyspark) pytest hypothesis
 	LOGREEL_FLEET=$(LOGREEL_FLEET) $(FLEET)/bin/python -m pytest tests/fleet
+
+# lerobot needs torch, so it gets an environment of its own. Of what it requires, only what its datasets import is
+# installed; LOGREEL_TORCH names another build of torch. torchvision 0.25 is the last one with the decoder for av.
+TRAIN := .venv-train
+LOGREEL_TORCH ?= torch
+test-train: ## load what we write with lerobot itself: installs lerobot and torch into an environment of its own
+	$(PYTHON) -m venv $(TRAIN)
+	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[train,sql]' pytest hypothesis pillow \
+	    '$(LOGREEL_TORCH)' 'datasets>=4,<5' 'huggingface-hub>=0.34.2,<0.36' 'av>=15,<16' 'jsonlines>=4,<5' \
+	    'accelerate<2' 'einops' 'draccus==0.10.0' 'gymnasium' 'termcolor' 'deepdiff' 'packaging<26' 'setuptools<81' \
+	    'opencv-python-headless<4.13'
+	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'lerobot==0.4.4' 'torchvision==0.25.0'
+	$(TRAIN)/bin/python -m pytest tests/outputs/dataset
 
 lint: $(VENV)/.test ## style and types only
 	$(BIN)/ruff check .
@@ -50,6 +63,17 @@ oracles: $(VENV)/.test ## every reader and writer beside its peers, over the sam
 
 fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
+
+# atheris is not needed by anything else, and wants an environment that it can instrument.
+FUZZ := .venv-fuzz
+LOGREEL_FUZZ_SECONDS ?= 60
+fuzz-coverage: ## fuzz all readers and parsers guided by coverage (atheris); LOGREEL_FUZZ_SECONDS=N for each target
+	$(PYTHON) -m venv $(FUZZ)
+	@$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary atheris 'atheris>=3.0' || \
+	    { echo "make fuzz-coverage: there is no atheris for `$(PYTHON) --version` on this machine; with another Python:" \
+	    "make fuzz-coverage PYTHON=python3.11. 'make fuzz' needs no atheris" >&2; exit 1; }
+	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sql]'
+	$(FUZZ)/bin/python fuzz/run.py $(LOGREEL_FUZZ_SECONDS)
 
 soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_SOAK=N times for each format
 	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) \

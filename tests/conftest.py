@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,14 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no samples of real logs at {SHARED}; set LOGREEL_SHARED")
     return SHARED
+
+
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """Let new processes receive SIGHUP, which they would ignore if the tests were started by nohup."""
+    if not hasattr(signal, "SIGHUP"):
+        yield
+        return
+    old = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, old)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +37,7 @@ ALL = [
             errors.UnsupportedError,
             errors.DefinitionError,
             errors.FileChangedError,
+            errors.UnreachableError,
         )
     ),
 ]
@@ -65,3 +69,15 @@ def test_a_hint_is_worded_for_python_and_for_the_command_line() -> None:
     assert error.cli_text() == "a.bag: wrong; pass --force (at byte 7)"
     assert LogError("wrong", hint="sort it").cli_text() == "wrong; sort it"
     assert LogError("wrong", hint="pass utc=True", cli="").cli_text() == "wrong"
+
+
+def test_every_extra_that_an_error_names_installs_the_library() -> None:
+    root = Path(__file__).resolve().parents[1]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    libraries = {
+        name: {re.split(r"[\[>=<,]", one)[0] for one in required} for name, required in extras.items()
+    }
+    called = re.compile(r'MissingDependencyError\("([^"]+)", "([^"]+)"\)')
+    named = {pair for path in (root / "src").rglob("*.py") for pair in called.findall(path.read_text())}
+    assert ("pylance", "train") in named
+    assert {(library, extra) for library, extra in named if library not in libraries.get(extra, ())} == set()

@@ -200,6 +200,7 @@ ARGUMENTS = {
     "fleet query": ["fleet", "FROM pair"],
     "fleet report": ["fleet"],
     "fleet verify": ["fleet"],
+    "dataset": ["log.ulg", "-o", "episodes", "--spec", "spec.toml", "--to", "hdf5"],
     "carla info": ["log.rec"],
     "carla collisions": ["log.rec"],
     "carla blocked": ["log.rec", "0.01", "1000"],
@@ -214,6 +215,12 @@ from srunner.metrics.examples.basic_metric import BasicMetric
 class One(BasicMetric):
     def _create_metric(self, town_map, log, criteria):
         return 1
+"""
+SPEC = """
+rate = 10
+[features.action]
+fields = ["rate.xyz"]
+max_error = "10s"
 """
 RULES = """
 [[rule]]
@@ -265,6 +272,7 @@ def test_the_command_line_page_has_every_key(
     logreel.fleet.ingest("log.ulg", "fleet", engine=Inline())
     Path("drive.bag").write_bytes(drive(1.0))
     Path("rules.toml").write_text(RULES)
+    Path("spec.toml").write_text(SPEC)
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)

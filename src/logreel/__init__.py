@@ -25,6 +25,7 @@ from logreel.errors import (
     Problem,
     TopicError,
     UnknownFormatError,
+    UnreachableError,
     UnsupportedError,
     UsageError,
 )
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from logreel import fleet
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
+    from logreel.limits import Limits
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
     from logreel.ops import definitions
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.slice import sort_log as sort
     from logreel.ops.rewrite.split import split
     from logreel.outputs.convert import convert
+    from logreel.outputs.dataset import DatasetWritten, dataset
     from logreel.outputs.live.registry import sink
     from logreel.outputs.media.geotag import geotag
     from logreel.outputs.merge_formats import merge
@@ -80,6 +83,7 @@ _LAZY = {
     "MessageIndex": ("logreel.index.message_index", "MessageIndex"),
     "Schema": ("logreel.log.schema", "Schema"),
     "Layout": ("logreel.layout.layout", "Layout"),
+    "Limits": ("logreel.limits", "Limits"),
     "Format": ("logreel.registry.format", "Format"),
     "Writer": ("logreel.write.writer", "Writer"),
     "create": ("logreel.write.writer", "create"),
@@ -125,6 +129,8 @@ _LAZY = {
     "recover": ("logreel.ops.rewrite.recover", "recover"),
     "scan_polars": ("logreel.ops.query.polars", "scan_polars"),
     "convert": ("logreel.outputs.convert", "convert"),
+    "dataset": ("logreel.outputs.dataset", "dataset"),
+    "DatasetWritten": ("logreel.outputs.dataset", "DatasetWritten"),
     "Service": ("logreel.outputs.serve", "Service"),
     "Viewer": ("logreel.outputs.view", "Viewer"),
     "view": ("logreel.outputs.view", "view"),
@@ -133,6 +139,7 @@ _LAZY = {
 __all__ = [
     "Channel",
     "DamagedError",
+    "DatasetWritten",
     "DefinitionError",
     "Feed",
     "FileChangedError",
@@ -141,6 +148,7 @@ __all__ = [
     "Health",
     "IncompleteOutputError",
     "Layout",
+    "Limits",
     "LiveSource",
     "Log",
     "LogError",
@@ -160,6 +168,7 @@ __all__ = [
     "TopicError",
     "Transforms",
     "UnknownFormatError",
+    "UnreachableError",
     "UnsupportedError",
     "Usage",
     "UsageError",
@@ -170,6 +179,7 @@ __all__ = [
     "check",
     "convert",
     "create",
+    "dataset",
     "definitions",
     "diff",
     "du",

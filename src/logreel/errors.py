@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from errno import EIO
 from typing import Any, Literal
 
 #: Severities of a Finding, worst first.
@@ -93,6 +94,13 @@ class FileChangedError(LogError):
 
     ``offset`` is the first byte that is known to be missing, or None.
     """
+
+
+class UnreachableError(LogError, OSError):
+    """A server that cannot be reached, does not answer in time, or fails: another attempt may succeed later."""
+
+    #: Those who repeat what failed with an OSError that may pass repeat this as well.
+    errno = EIO
 
 
 class DefinitionError(LogError):

@@ -39,7 +39,7 @@ PARSED = {
     "demo": "tests/cli/test_launcher.py runs it",
 }
 #: Exit codes of examples other than 0.
-CODES = {"check": {0, 4}, "health": {0, 4}, "diff": {4}, "recover": {0, 3}}
+CODES = {"check": {0, 4}, "health": {0, 4}, "diff": {4}, "recover": {0, 3}, "dataset": {0, 3}}
 
 
 @functools.cache
@@ -64,6 +64,8 @@ def samples() -> dict[str, bytes]:
         "pictures/b.jpg": PICTURE,
         "messages.ndjson": b'{"topic": "/a", "time_ns": 1, "data": {"x": 1}}\n',
         "rules.toml": RULES.encode(),
+        "lane.toml": b'rate = "10Hz"\n[features.action]\nfields = ["/cmd_vel.linear.x"]\nmax_error = "1s"\n',
+        "hover.toml": b'rate = "10Hz"\n[features.action]\nfields = ["vehicle_attitude.q"]\nmax_error = "1s"\n',
         "metric.py": METRIC.encode(),
         "notes.txt": b"cold morning\n",
     }

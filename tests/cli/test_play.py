@@ -19,6 +19,7 @@ import pytest
 
 from logreel.cli import keys
 from logreel.cli.console import Status
+from logreel.outputs.live.null import Null
 from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.replaying import MS, Numbered, bag, numbers
 
@@ -280,3 +281,38 @@ def test_play_works_without_a_terminal(path: Path, spawn: Spawn) -> None:
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 100
     assert done.stderr.startswith(b"logreel: played 100 messages")
+
+
+def test_options_about_clients_reach_the_server(
+    run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, object]] = []
+
+    def noted(name: str, **options: object) -> Null:
+        given.append({"name": name, **options})
+        return Null()
+
+    monkeypatch.setattr("logreel.outputs.live.registry.sink", noted)
+    monkeypatch.setenv("LOGREEL_TOKEN", "a-token-of-the-environment")
+    more = ["--allow-host", "a", "--allow-host", "b", "--allow-origin", "https://x", "--read-only"]
+    play = ["play", logs / "tiny.ulg", "-r", "0", "--to"]
+    assert run(*play, "foxglove", *more).code == 0
+    assert run(*play, "foxglove", "--token", "a-token-of-the-command-line").code == 0
+    assert run(*play, "null").code == 0
+    assert given == [
+        {
+            "name": "foxglove",
+            "read_only": True,
+            "token": "a-token-of-the-environment",
+            "allow_host": "a,b",
+            "allow_origin": "https://x",
+        },
+        {"name": "foxglove", "token": "a-token-of-the-command-line"},
+        {"name": "null"},
+    ]
+
+
+def test_options_about_clients_are_refused_for_other_sinks(run: Run, logs: Path) -> None:
+    done = run("play", logs / "tiny.ulg", "--to", "null", "--read-only")
+    assert done.code == 2
+    assert "read_only" in done.err

@@ -75,7 +75,8 @@ def test_record_options_set_schema_and_compression(
     assert not [name for name in os.listdir() if name.startswith("d.")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("hangup")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_recording_is_a_complete_log(number: signal.Signals, tmp_path: Path) -> None:
     out = tmp_path / "a.bag"
     command = [sys.executable, "-m", "logreel", "record", str(out), "--flush", "50ms"]
@@ -172,7 +173,8 @@ def send_datagrams(port: int, file: Path, size: int) -> int:
     return count
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("hangup")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_completes_a_live_recording(number: signal.Signals, tmp_path: Path) -> None:
     port = free_port()
     with Child(

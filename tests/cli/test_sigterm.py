@@ -1,4 +1,4 @@
-"""SIGTERM ends a command as Ctrl-C does: no unfinished files are left."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: no unfinished files are left."""
 
 from __future__ import annotations
 
@@ -15,19 +15,33 @@ from logreel.cli import main
 from logreel.ops.rewrite.rewrite import Rewriting
 
 def stop(*args, **options):
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), getattr(signal, os.environ["SENT"]))
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return verify(*args, **options)
     raise AssertionError("not reached")
 
-Rewriting._verify = stop
+if os.environ["SENT"] == "ignored":
+    os.environ["SENT"] = "SIGHUP"
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+verify, Rewriting._verify = Rewriting._verify, stop
 sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_sigterm_leaves_no_unfinished_file(spawn: Spawn, logs: Path) -> None:
+@pytest.mark.parametrize(("sent", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("ignored", 0)])
+def test_signals_leave_no_unfinished_file(
+    spawn: Spawn, logs: Path, monkeypatch: pytest.MonkeyPatch, sent: str, code: int
+) -> None:
+    """A program started by nohup ignores SIGHUP, and goes on."""
+    monkeypatch.setenv("SENT", sent)
     before = sorted(os.listdir(logs))
     for words in (["slice", "flight.ulg", "-o", "out.ulg"], ["convert", "flight.ulg", "out.mcap"]):
         done = spawn("-c", SCRIPT, *words, cwd=logs)
-        assert done.returncode == 143, done.stderr
+        assert done.returncode == code, done.stderr
         assert b"Traceback" not in done.stderr
-        assert sorted(os.listdir(logs)) == before
+        made = [] if code else [words[-1]]
+        assert sorted(os.listdir(logs)) == sorted([*before, *made])
+        for name in made:
+            (logs / name).unlink()

@@ -172,7 +172,8 @@ def main() -> None:
         sys.exit(f"{len(bad)} of {runs} runs: {bad[:5]}")
     if tally["unseen"] > 1 + runs // 20:
         sys.exit(f"{tally['unseen']} followers of {runs} did not end")
-    if tally["killed"] < runs // 3:
+    # Most of the short recordings may be complete before the kill.
+    if tally["killed"] < max(1, runs // 6):
         sys.exit(f"only {tally['killed']} of {runs} recorders were killed in time")
 
 

@@ -102,7 +102,8 @@ class Replay:
 
     def _stable(self, topic: str, data: bytes) -> bytes:
         """Return the part of a payload that stays: the duration of a frame is filled in when the next one begins."""
-        is_frame = self._log[topic].schema == logreel.Schema("frames", "carla")
+        # Zeros may lie in the name of a topic, where a format keeps that with each message.
+        is_frame = topic in self._log and self._log[topic].schema == logreel.Schema("frames", "carla")
         return data[:8] + data[16:] if is_frame else data
 
 

@@ -77,6 +77,28 @@ def every_cut(data: bytes) -> None:
         assert any(p.code in ("truncated", "zeros", "header") for p in found.found.problems), cut
 
 
+def some_block(kind: str, n: int) -> bytes:
+    """Return block number *n*: of a declared series (D), of an undeclared one (U, V), or of an unknown kind (R)."""
+    if kind == "R":
+        return block(5, b"reserved content")
+    return data_block({"D": 0, "U": 7, "V": 9}[kind], T0 + n, b"line %d" % n)
+
+
+@pytest.mark.parametrize("order", ["UDDR", "UDR", "RDU", "DURD", "UDVD", "DUDDD", "RUDV", "DDUDRD"])
+def test_every_cut_around_undeclared_and_unknown_blocks_keeps_all_whole_blocks(order: str) -> None:
+    """Also where one or two whole blocks and a part of the next one follow."""
+    out = Builder()
+    out.messages("say", "text/plain", "line")
+    data, ends = out.killed(), []
+    for n, kind in enumerate(order):
+        data += some_block(kind, n)
+        ends += [len(data)] * (kind == "D")
+    for cut in range(len(out.killed()), len(data) + 1):
+        assert [at + size for at, size, _ in places(found_in(data[:cut]))] == [e for e in ends if e <= cut], (
+            cut
+        )
+
+
 def test_every_cut_keeps_all_whole_blocks_and_invents_none() -> None:
     every_cut(small())
 

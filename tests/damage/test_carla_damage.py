@@ -10,6 +10,7 @@ from small_log_queries import in_time, read_all
 
 import logreel
 from logreel.formats.carla.sample.builder import Builder, eventful
+from logreel.formats.carla.sample.records import RELEASES
 from support.builders.carla_rows import assert_accounted, packets, walked
 from support.oracles import carla as oracle
 
@@ -36,6 +37,23 @@ def test_every_cut_keeps_all_whole_packets_and_invents_none(release: str) -> Non
         assert_accounted(found, part)
         assert all(p.code in ("truncated", "zeros", "header") for p in found.problems), cut
         assert cut in {end for _, _, end in whole} or cut < whole[0][2] or found.problems, cut
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_cut_in_the_first_frame_changes_no_topic(release: str) -> None:
+    """Which release numbers doors, wheels and bikers how is clear although their packets are empty, or missing."""
+    out = Builder(release)
+    for n in range(3):
+        frame = out.frame(0.5 * n)
+        if n:
+            frame.position(7, (1.0, 2.0, 3.0)).vehicle(7, 0.5)
+    data = bytes(out.bytes())
+    topics = {m.offset: m.channel.topic for m in logreel.open(data).messages(order="file")}
+    ends = [end for _, kind, end in due(data)]
+    for end in ends[: ends.index(next(e for _, kind, e in due(data) if kind == 1)) + 2]:
+        for cut in (end, end + 1, end + 5, end + 6):
+            for one in logreel.open(data[:cut]).messages(order="file"):
+                assert one.channel.topic == topics[one.offset], cut
 
 
 def check_damaged(base: bytes, seed: int) -> None:

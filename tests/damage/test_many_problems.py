@@ -48,3 +48,31 @@ def test_a_problem_is_noted_once_in_a_list_that_others_extend() -> None:
     other = [two]
     noted.add(other, one)
     assert other == [two, one]
+
+
+def test_problems_that_others_replace_are_noted_again() -> None:
+    one, two, three = (Problem("md5", 0, 0, False, text) for text in ("one", "two", "three"))
+    noted, problems = Noted(), [one]
+    noted.add(problems, two)
+    problems[:] = [three, three, three]
+    noted.add(problems, one)
+    assert problems == [three, three, three, one]
+
+
+def test_problems_are_not_hashed_again_for_each_that_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resolving damaged chunks adds two problems for each of them, one of which is not noted here."""
+    hashed = 0
+    usual = Problem.__hash__
+
+    def counted(self: Problem) -> int:
+        nonlocal hashed
+        hashed += 1
+        return usual(self)
+
+    monkeypatch.setattr(Problem, "__hash__", counted)
+    noted, problems = Noted(), list[Problem]()
+    for n in range(MANY):
+        noted.add(problems, Problem("chunk", n, 1, True, "damaged"))
+        problems.append(Problem("index", n, 1, True, "wrong"))
+    assert len(problems) == 2 * MANY
+    assert hashed <= 4 * MANY

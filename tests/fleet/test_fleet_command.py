@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import logreel
 from support.builders.fleets import firmware_log
 from support.harness.cli_runner import Run
 
@@ -29,6 +30,17 @@ def test_ingest_reports_what_it_did_and_losses_give_code_3(run: Run, logs: Path,
     assert done.code == 3
     assert "evil\\x1b[2J.txt: not a log of a known format" in done.err
     assert run(*line, "--json").json["unchanged"] == [str(p) for p in sorted(logs.iterdir())]
+
+
+def test_an_interval_and_types_are_options_of_ingest(run: Run, logs: Path, tmp_path: Path) -> None:
+    line = ["fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1"]
+    done = run(*line, "-S", "+10us", "-E", "-5us", "--type", "/x=std_msgs/Float64")
+    assert (done.code, done.err) == (0, "")
+    assert "; 4 rows in 1 files" in done.out
+    wrong = run(*line[:4], tmp_path / "other", "-S", "tomorrow")
+    assert wrong.code == 2
+    assert "cannot read the time 'tomorrow'" in wrong.err
+    assert not (tmp_path / "other").exists()
 
 
 def test_queries_read_topics_and_catalogue(run: Run, small_dataset: Path, tmp_path: Path) -> None:
@@ -86,6 +98,35 @@ def test_the_report_names_damage_duplicates_and_hours(run: Run, small_dataset: P
     text = run("fleet", "report", small_dataset).out
     assert "duplicates" in text
     assert "vehicle_attitude" in text
+
+
+def test_the_report_counts_files_that_are_not_named_as_logs(run: Run, logs: Path, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md", "c.MD", "broken.bag"):
+        (logs / name).write_bytes(b"no log"[: 6 * (name[-1] != "g")])
+    line = ["fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1"]
+    assert run(*line).code == 3
+    assert f"{logs / 'a.md'}: not a log of a known format" in run("fleet", "report", tmp_path / "fleet").out
+    (logs / "d").write_text("no log")
+    run(*line)
+    text = run("fleet", "report", tmp_path / "fleet").out
+    assert "\n  4 files that are not named as logs are: 3 .md, 1 without suffix\n" in text
+    assert "broken.bag: " in text
+    assert "a.md" not in text
+    assert len(run("fleet", "report", tmp_path / "fleet", "--json").json["failed"]) == 5
+
+
+def test_hours_leave_out_logs_whose_clock_was_set(run: Run, logs: Path, tmp_path: Path) -> None:
+    with logreel.create(logs / "jump.mcap") as out:
+        channel = out.add_channel("/x", logreel.Schema("std_msgs/Int64", "ros1msg", "int64 data\n"))
+        for at in (0, 1_700_000_000 * 10**9):
+            out.write(channel, at, {"data": 1})
+    run("fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1")
+    found = run("fleet", "report", tmp_path / "fleet", "--json").json
+    assert [Path(path).name for path in found["spans"]] == ["jump.mcap"]
+    assert next(iter(found["spans"].values())) == pytest.approx(1_700_000_000 / 3600)
+    assert sum(one["hours"] for one in found["hours"]) < 1
+    assert sum(one["logs"] for one in found["hours"]) == 2
+    assert "jump.mcap: 472222 h" in run("fleet", "report", tmp_path / "fleet").out
 
 
 def test_verify_gives_code_4_for_a_changed_file(run: Run, logs: Path, tmp_path: Path) -> None:

@@ -6,20 +6,17 @@ import hashlib
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
+import struct
 from pathlib import Path
 
 import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.fleet import Dataset, LocalEngine, ingest, status, verify
+from logreel.fleet import Dataset, LocalEngine, ingest, report, status, verify
 from logreel.formats.ulog.sample.builder import Builder, flight
 from support.builders.fleets import firmware_log, make_fleet
-from support.harness.cli_runner import environment
-from support.harness.faults import Faults, Inline
+from support.harness.faults import Faults, Inline, started_ingest
 
 #: Number of files; ``make test-fleet`` runs 400.
 FILES = int(os.environ.get("LOGREEL_FLEET", "40"))
@@ -87,8 +84,8 @@ def test_two_workers_and_a_killed_one_and_a_failing_disk_change_nothing(
     files: Path, dataset: Path, tmp_path: Path, faults: Faults
 ) -> None:
     faults.mark("killed", "log_3.bddf")
-    faults.mark("killed", "log_13.bag", after=3)
-    faults.mark("failing", "log_12.ulg", after=4)
+    faults.mark("killed", "log_13.bag", after=2)
+    faults.mark("failing", "log_12.ulg", after=3)
     faults.mark("failing", "log_2.mcap")
     engine = LocalEngine(2)
     ingest(files, tmp_path / "fleet", engine=engine, target_bytes=400_000)
@@ -115,27 +112,11 @@ def test_a_log_that_always_kills_its_process_is_a_row_with_an_error(tmp_path: Pa
     assert (again.changed, len(again.unchanged), again.failed) == ([str(logs / "b.ulg")], 2, {})
 
 
-def started(files: Path, dataset: Path, faults: Faults) -> subprocess.Popen[bytes]:
-    """Start an ingestion that stops at a log that is read forever; return it when it does so."""
-    # Planning opens it three times, then its messages are read.
-    faults.mark("waiting", "log_17.vel", after=3)
-    line = f"-m logreel fleet ingest {files} -o {dataset} --workers 2 --task-size 400000"
-    child = subprocess.Popen(
-        [sys.executable, *line.split()],
-        env={**environment(), "PYTHONPATH": f"{faults.folder}{os.pathsep}{environment()['PYTHONPATH']}"},
-        stderr=subprocess.PIPE,
-    )
-    while not faults.waits.exists():
-        assert child.poll() is None
-        time.sleep(0.02)
-    return child
-
-
 @pytest.mark.parametrize("ending", ["SIGINT", "SIGKILL"])
 def test_an_interrupted_run_is_continued(
     files: Path, dataset: Path, tmp_path: Path, faults: Faults, ending: str
 ) -> None:
-    child = started(files, tmp_path / "fleet", faults)
+    child = started_ingest(files, tmp_path / "fleet", faults, "local")
     child.send_signal(getattr(signal, ending))
     _, err = child.communicate(timeout=60)
     if ending == "SIGINT":
@@ -236,6 +217,24 @@ def test_all_files_of_a_topic_have_the_columns_of_all_firmwares(tmp_path: Path) 
     assert verify(tmp_path / "fleet").wrong == {}
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_narrower_version_that_comes_later_is_noted_too_and_rewrites_nothing(
+    tmp_path: Path, together: bool
+) -> None:
+    logs, fleet = tmp_path / "logs", tmp_path / "fleet"
+    logs.mkdir()
+    (logs / "1.ulg").write_bytes(firmware_log(1, later=True))
+    if not together:
+        ingest(logs, fleet, engine=Inline())
+    (logs / "2.ulg").write_bytes(firmware_log(2, later=False))
+    done = ingest(logs, fleet, engine=Inline())
+    assert done.notes == ["odd: value: widened from float to double"]
+    assert (done.parts, report(fleet).notes) == (2 if together else 1, done.notes)
+    (logs / "3.ulg").write_bytes(firmware_log(3, later=False))
+    assert ingest(logs, fleet, engine=Inline()).notes == []
+    assert Dataset(fleet).table("odd")["value"].to_pylist() == [n / 2 for n in range(20)] * 3
+
+
 def test_a_run_that_died_while_older_files_got_new_columns_is_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +276,42 @@ def test_values_that_no_type_holds_get_columns_of_their_own(tmp_path: Path) -> N
     table = Dataset(tmp_path / "fleet").table("odd")
     assert table["mode__string"].to_pylist() == [None] * 20 + ["manual"]
     assert table["mode"].to_pylist() == [*range(20), None]
+
+
+def test_logs_without_definitions_are_read_again_when_there_are_others(tmp_path: Path) -> None:
+    logs = small_logs(tmp_path / "logs", 1)
+    payload = struct.pack("<Ii", 5, -3)
+    record = b"/dial\n*\nmy_msgs/Dial\n" + struct.pack("<III", 1_230_000_000, 0, len(payload)) + payload
+    (logs / "old.bag").write_bytes(b"#ROSRECORD V1.1\n" + record * 3)
+    ingest(logs, tmp_path / "fleet", engine=Inline())
+    assert Dataset(tmp_path / "fleet").table("/dial")["data"].to_pylist() == [payload] * 3
+    package = tmp_path / "share" / "my_msgs" / "msg"
+    package.mkdir(parents=True)
+    (package / "Dial.msg").write_text("uint32 ticks\nint32 turn\n")
+    done = ingest(logs, tmp_path / "fleet", definitions=tmp_path / "share", engine=Inline())
+    assert (done.changed, done.unchanged) == ([str(logs / "old.bag")], [str(logs / "1.ulg")])
+    assert Dataset(tmp_path / "fleet").table("/dial")["turn"].to_pylist() == [-3] * 3
+    done = ingest(logs, tmp_path / "fleet", definitions=tmp_path / "share", engine=Inline())
+    assert done.changed == []
+
+
+def test_types_of_topics_hold_for_the_logs_that_have_them(tmp_path: Path) -> None:
+    logs = small_logs(tmp_path / "logs", 1)
+    payload = struct.pack("<d", 2.5)
+    record = b"/x\n*\n*\n" + struct.pack("<III", 1_230_000_000, 0, len(payload)) + payload
+    (logs / "old.bag").write_bytes(b"#ROSRECORD V1.1\n" + record)
+    done = ingest(logs, tmp_path / "fleet", definitions={"/x": "std_msgs/Float64"}, workers=1)
+    assert done.failed == {}
+    assert Dataset(tmp_path / "fleet").table("/x")["data"].to_pylist() == [2.5]
+
+
+def test_an_interval_of_each_log_is_an_option_of_the_dataset(tmp_path: Path) -> None:
+    logs = small_logs(tmp_path / "logs", 1)
+    ingest(logs, tmp_path / "fleet", start="+10us", engine=Inline())
+    assert Dataset(tmp_path / "fleet").table("odd").num_rows == 10
+    with pytest.raises(UsageError, match="other topics, fields, times"):
+        ingest(logs, tmp_path / "fleet", engine=Inline())
+    assert len(ingest(logs, tmp_path / "fleet", start=" +10us", engine=Inline()).unchanged) == 1
 
 
 @pytest.mark.parametrize("topic", ["../../../etc/x", "/a b\n%2F", "..", "ä\u202e", "x" * 300, "a=b/date=1"])

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
+import sys
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import logreel
-from logreel.errors import UsageError
+from logreel.errors import MissingDependencyError, UsageError
 from logreel.fleet import Plan, Task, plan
+from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight
-from support.builders.fleets import fleet_log
+from support.builders.fleets import firmware_log, fleet_log
+from support.harness.cli_runner import Run
+from support.harness.range_server import serving_ranges
 
 
 def rows_read(found: Plan) -> dict[tuple[str, str], int]:
@@ -157,7 +165,7 @@ def test_batches_have_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert max(sizes) == 100
 
 
-@pytest.mark.parametrize("sources", [[], "nothing_*.ulg", "s3://bucket/a.ulg"])
+@pytest.mark.parametrize("sources", [[], "nothing_*.ulg", "https://host/a.ulg?token=1"])
 def test_sources_that_mean_nothing_are_refused(sources: str | list[str]) -> None:
     with pytest.raises(UsageError):
         plan(sources)
@@ -175,3 +183,108 @@ def test_a_folder_leaves_out_hidden_files_pipes_and_datasets(tmp_path: Path) -> 
         (tmp_path / name).write_bytes(fleet_log(7)[1])
     os.mkfifo(tmp_path / "pipe")
     assert [os.path.basename(path) for path in plan(tmp_path).paths] == ["a.ulg"]
+
+
+def rows_by_name(found: Plan) -> dict[str, int]:
+    return {os.path.basename(path): n for (path, _), n in rows_read(found).items()}
+
+
+def test_times_are_relative_to_each_log_and_logs_outside_have_no_rows(tmp_path: Path) -> None:
+    for name, seconds in (("long.ulg", 5.0), ("short.ulg", 1.0)):
+        (tmp_path / name).write_bytes(flight(seconds))
+    whole = rows_by_name(plan(tmp_path, topics="vehicle_attitude"))
+    found = plan(tmp_path, topics="vehicle_attitude", start="+2s")
+    assert set(rows_by_name(found)) == {"long.ulg"}
+    short = next(task for task in found if task.path.endswith("short.ulg"))
+    assert (short.topics, short.error) == ((), "")
+    reader = short.read()
+    assert list(reader) == []
+    assert (reader.row.status, reader.row.topics["vehicle_attitude"]) == ("ok", whole["short.ulg"])
+    # The end is before the start only in the short one.
+    assert set(rows_by_name(plan(tmp_path, topics="vehicle_attitude", start="+2s", end="-1s"))) == {
+        "long.ulg"
+    }
+
+
+@pytest.mark.parametrize(
+    "start", ["+2s", timedelta(seconds=2), np.timedelta64(2, "s"), "00:00:02", "2025-01-01T00:00:02Z"]
+)
+def test_each_way_to_say_a_time_reads_the_same(tmp_path: Path, start: object) -> None:
+    path = tmp_path / "a.bag"
+    with logreel.create(path) as out:
+        ch = out.add_channel("/n", logreel.Schema("std_msgs/Int64", "ros1msg", "int64 data\n"))
+        for n in range(5):
+            out.write(ch, 1_735_689_600_000_000_000 + n * 10**9, {"data": n})
+    values = [v for task in plan(path, start=start) for b in task.read() for v in b["data"].to_pylist()]
+    assert values == [2, 3, 4]
+    task = plan(path, start=datetime(2025, 1, 1, 0, 0, 3, tzinfo=UTC)).tasks[0]
+    assert task.start == 1_735_689_603_000_000_000
+
+
+def test_utc_times_of_a_log_without_utc_are_its_error(tmp_path: Path) -> None:
+    (tmp_path / "a.ulg").write_bytes(firmware_log(1, later=False))
+    found = plan(tmp_path, start="2025-01-01T00:00:00Z")
+    assert "does not tell how its clock relates to UTC" in found.tasks[0].error
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start": "yesterday"}, {"start": 1.5}, {"end": datetime(2025, 1, 1)}, {"topics": "re:("},
+        {"start": "+5s", "end": "+4s"}, {"start": "-1s", "end": "-2s"}, {"start": 9, "end": "8ns"},
+        {"start": "2025-01-02T00:00:00Z", "end": datetime(2025, 1, 1, tzinfo=UTC)}, {"target_bytes": 0},
+    ],
+)  # fmt: skip
+def test_wrong_options_are_refused_before_any_log_is_opened(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        plan("nowhere.ulg", **wrong)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [("+5s", "-5s"), ("-5s", "+5s"), (5, "+1s"), ("+1s", 5), ("2025-01-01T00:00:00Z", "+1s"), ("+9s", None)],
+)
+def test_times_whose_order_depends_on_the_log_are_accepted(times: tuple[Any, Any]) -> None:
+    start, end = times
+    assert plan("nowhere.ulg", start=start, end=end).tasks[0].error == "no such file or directory"
+
+
+def test_definitions_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(logreel.LogError, match="no such file, folder or module"):
+        plan("nowhere.ulg", definitions="nowhere/at all")
+
+
+@pytest.mark.parametrize("engine", ["ray", "daft"])
+def test_an_engine_that_is_not_installed_is_an_error_with_the_command_that_installs_it(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, engine, None)
+    monkeypatch.delitem(sys.modules, f"logreel.fleet.{engine}", raising=False)
+    monkeypatch.delitem(vars(logreel.fleet), engine, raising=False)
+    # As an attribute, without an import of the module.
+    with pytest.raises(MissingDependencyError, match=rf"pip install 'logreel\[{engine}\]'"):
+        getattr(logreel.fleet, engine)
+    with pytest.raises(ImportError):
+        importlib.import_module(f"logreel.fleet.{engine}")
+
+
+def test_a_remote_log_without_index_is_one_task_which_says_what_it_downloads(
+    tmp_path: Path, run: Run
+) -> None:
+    pytest.importorskip("obstore", reason="needs obstore: pip install 'logreel[remote]'")
+    with serving_ranges() as server:
+        content = flight(32.0)
+        whole = server.put("flight.ulg", content)
+        indexed = server.put("drive.bag", drive(12.0))
+        assert len(content) > 1 << 20
+        found = plan([whole, indexed], target_bytes=100_000)
+        assert Counter(task.path for task in found)[whole] == 1
+        assert Counter(task.path for task in found)[indexed] > 3
+        server.forget()
+        done = run(
+            "fleet", "ingest", whole, "-o", tmp_path / "fleet", "--task-size", "100KB", "--workers", "1"
+        )
+        assert done.code == 0
+        assert f"{whole}: it has to be read as a whole, so" in done.err
+        # For the plan and for the task.
+        assert server.sent == 2 * len(content)

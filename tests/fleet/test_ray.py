@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from logreel.fleet import Dataset, ingest, plan
-from support.builders.fleets import make_fleet
-from support.harness.faults import Faults, Inline
+from logreel.fleet import Dataset, ingest, plan, verify
+from support.builders.fleets import firmware_log, make_fleet
+from support.harness.cli_runner import environment
+from support.harness.faults import Faults, started_ingest
 
 pytest.importorskip("ray", reason="Ray is not installed; make test-fleet installs it")
 
@@ -106,16 +111,77 @@ def test_topics_together_have_the_columns_of_all(cluster: Any, small_fleet: Path
     assert all((row["latitude"] is None) == (row["topic"] == "odd") for row in rows)
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_fleet(tmp_path_factory.mktemp("logs"), FILES)
+
+
+@pytest.fixture(scope="module")
+def local(files: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the files of the dataset that the local engine writes."""
+    path = tmp_path_factory.mktemp("local") / "fleet"
+    done = ingest(files, path, workers=1, target_bytes=400_000)
+    assert len(done.new) == FILES + 1
+    return content(path)
+
+
 def test_the_dataset_is_the_same_also_when_a_worker_is_killed_and_a_disk_fails(
-    cluster: Any, tmp_path: Path, faults: Faults
+    cluster: Any, files: Path, local: dict[str, str], tmp_path: Path, faults: Faults
 ) -> None:
-    files = make_fleet(tmp_path / "logs", FILES)
-    ingest(files, tmp_path / "local", engine=Inline(), target_bytes=400_000)
     ingest(files, tmp_path / "ray", engine="ray", target_bytes=400_000)
-    assert content(tmp_path / "ray") == content(tmp_path / "local")
+    assert content(tmp_path / "ray") == local
     faults.mark("killed", "log_3.bddf")
-    faults.mark("killed", "log_13.bag", after=3)
-    faults.mark("failing", "log_12.ulg", after=4)
+    faults.mark("killed", "log_13.bag", after=2)
+    faults.mark("failing", "log_12.ulg", after=3)
     ingest(files, tmp_path / "faulty", engine="ray", target_bytes=400_000)
     assert faults.left == []
-    assert content(tmp_path / "faulty") == content(tmp_path / "local")
+    assert content(tmp_path / "faulty") == local
+
+
+def test_an_interrupted_run_is_continued(
+    cluster: Any, files: Path, local: dict[str, str], tmp_path: Path
+) -> None:
+    """Ctrl-C ends a run with a cluster of its own; that of the tests continues it."""
+    child = started_ingest(files, tmp_path / "fleet", Faults(tmp_path / "waiting"), "ray")
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=120)
+    assert child.returncode == 130, err
+    assert not verify(tmp_path / "fleet").wrong
+    assert 0 < len(Dataset(tmp_path / "fleet").rows) <= FILES
+    ingest(files, tmp_path / "fleet", engine="ray", target_bytes=400_000)
+    assert content(tmp_path / "fleet") == local
+
+
+def test_a_cluster_that_exists_is_used_also_with_a_number_of_workers(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.ulg").write_bytes(firmware_log(1, later=False))
+    line = f"-m logreel fleet ingest {tmp_path / 'logs'} -o {tmp_path / 'fleet'} --engine ray --workers 1"
+    address = cluster.get_runtime_context().gcs_address
+    done = subprocess.run(
+        [sys.executable, *line.split()],
+        env={**environment(), "RAY_ADDRESS": address},
+        capture_output=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Dataset(tmp_path / "fleet").table("odd").num_rows == 20
+    assert cluster.is_initialized()
+    assert cluster.cluster_resources()["CPU"] == 2
+
+
+def test_an_address_without_a_cluster_is_one_sentence(tmp_path: Path) -> None:
+    line = f"-m logreel fleet ingest {tmp_path} -o {tmp_path / 'fleet'} --engine ray"
+    (tmp_path / "a.ulg").write_bytes(firmware_log(1, later=False))
+    with socket.socket() as taken:
+        # Bound, but nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, *line.split()],
+            env={**environment(), "RAY_ADDRESS": address},
+            capture_output=True,
+        )
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == [
+        f"logreel: no cluster of Ray answers at {address}: connection refused"
+    ]

@@ -328,3 +328,28 @@ def payloads(log: logreel.Log) -> list[tuple[int, bytes]]:
     """Return the messages of all channels except synthetic ones, which may change when damage is dropped."""
     inside = [ch.topic for ch in log.channels.values() if log.index.rules[ch.number].synthetic is None]
     return sorted((m.time, bytes(m.data)) for m in log.messages(inside)) if inside else []
+
+
+def test_recover_leaves_out_what_other_readers_refuse(tmp_path: Path) -> None:
+    """The vendor's readers accept version 1.0.0 and blocks of known kinds only; a slice of everything keeps both."""
+    out = Builder()
+    say = out.messages("say", "text/plain", "line")
+    for i in range(4):
+        out.data(say, T0 + i, b"line %d" % i)
+        if i == 1:
+            out.out += block(9, b"of the future")
+    # Version 1.0.1.
+    data = out.killed().replace(b"\x0a\x02\x08\x01", b"\x0a\x04\x08\x01\x18\x01", 1)
+    size = data.index(b"\x0a\x04\x08\x01") - 4
+    data = data[:4] + bytes([data[4] + 2]) + data[5:]
+    data = data[: size + 3] + bytes([data[size + 3] + 2]) + data[size + 4 :]
+    log = logreel.open(data)
+    assert log.version == "1.0.1"
+    assert any(one.code == "unknown" for one in log.problems)
+    done = logreel.recover(log, tmp_path / "a.bddf")
+    again = logreel.open(tmp_path / "a.bddf")
+    assert again.version == "1.0.0"
+    assert not again.problems
+    assert again.message_count == 4
+    assert any("unknown kinds" in note for note in done.notes)
+    assert any("version 1.0.1" in note for note in done.notes)

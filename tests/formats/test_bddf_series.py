@@ -5,7 +5,7 @@ from __future__ import annotations
 import logreel
 from logreel.formats.bddf.descriptors import Identifier
 from logreel.formats.bddf.sample.builder import T0, Builder, hash_of, walk
-from logreel.formats.bddf.verify import verify
+from logreel.formats.bddf.verify import verify_checksum as verify
 from logreel.io.source import Source
 
 

@@ -14,6 +14,9 @@ from logreel.formats.carla.sample.records import RELEASES, counted
 from support.builders.carla_rows import assert_accounted, assert_equal, walked
 from support.oracles import carla as oracle
 
+#: Bytes up to the end of the first packet of the samples.
+FIRST = 63
+
 INFERRED = {
     "0.9.4": "0.9.4 to 0.9.5",
     "0.9.6": "0.9.6 to 0.9.9",
@@ -48,6 +51,25 @@ def test_release_is_inferred_from_content(release: str, inferred: str) -> None:
     log = logreel.open(eventful(release).bytes())
     # Positions of a prop distinguish 0.9.11 from 0.9.10.
     assert log.version == inferred
+
+
+@pytest.mark.parametrize(("release", "inferred"), INFERRED.items())
+def test_a_recording_cut_in_its_first_frame_is_not_taken_for_an_older_release(
+    release: str, inferred: str
+) -> None:
+    data = bytes(eventful(release, frames=1).bytes())
+    found = set()
+    for cut in range(FIRST, len(data), 7):
+        with logreel.open(data[:cut]) as log:
+            found.add(log.version)
+    found -= {"", inferred}
+    assert found
+    assert all(one.endswith(" or later") for one in found), found
+    assert all(_number(one) <= _number(inferred.removeprefix("after ")) for one in found), found
+
+
+def _number(release: str) -> list[int]:
+    return [int(part) for part in release.partition(" ")[0].split(".")]
 
 
 def test_positions_of_props_show_a_later_release() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import struct
+import time
 
 import numpy as np
 import pytest
 
 import logreel
 from logreel.formats.mcap import chunks as packing
+from logreel.formats.mcap.channels import unique
 from logreel.formats.mcap.sample.builder import START, Builder, message, pairs, record, string, tiny
 from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
@@ -272,3 +275,29 @@ def test_wrong_offsets_of_index_records_are_not_used(moved: int | None, why: str
     assert [p.code for p in log.problems] == ["index"] * (why is not None)
     assert all(why in p.text for p in log.problems)
     assert fast_rows(log) == mcap_oracle.read(tiny()).rows()
+
+
+def numbered_names(names: list[str]) -> list[str]:
+    """Return names as ``unique`` does, counted from 0 for each."""
+    found: list[str] = []
+    for name in names:
+        n, one = 0, name
+        while one in found or (n and one in names):
+            n += 1
+            one = f"{name}[{n}]"
+        found.append(one)
+    return found
+
+
+def test_repeated_topics_are_numbered_without_collisions() -> None:
+    rng = random.Random(3)
+    for _ in range(300):
+        names = rng.choices(["a", "b", "a[1]", "a[2]", "a[1][1]", "b[3]"], k=rng.randrange(15))
+        assert unique(names) == numbered_names(names)
+
+
+def test_65535_channels_of_one_topic_are_numbered_in_linear_time() -> None:
+    """Found by mutants: counting each name from 0 takes minutes (1.4 s for 4000 names)."""
+    begin = time.process_time()
+    assert unique(["/a"] * 65_535)[-1] == "/a[65534]"
+    assert time.process_time() - begin < 20

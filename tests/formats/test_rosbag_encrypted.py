@@ -276,7 +276,7 @@ def test_encrypted_bag_is_not_continued_but_its_copy_is(with_key: None, tmp_path
         logreel.create(path, mode="a")
     assert path.read_bytes() == data
     assert [one.name for one in tmp_path.iterdir()] == ["a.bag"]
-    logreel.slice(path, copy)
+    logreel.slice(logreel.open(path, decrypt=True), copy)
     old = len(list(logreel.open(copy).messages()))
     with logreel.create(copy, mode="a") as w:
         w.write(

@@ -247,7 +247,7 @@ def test_invalid_json_error_names_its_path(path: str, value: object, expected: s
         (lzma.compress(b"{'a': 1}"), "not JSON"),
         (lzma.compress(b"[" * 200_000), "not JSON"),
         (lzma.compress(b"1" * 10_000), "not JSON"),
-        (lzma.compress(bytes(64 << 20), preset=0), "refused"),
+        (lzma.compress(bytes(64 << 20), preset=0), "the limit event_json_bytes"),
     ],
     ids=["empty", "no-xz", "one-short", "cut", "no-utf8", "no-json", "deep", "big-number", "bomb"],
 )

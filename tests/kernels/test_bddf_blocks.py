@@ -98,7 +98,7 @@ def field_lists() -> st.SearchStrategy[bytes]:
     return st.lists(one | st.binary(max_size=6), max_size=5).map(b"".join)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(field_lists(), st.binary(max_size=3))
 def test_any_descriptor_equals_the_plain_reader(head: bytes, payload: bytes) -> None:
     data = struct.pack("<QI", len(head) + len(payload), len(head)) + head + payload

@@ -10,6 +10,7 @@ import pytest
 
 import logreel
 from logreel.schemas.ros1msg import define
+from support.harness.cli_runner import Run
 
 SECOND = 10**9
 START = 1_600_000_000 * SECOND
@@ -91,6 +92,9 @@ def test_poses_have_the_length_of_their_way_unless_the_robot_stands_still(tmp_pa
     assert (fact.value["distance"], fact.value["still"]) == (0, True)
 
 
+JOINT = {"name": ["a"], "position": [1.0], "velocity": [], "effort": []}
+
+
 def test_messages_in_bursts_have_their_mean_rate_and_no_gaps(tmp_path: Path) -> None:
     rows: list[Row] = []
     for n in range(400):
@@ -102,6 +106,22 @@ def test_messages_in_bursts_have_their_mean_rate_and_no_gaps(tmp_path: Path) -> 
     assert fact.text == "joints, 400 messages, 102 Hz in bursts"
     assert fact.level is None
     assert [one.detector for one in logreel.health(tmp_path / "a.bag").detections] == []
+
+
+def test_messages_that_lie_within_a_moment_have_no_rate(tmp_path: Path, run: Run) -> None:
+    rows: list[Row] = [("/b", SECOND + n, {"data": "x"}) for n in range(5)]
+    rows += [("/joints", SECOND + n, {"header": header(0), **JOINT}) for n in range(12)]
+    rows += [("/later", 2 * SECOND + n * 1000, {"data": "x"}) for n in range(5)]
+    found = bag(tmp_path / "a.bag", {"/b": STRING, "/joints": JOINTS, "/later": STRING}, rows)
+    assert found["topics"]["/b"].text == "std_msgs/String, 5 messages"
+    assert found["topics"]["/later"].text == "std_msgs/String, 5 messages, 1e+06 Hz"
+    assert found["sensors"]["/joints"].text == "joints, 12 messages"
+    log = logreel.open(tmp_path / "a.bag")
+    assert [log[topic].rate for topic in ("/b", "/joints")] == [None, None]
+    assert [one.rate for one in logreel.stats(log)][:2] == [None, None]
+    for verb in ("summary", "info", "stats"):
+        shown = [line for line in run(verb, tmp_path / "a.bag").out.splitlines() if "/later" not in line]
+        assert not [line for line in shown if "e+" in line or "000000 Hz" in line]
 
 
 def test_topics_without_a_known_meaning_are_listed_by_number_of_messages(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def served(log: logreel.Log, clock: str = "", **options) -> Iterator[tuple[logre
         while not said:
             assert time.monotonic() < until
             time.sleep(0.01)
-        assert said == [f"open ws://127.0.0.1:{out.port} in Foxglove"]  # type: ignore[attr-defined]
-        with FoxgloveClient(out.port) as client:  # type: ignore[attr-defined]
+        assert said == [f"open ws://127.0.0.1:{out.port}/?token={out.token} in Foxglove"]  # type: ignore[attr-defined]
+        with FoxgloveClient(out.address) as client:  # type: ignore[attr-defined]
             client.until(lambda: len(client.channels) >= len(player.channels))
             yield player, client
 
@@ -190,7 +190,7 @@ def test_a_port_in_use_raises_an_error(tmp_path):
     with log, socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        with pytest.raises(LogError, match=r"no server on 127\.0\.0\.1:"):
+        with pytest.raises(LogError, match=r"cannot listen at 127\.0\.0\.1, port"):
             logreel.Player(log, sink=sink("foxglove", port=other.getsockname()[1])).run()
 
 
@@ -209,7 +209,7 @@ def test_clients_that_come_later_get_what_is_in_force(tmp_path):
         client.subscribe()
         client.until(lambda: any(one.topic == "/n" for one in client.messages))
         assert [one.topic for one in client.messages if one.topic != "/n"] == ["/tf_static", "/mode"]
-        with FoxgloveClient(player.sink.port) as late:
+        with FoxgloveClient(player.sink.address) as late:
             late.until(lambda: len(late.channels) >= 3)
             late.subscribe()
             late.until(

@@ -74,7 +74,7 @@ def test_foxglove_clients_get_new_channels_and_each_message_once(tmp_path: Path)
         until = threading.Event()
         while not said:
             until.wait(0.01)
-        with FoxgloveClient(out.port) as client:  # type: ignore[attr-defined]
+        with FoxgloveClient(out.address) as client:  # type: ignore[attr-defined]
             client.until(lambda: len(client.channels) == 1)
             # It cannot be paused, nor be played from another time.
             assert client.info["capabilities"] == ["time"]

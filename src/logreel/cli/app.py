@@ -21,7 +21,7 @@ VERBS = {
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
     ),
-    "Many logs": ("fleet",),
+    "Many logs": ("fleet", "dataset"),
     "Offer": ("serve",),
     "Help": ("demo", "formats", "definitions", "completion"),
 }  # fmt: skip
@@ -45,6 +45,7 @@ ALIASES = {
     "chart": "plot", "draw": "plot", "graph": "plot",
     "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",
     "modify": "edit", "change": "edit",
+    "lerobot": "dataset", "train": "dataset", "episodes": "dataset",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 
@@ -110,7 +111,7 @@ HELP = {
 def logreel() -> None:
     """Inspect, convert and edit logs of robots, drones and vehicles.
 
-    FILE is a log of any known format, or - for standard input. Data goes to stdout, messages to stderr. Exit
-    codes: 0 success, 1 failure, 2 wrong usage, 3 finished, but data was lost or skipped, 4 check has findings or
-    diff has differences, 5 unknown format.
+    FILE is a log of any known format, an address such as s3://bucket/key, or - for standard input. Data goes to
+    stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 finished, but data was lost or
+    skipped, 4 check has findings or diff has differences, 5 unknown format.
     """

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="NAME", help="Only this attachment; without -o its content goes to stdout.")
 @common.force
 @common.segment
+@common.decrypt
 @common.msgdef
 @common.as_json
 def attachments(
@@ -43,6 +44,7 @@ def attachments(
     name: str | None,
     force: bool,
     segment: int | None,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -51,7 +53,8 @@ def attachments(
     from logreel.outputs.attachments import extract
     from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
+        paths.note_decrypted(log)
         found = dict(log.attachments)
         if name is not None and name not in found:
             raise NotFoundError("attachment", name, found, path=log.name)

@@ -46,8 +46,10 @@ STYLES = ("text", "ndjson", "csv")
 )
 @common.utc
 @common.interpolate
+@common.safe_csv
 @common.ros_axes
 @common.segment
+@common.decrypt
 @common.msgdef
 @following.follow
 @paths.text_output
@@ -66,6 +68,7 @@ def cat(
     style: str | None,
     utc: bool,
     interpolate: bool,
+    safe_csv: bool,
     follow: bool,
     as_json: bool,
 ) -> int:
@@ -80,6 +83,8 @@ def cat(
 
     context = click.get_current_context()
     style = style or _style_of(None if context is None else context.params.get("out"))
+    if safe_csv and (as_json or style != "csv"):
+        raise UsageError("--safe-csv is about formulas in CSV: it needs --format csv")
     if interpolate and (as_json or style != "csv"):
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
     if where and follow:
@@ -96,6 +101,7 @@ def cat(
             return _follow(log, event, topics, exclude, (start, end), count, style, utc)
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as opened:
         log = opened
+        paths.note_decrypted(log)
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         fields = common.chosen_fields(log, topics, exclude)
@@ -110,7 +116,7 @@ def cat(
         if as_json or style != "csv":
             _messages(log, fields, span, count, "json" if as_json else style, shift, skipped)
         else:
-            _csv(channels, fields, span, count, utc, interpolate)
+            _csv(channels, fields, span, count, utc, interpolate, safe_csv)
         return draw.finish(log, skipped)
 
 
@@ -200,12 +206,15 @@ def _csv(
     count: int | None,
     utc: bool,
     interpolate: bool,
+    safe: bool,
 ) -> None:
     from logreel.errors import UsageError
-    from logreel.outputs.tables.csv import limited, write
+    from logreel.outputs.tables.csv import limited, write, write_safe
 
     if len(channels) != 1:
         raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
     schema, batches = limited(channels[0], *span, utc, count, interpolate, fields)
     sys.stdout.flush()
-    write(draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer, schema, batches)
+    (write_safe if safe else write)(
+        draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer, schema, batches
+    )

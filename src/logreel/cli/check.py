@@ -49,6 +49,7 @@ LINES = 20
 @common.as_one
 @common.segment
 @paths.text_output
+@common.decrypt
 @common.msgdef
 @common.as_json
 def check(
@@ -78,6 +79,7 @@ def check(
 
     def one(file: paths.Given) -> Checked:
         with open_log(file, definitions=msgdef, segment=segment) as log:
+            paths.note_decrypted(log)
             return look(log, contract=required, types=with_types, rules=rules, to=wanted)
 
     found, code = common.print_each(paths.given_logs(files, as_one), one, show, as_json)

@@ -13,6 +13,7 @@ from logreel.cli import arguments
 
 if TYPE_CHECKING:
     from logreel.cli import files as paths
+    from logreel.io.source import Definitions
     from logreel.log.log import Channel, Log
     from logreel.ops.query.topic_fields import FieldsByTopic
 
@@ -28,7 +29,7 @@ Result = TypeVar("Result", bound=HasDict)
 Opened = TypeVar("Opened")
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?")
 #: Numbers without leading zeros; with these, the value of metadata is a text.
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
@@ -99,6 +100,11 @@ interpolate = click.option(
     is_flag=True,
     help="In tables: spread the times of the records in a message evenly up to the next message.",
 )
+decrypt = click.option(
+    "--decrypt",
+    is_flag=True,
+    help="Of an encrypted log: allow that what is written from it can be read without its key.",
+)
 _msgdef = click.option(
     "--msgdef",
     "--descriptors",
@@ -158,7 +164,12 @@ output = click.option(
     type=arguments.FILE,
     help="Path of the new log; - is stdout.",
 )
-form = click.option("--format", "form", metavar="NAME", help="Output format for -o -, such as csv or mcap.")
+safe_csv = click.option(
+    "--safe-csv",
+    is_flag=True,
+    help="In CSV: put ' in front of text that a spreadsheet would run as a formula.",
+)
+form = click.option("--format", "form", metavar="NAME", help="Output format for -o -, such as mcap.")
 rules = click.option(
     "--rules",
     "rules",
@@ -231,6 +242,35 @@ def print_each(
     return found, LOST if code and found else code
 
 
+def answer_each(
+    names: Sequence[paths.Given],
+    look: Callable[[Log], Result],
+    show: Callable[[Result], None],
+    as_json: bool,
+    definitions: Definitions = (),
+) -> tuple[list[Result], int, int]:
+    """Do the same as ``print_each`` with answers that *look* reads from the content of each open log.
+
+    Returns all results, the exit code of ``print_each``, and 3 if a log lost data or has content that cannot be
+    decoded, else 0.
+    """
+    from logreel.cli import draw
+    from logreel.cli.files import note_decrypted
+    from logreel.registry.open import open_log
+
+    codes: list[int] = []
+
+    def one(name: paths.Given) -> Result:
+        with open_log(name, definitions=definitions) as log:
+            note_decrypted(log)
+            found = look(log)
+            codes.append(draw.finish(log))
+            return found
+
+    found, code = print_each(names, one, show, as_json, gap=True)
+    return found, code, max(codes, default=0)
+
+
 def open_each(
     names: Sequence[paths.Given], look: Callable[[paths.Given], Opened]
 ) -> tuple[list[Opened], int]:
@@ -279,7 +319,7 @@ def bytes_of(text: str) -> int:
     if match is None:
         raise UsageError(f"cannot read the size {text!r}: write 100MB, 1GiB or 5000000")
     number, unit, binary = match.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " kMGT".index(unit or " "))
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(unit.upper() or " "))
 
 
 def metadata_of(pairs: Sequence[str], option: str) -> dict[str, int | float | str]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @common.utc
 @common.interpolate
 @click.option("--nested", is_flag=True, help="In Parquet: keep structs instead of one column per member.")
+@common.safe_csv
 @click.option(
     "--layout",
     type=click.Choice(["wide", "long"]),
@@ -62,11 +63,13 @@ if TYPE_CHECKING:
 @common.options
 @common.force
 @common.ros_axes
+@common.decrypt
 @common.msgdef
 @common.as_json
 def convert(
     files: tuple[str, ...],
     ros_axes: bool,
+    decrypt: bool,
     msgdef: Definitions,
     out: str | None,
     form: str | None,
@@ -80,6 +83,7 @@ def convert(
     utc: bool,
     interpolate: bool,
     nested: bool,
+    safe_csv: bool,
     layout: str,
     align: str | None,
     rate: str | None,
@@ -124,11 +128,14 @@ def convert(
     if _can_come_slowly(file, output):
         from logreel.cli.convert_pipe import convert_as_it_comes
 
-        with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
+        with (
+            following.ending() as event,
+            following.opened(file, event, msgdef, ros_axes, segment, decrypt) as log,
+        ):
             path = paths.destination(out, suffix, as_json, _is_text(output))
-            output = replace(output, nested=nested) if output.shape is Shape.TABLES else output
+            output = replace(output, nested=nested, safe=safe_csv) if output.shape is Shape.TABLES else output
             return convert_as_it_comes(log, event, output, path, force, topics, exclude)
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt) as log:
         path = paths.destination(out, suffix, as_json, _is_text(output))
         with draw.progress(out) as progress:
             done = write(
@@ -144,6 +151,7 @@ def convert(
                 utc=utc,
                 interpolate=interpolate,
                 flatten=not nested,
+                safe_csv=safe_csv,
                 layout=layout,
                 align=align,
                 rate=rate,
@@ -179,16 +187,18 @@ _WHILE_IT_COMES = {
     "ros_axes",
     "force",
     "nested",
+    "safe_csv",
+    "decrypt",
 }
 #: The same for copies of logs, which have all channels.
-_FOR_LOGS = {"files", "out", "form", "msgdef", "force"}
+_FOR_LOGS = {"files", "out", "form", "msgdef", "force", "decrypt"}
 
 
 def _can_come_slowly(file: paths.Given, output: Output) -> bool:
     """Return whether *file* is a pipe that may be converted while it comes, without an option that needs all of it."""
     from click.core import ParameterSource
 
-    from logreel.outputs.convert import NESTED
+    from logreel.outputs.convert import CSV, NESTED
     from logreel.outputs.registry import Shape
     from logreel.outputs.write import LINES
 
@@ -203,6 +213,7 @@ def _can_come_slowly(file: paths.Given, output: Output) -> bool:
             if name not in (_FOR_LOGS if output.shape is Shape.LOG else _WHILE_IT_COMES)
         )
         and (output.suffix == NESTED or not context.params["nested"])
+        and (output.suffix == CSV or not context.params["safe_csv"])
         and following.comes_slowly(file, to_file=True)
     )
 

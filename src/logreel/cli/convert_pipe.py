@@ -34,8 +34,10 @@ def convert_as_it_comes(
     force  replace an existing file
     topics, exclude  as given by -t and -x; what no channel has at the end is an error, as for a whole log
     """
+    from logreel.log.decrypted import decrypted_notes
     from logreel.outputs.registry import Shape
 
+    draw.show_notes(decrypted_notes(log))
     if output.shape is Shape.LOG:
         return _log(log, event, output, path, force)
     if output.shape is Shape.TABLES:

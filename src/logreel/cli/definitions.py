@@ -24,6 +24,7 @@ ADD, LIST, FIND = "add", "list", "find"
 )
 @click.argument("what", type=click.Choice([ADD, LIST, FIND]), metavar="add|list|find")
 @click.argument("values", metavar="[PATH…|PATTERN…|NAME…|MD5…]", nargs=-1, type=arguments.FILE)
+@common.decrypt
 @paths.text_output
 @common.as_json
 def definitions(what: str, values: tuple[str, ...], as_json: bool) -> int:
@@ -62,7 +63,9 @@ def _add(values: tuple[str, ...], as_json: bool) -> int:
     from logreel.ops.definitions import add
     from logreel.schemas.data_folder import data_folder
 
-    done = add(*values)
+    context = click.get_current_context(silent=True)
+    # text_output keeps it, for the file of -o.
+    done = add(*values, decrypt=context is not None and context.params["decrypt"])
     if as_json:
         draw.echo_json(done.as_dict())
     else:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--all", "whole", is_flag=True, help="Print long lists and values in full.")
 @paths.text_output
+@common.decrypt
 @common.msgdef
 @common.as_json
 def diff(
@@ -68,8 +69,11 @@ def diff(
     from logreel.ops.open_logs import open_many
 
     with contextlib.ExitStack() as stack:
+        both = open_many((a, b), stack, msgdef, segment=segment)
+        for log in both:
+            paths.note_decrypted(log)
         found = look(
-            *open_many((a, b), stack, msgdef, segment=segment),
+            *both,
             topics=topics or None,
             exclude=exclude,
             start=start,

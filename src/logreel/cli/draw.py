@@ -159,7 +159,8 @@ def table(
     right  indices of the right-aligned columns
     """
     texts = [[safe(cell) for cell in row] for row in rows]
-    widths = [max(_width(row[i]) for row in [[*head], *texts]) for i in range(len(head))]
+    head = [safe(cell) for cell in head]
+    widths = [max(_width(row[i]) for row in [head, *texts]) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
         pads = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 )
 @common.files
 @click.option("--chunks", is_flag=True, help="Also show each chunk: place, compression, messages, bytes.")
+@common.decrypt
 @paths.text_output
 @common.as_json
 def du(files: tuple[str, ...], chunks: bool, as_json: bool) -> int:
@@ -35,8 +36,8 @@ def du(files: tuple[str, ...], chunks: bool, as_json: bool) -> int:
     def show_one(found: Usage) -> None:
         show(found, chunks)
 
-    _, code = common.print_each(paths.given_logs(files, False), look, show_one, as_json, gap=True)
-    return code
+    _, code, lost = common.answer_each(paths.given_logs(files, False), look, show_one, as_json)
+    return code or lost
 
 
 def show(found: Usage, chunks: bool) -> None:

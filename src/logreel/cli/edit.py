@@ -109,6 +109,7 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
 @common.chunk_size
 @common.force
 @common.segment
+@common.decrypt
 @common.msgdef
 @common.as_json
 def edit(
@@ -120,6 +121,7 @@ def edit(
     chunk_bytes: int | None,
     force: bool,
     segment: int | None,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
     **changes: Any,
@@ -137,7 +139,7 @@ def edit(
         raise UsageError("give the new log with -o OUT, or --dry-run")
     given: dict[str, Any] = {name: value if value != () else None for name, value in changes.items()}
     given["set"] = dict(common.metadata_of(entries, "--set ")) or None
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
         path = None
         if out is not None and not dry_run:
             path = paths.destination(out, paths.suffix_of(log.format), as_json)

@@ -98,6 +98,8 @@ def sentence(error: BaseException) -> str:
             )
         case MemoryError():
             return "not enough memory for this"
+        case RuntimeError() if str(error) == "can't start new thread":
+            return "no thread can be started: there is not enough memory, or there are too many threads"
         case _:
             name = type(error).__name__
             return f"internal error: {name}: {error} (LOGREEL_TRACEBACK=1 shows where; please report it)"

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from logreel.cli import arguments
+from logreel.io.remote.address import is_url
 
 if TYPE_CHECKING:
     from logreel.io.output_stream import OutputStream
+    from logreel.log.log import Log
 
 STDOUT = "-"
 #: One log: the name of a file, folder or pattern, or the names of several that are one log.
@@ -35,14 +37,32 @@ def given_logs(names: Sequence[str], as_one: bool) -> list[Given]:
 def expand(names: Sequence[str]) -> list[str]:
     """Return *names* with each folder replaced by the logs in and below it, and each pattern by the files it matches.
 
+    An address that ends with a slash means the logs below it.
+
     Hidden files are ignored, and so are files that no format recognises, unless only one format has their suffix.
     A folder without logs stays in the list; ``file_of`` refuses it.
     """
-    return [
-        path
-        for name in names
-        for path in ((list(_logs_below(name)) if os.path.isdir(name) else matches(name)) or (name,))
-    ]
+    return [path for name in names for path in (_found(name) or (name,))]
+
+
+def _found(name: str) -> list[str]:
+    """Return the logs that a folder, a pattern or an address of a prefix means; nothing if *name* is none of these."""
+    if is_url(name):
+        return _remote_logs(name)
+    return list(_logs_below(name)) if os.path.isdir(name) else matches(name)
+
+
+def _remote_logs(url: str) -> list[str]:
+    """Return the objects below a prefix with a suffix of a known format, in natural order."""
+    from logreel.io.remote.listing import is_prefix, objects_below
+    from logreel.log.part_checks import natural_key
+    from logreel.registry.registry import formats
+
+    if not is_prefix(url):
+        return []
+    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    found = (one for one in objects_below(url) if one.lower().endswith(suffixes))
+    return sorted(found, key=natural_key)
 
 
 def matches(name: str) -> list[str]:
@@ -94,10 +114,14 @@ class _NoOutput(Exception):
 
 
 def text_output(verb: Verb) -> Verb:
-    """Add the options -o and --force to a verb that prints text; -o writes the text to a file."""
+    """Add the options -o and --force to a verb that prints text; -o writes the text to a file.
+
+    The verb calls ``note_decrypted`` with each log that it opens, and does not get the value of --decrypt itself.
+    """
 
     @functools.wraps(verb)
     def call(*args: Any, out: str | None, force: bool, **options: Any) -> int:
+        options.pop("decrypt", None)
         given = (options.get(name) for name in ("file", "files", "a", "b"))
         sources = [s for one in given if one is not None for s in ([one] if isinstance(one, str) else one)]
         code = 0
@@ -125,6 +149,18 @@ def text_output(verb: Verb) -> Verb:
     ):
         call = option(call)
     return call  # type: ignore[return-value]
+
+
+def note_decrypted(log: Log) -> None:
+    """If -o writes a file, show a note for an encrypted *log*; raise UsageError without --decrypt."""
+    context = click.get_current_context(silent=True)
+    given = {} if context is None else context.params
+    # Text on stdout is only read.
+    if given.get("out", given.get("folder")) not in (None, STDOUT):
+        from logreel.cli.draw import show_notes
+        from logreel.log.decrypted import decrypted_notes
+
+        show_notes(decrypted_notes(log, given.get("decrypt", False)))
 
 
 @contextmanager

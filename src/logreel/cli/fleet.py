@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from logreel.fleet.ingesting import Ingested
     from logreel.fleet.reports import FleetReport, Status
     from logreel.fleet.verifying import Verified
+    from logreel.io.source import Definitions
+
+#: Lines of each part of a report; and files that are not named as logs are, up to which each has a line.
+LINES, FEW = 20, 3
 
 dataset = click.argument("dataset", metavar="DATASET", type=arguments.FOLDER)
 
@@ -50,6 +54,8 @@ def fleet() -> None:
     help="Folder of the dataset.",
 )
 @common.topics
+@common.start
+@common.end
 @click.option(
     "--field",
     "fields",
@@ -77,15 +83,21 @@ def fleet() -> None:
     show_default=True,
     help="Size of the messages that one process reads at once.",
 )
+@common.decrypt
+@common.msgdef
 @common.as_json
 def ingest(
     sources: tuple[str, ...],
     out: str,
     topics: tuple[str, ...],
+    start: str | None,
+    end: str | None,
     fields: tuple[str, ...],
     engine: str,
     workers: int | None,
     task_size: str,
+    decrypt: bool,
+    msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write logs into a dataset: those that are new there or have changed.
@@ -101,6 +113,10 @@ def ingest(
             out,
             topics=topics or None,
             fields=fields or None,
+            start=start,
+            end=end,
+            definitions=msgdef,
+            decrypt=decrypt,
             engine=engine,
             workers=workers,
             target_bytes=common.bytes_of(task_size),
@@ -180,20 +196,24 @@ def _show_status(found: Status) -> None:
 @click.argument("query")
 @result_format
 @result_output
+@common.safe_csv
 @common.force
 @common.as_json
-def query(dataset: str, query: str, form: str | None, out: str | None, force: bool, as_json: bool) -> int:
+def query(
+    dataset: str, query: str, form: str | None, out: str | None, safe_csv: bool, force: bool, as_json: bool
+) -> int:
     """Query topics and catalogue of a dataset with DuckDB's SQL.
 
 
     Each topic is a table with the columns time (UTC), time_ns, log, and its fields. logreel.logs is the catalogue,
     logreel.parts lists the files.
     """
-    from logreel.cli.sql import print_table, result_form, write_result
+    from logreel.cli.sql import check_safe_csv, print_table, result_form, write_result
     from logreel.fleet.sql import answer
     from logreel.outputs.tables.rows import plain_rows
 
     form = result_form(form, out, as_json)
+    check_safe_csv(safe_csv, form)
     with answer(dataset, query) as (schema, batches):
         if as_json:
             columns = [{"name": field.name, "type": str(field.type)} for field in schema]
@@ -202,7 +222,7 @@ def query(dataset: str, query: str, form: str | None, out: str | None, force: bo
         elif form == "table":
             print_table(schema, batches)
         else:
-            write_result(form, out, force, schema, batches, [])
+            write_result(form, out, force, schema, batches, [], safe_csv)
     return 0
 
 
@@ -228,6 +248,8 @@ def report(dataset: str, as_json: bool) -> int:
 
 
 def _show_report(found: FleetReport) -> None:
+    from logreel.ops.inspect.lens_sections import counted
+
     draw.echo_head("hours")
     draw.table(
         ["vehicle", "firmware", "logs", "hours"],
@@ -236,16 +258,29 @@ def _show_report(found: FleetReport) -> None:
         indent=2,
     )
     for head, lines in (
-        ("failed", [f"{path}: {why}" for path, why in found.failed.items()]),
-        ("damaged", [f"{path}: {lost} bytes lost; {text}" for path, lost, text in found.damaged]),
+        ("failed", _failed(found)),
+        ("times over more than a year", [f"{path}: {hours:.0f} h" for path, hours in found.spans.items()]),
+        ("damaged", [f"{path}: {counted(lost, 'byte')} lost; {text}" for path, lost, text in found.damaged]),
         ("missing topics", [f"{path}: {', '.join(names)}" for path, names in found.missing.items()]),
         ("duplicates", [" = ".join(paths) for paths in found.duplicates]),
         ("columns", found.notes),
     ):
         if lines:
             draw.echo_head(head)
-            for line in lines:
+            for line in lines[:LINES]:
                 draw.echo(f"  {line}")
+            if len(lines) > LINES:
+                draw.echo(f"  and {len(lines) - LINES} more; --json has them all")
+
+
+def _failed(found: FleetReport) -> list[str]:
+    """Return a line for each log that failed; many files that are not named as logs are share one."""
+    others = found.unrelated
+    if others.total() <= FEW:
+        return [f"{path}: {why}" for path, why in found.failed.items()]
+    kinds = ", ".join(f"{n} {suffix or 'without suffix'}" for suffix, n in others.most_common())
+    logs = [f"{path}: {why}" for path, why in found.failed.items() if not found.is_unrelated(path)]
+    return [f"{others.total()} files that are not named as logs are: {kinds}", *logs]
 
 
 @fleet.command(

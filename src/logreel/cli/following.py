@@ -97,6 +97,7 @@ def opened(
     definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
+    decrypt: bool = False,
 ) -> Iterator[Log]:
     """Open the growing log *file*; wait until it has begun, which is said on stderr.
 
@@ -109,7 +110,7 @@ def opened(
         if len(file) > 1:
             raise UsageError(f"-f follows one file, not {len(file)}")
         (file,) = file
-    options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment}
+    options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment, "decrypt": decrypt}
     # A pipe that is empty so far needs no word.
     waiting = None if file == "-" else draw.say
     log = open_growing(file, **options, poll=POLL, stop=event, waiting=waiting)  # type: ignore[arg-type]

@@ -131,6 +131,7 @@ def run_command(
     if as_json and sink is not None:
         raise UsageError("--json prints the steps, --to plays them: leave one of them out")
     with open_log(file) as log:
+        paths.note_decrypted(log)
         if log.format != format_name:
             raise UsageError(
                 f"a log of format {log.format}; this asks logs of format {format_name}", path=file
@@ -171,12 +172,12 @@ def _write(log: Log, found: Content, as_json: bool) -> int:
 
 def _play(found: Playback, name: str, settings: tuple[str, ...]) -> list[str]:
     """Play the result of a command to a sink; return what the sink skipped."""
-    from logreel.cli.play import exit_on_signals, play_to_end, sink_options
+    from logreel.cli.play import play_to_end, sink_options
     from logreel.ops.replay import Player
     from logreel.outputs.live.registry import sink
 
     to = sink(name, **sink_options(settings))
     # The log can be a temporary file, which must not stay.
-    with exit_on_signals(), found.log() as log:
+    with found.log() as log:
         play_to_end(Player([log], rate=found.rate, sink=to))
     return to.skipped

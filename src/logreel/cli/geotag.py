@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
+from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
-    from logreel.cli import files as paths
     from logreel.io.source import Definitions
 
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 @click.option("--tolerance", metavar="TIME", default="1s", help="Greatest time between picture and position.")
 @common.force
 @common.segment
+@common.decrypt
 @common.msgdef
 @common.as_json
 def geotag(
@@ -63,6 +64,7 @@ def geotag(
     tolerance: str,
     force: bool,
     segment: int | None,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -73,7 +75,8 @@ def geotag(
     from logreel.outputs.media.geotag import geotag as write
     from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
+        paths.note_decrypted(log)
         done = write(log, pictures, out, topic=topic, by=by, offset=offset, tolerance=tolerance, force=force)
         if as_json:
             draw.echo_answer(log, **done.as_dict())

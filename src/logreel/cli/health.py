@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logreel.errors import Severity
     from logreel.io.source import Definitions
     from logreel.lenses.detection import Detection
+    from logreel.log.log import Log
     from logreel.ops.health.health import Health
 
 #: Seconds before and after a detection that its slice contains.
@@ -48,6 +49,7 @@ SECOND = 10**9
 )
 @common.as_one
 @common.segment
+@common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
@@ -68,11 +70,11 @@ def health(
     from logreel.cli.exits import FOUND
     from logreel.ops.health.health import health as look
 
-    def one(name: paths.Given) -> Health:
-        return look(name, detectors or None, segment=segment, definitions=msgdef)
+    def one(log: Log) -> Health:
+        return look(log, detectors or None, segment=segment)
 
-    found, code = common.print_each(paths.given_logs(files, as_one), one, show, as_json, gap=True)
-    return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
+    found, code, lost = common.answer_each(paths.given_logs(files, as_one), one, show, as_json, msgdef)
+    return code or (FOUND if any(one.worse(fail_on) for one in found) else lost)
 
 
 def show(found: Health) -> None:

@@ -33,6 +33,7 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @click.option("--long", is_flag=True, help="Print all details of several logs, instead of one line each.")
 @common.as_one
 @common.segment
+@common.decrypt
 @common.msgdef
 @following.follow
 @paths.text_output
@@ -55,6 +56,7 @@ def info(
     at most once a second: in place on a terminal, else one after another.
     """
     from logreel.ops.inspect.info import info as look
+    from logreel.registry.open import open_log
 
     if follow:
         return _follow(files, topics, exclude, segment, msgdef, as_json)
@@ -62,7 +64,9 @@ def info(
     brief = not (long or as_one) and (len(names) > 1 or any(os.path.isdir(file) for file in files))
 
     def one(name: paths.Given) -> Info:
-        return look(name, topics=topics or None, exclude=exclude, segment=segment, definitions=msgdef)
+        with open_log(name, definitions=msgdef) as log:
+            paths.note_decrypted(log)
+            return look(log, topics=topics or None, exclude=exclude, segment=segment)
 
     if brief and not as_json:
         _, code = common.print_each(names, one, LinePrinter().show, as_json)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @common.chunk_size
 @common.options
 @common.force
+@common.decrypt
 @common.msgdef
 @common.as_json
 def merge(
@@ -61,6 +62,7 @@ def merge(
     chunk_bytes: int | None,
     options: dict[str, Any],
     force: bool,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -82,7 +84,7 @@ def merge(
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
         names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = open_many(names, stack, msgdef, segment=segment)
+        logs = open_many(names, stack, msgdef, segment=segment, decrypt=decrypt)
         path = paths.destination(out, paths.suffix_of(form or logs[0].format), as_json)
         with draw.progress(out) as progress:
             done = write(

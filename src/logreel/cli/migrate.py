@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @common.chunk_size
 @common.force
 @common.segment
+@common.decrypt
 @common.msgdef
 @common.as_json
 def migrate(
@@ -62,6 +63,7 @@ def migrate(
     chunk_bytes: int | None,
     force: bool,
     segment: int | None,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -77,7 +79,7 @@ def migrate(
 
     if (out is None) == (template is None):
         raise UsageError("give the new log with -o OUT, or --write-template FILE")
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
         if template is not None:
             count = write_template(log, template, rules=rules, to=wanted, known=not only_rules, force=force)
             draw.say(

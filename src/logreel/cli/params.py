@@ -81,9 +81,11 @@ def _is_log(word: str) -> bool:
     default=",",
     help="With csv, history: between the values; default a comma.",
 )
+@common.safe_csv
 @common.utc
 @paths.text_output
 @common.segment
+@common.decrypt
 @common.msgdef
 @common.as_json
 def params(
@@ -96,6 +98,7 @@ def params(
     initial: bool,
     timestamps: bool,
     delimiter: str,
+    safe_csv: bool,
     utc: bool,
     segment: int | None,
     msgdef: Definitions,
@@ -114,10 +117,13 @@ def params(
 
     if form != "text" and as_json:
         raise UsageError("--format and --json are two notations: give one of them")
-    if form == "text" and (final or initial or timestamps or delimiter != ","):
-        raise UsageError("--final, --only-initial, --timestamps and --separator need a --format such as csv")
+    if form == "text" and (final or initial or timestamps or safe_csv or delimiter != ","):
+        raise UsageError(
+            "--final, --only-initial, --timestamps, --separator and --safe-csv need a --format such as csv"
+        )
     skipped: list[str] = []
     with open_log(file, definitions=msgdef, segment=segment) as log:
+        paths.note_decrypted(log)
         shift = shift_of(log, utc)
         found = look(log, patterns or None, changed=changed, defaults=defaults)
         if as_json:
@@ -133,6 +139,7 @@ def params(
                 initial=initial,
                 final=final,
                 timestamps=timestamps,
+                safe_csv=safe_csv,
             )
             click.echo(text, nl=False)
         elif found:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import signal
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -104,12 +104,25 @@ if TYPE_CHECKING:
 @click.option(
     "--rate-control-max-delay", metavar="TIME", help="To ros: greatest delay of that topic; default 1s."
 )
+@click.option(
+    "--read-only", is_flag=True, help="To foxglove: clients watch, but cannot pause, seek or set the rate."
+)
+@click.option(
+    "--token", metavar="TEXT", help="To foxglove: token instead of a random one; or set LOGREEL_TOKEN."
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="To foxglove: accept this further host name."
+)
+@click.option(
+    "--allow-origin", multiple=True, metavar="URL", help="To foxglove: accept pages of this further origin."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No status and no summary on stderr.")
 @click.option(
     "--try-future-version", is_flag=True, help="Ignored: bags of unknown versions are always tried."
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set an option of the sink.")
 @common.ros_axes
+@common.decrypt
 @common.msgdef
 @following.follow
 def play(
@@ -143,10 +156,15 @@ def play(
     wait_for_subscribers: bool,
     rate_control_topic: str | None,
     rate_control_max_delay: str | None,
+    read_only: bool,
+    token: str | None,
+    allow_host: tuple[str, ...],
+    allow_origin: tuple[str, ...],
     quiet: bool,
     try_future_version: bool,
     settings: tuple[str, ...],
     ros_axes: bool,
+    decrypt: bool,
     msgdef: Definitions,
     follow: bool,
 ) -> int:
@@ -181,6 +199,7 @@ def play(
     if frames is not None:
         options["frames"] = frames
     chosen = name or ("null" if sys.stdout.isatty() and frames is None else "stdout")
+    options |= _options_of_server(chosen, read_only, token, allow_host, allow_origin)
     if follow:
         _refuse_with_follow(
             {"--loop": loop, "--duration": duration, "--skip-silence": skip_silence, "--align": align},
@@ -194,12 +213,12 @@ def play(
             raise UsageError(f"-f plays one log, not {len(files)}")
         return _follow(
             files[0], sink(chosen, **options), rate, (topics, exclude), (start, end), count,
-            {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment},
+            {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment, "decrypt": decrypt},
             {"delay": delay, "prefix": prefix, "rename": names, "latched": latched, "stay": keep_alive},
         )  # fmt: skip
     with contextlib.ExitStack() as stack:
         found = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
-        logs = open_many(found, stack, msgdef, ros_axes, segment)
+        logs = open_many(found, stack, msgdef, ros_axes, segment, decrypt)
         player = Player(
             logs,
             rate=rate,
@@ -222,8 +241,17 @@ def play(
             align=align,
             sink=sink(chosen, **options),
         )
+        _note_decrypted(player)
         play_to_end(player, quiet)
         return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+
+
+def _note_decrypted(player: Player) -> None:
+    """Show which of the logs that go to another program are encrypted."""
+    from logreel.log.decrypted import decrypted_notes
+
+    if player.sink.sends:
+        draw.show_notes([text for log in player.logs for text in decrypted_notes(log)])
 
 
 def _refuse_with_follow(options: dict[str, Any], why: str) -> None:
@@ -253,6 +281,24 @@ def _options_of_rosbag(
         if rate_control is None:
             raise UsageError("--rate-control-max-delay belongs to --rate-control-topic: add it")
         found["max_delay"] = duration_ns(max_delay) / SECOND
+    return found
+
+
+def _options_of_server(
+    name: str, read_only: bool, token: str | None, hosts: tuple[str, ...], origins: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the options of the sink *name* that say who may connect to it."""
+    found: dict[str, Any] = {}
+    if read_only:
+        found["read_only"] = True
+    if token is None and name == "foxglove":
+        token = os.environ.get("LOGREEL_TOKEN")
+    if token is not None:
+        found["token"] = token
+    if hosts:
+        found["allow_host"] = ",".join(hosts)
+    if origins:
+        found["allow_origin"] = ",".join(origins)
     return found
 
 
@@ -318,7 +364,7 @@ def play_to_end(player: Player, quiet: bool = False) -> None:
     if not quiet:
         player.sink.say = draw.say
     try:
-        with exit_on_signals(), console(player, quiet):
+        with console(player, quiet):
             player.run()
     finally:
         if not quiet:
@@ -333,18 +379,3 @@ def _summary(player: Player) -> str:
         many += f", {tally.late} more than 1 ms late (worst {tally.worst / 1e6:.2f} ms"
         many += f", mean {tally.mean / 1e6:.3f} ms)"
     return many
-
-
-@contextlib.contextmanager
-def exit_on_signals() -> Iterator[None]:
-    """Raise SystemExit on SIGTERM and SIGHUP, so that the terminal is restored."""
-
-    def end(number: int, frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    old = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)

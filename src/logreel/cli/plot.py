@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @common.utc
 @common.segment
 @common.ros_axes
+@common.decrypt
 @common.msgdef
 @click.option(
     "--width", type=click.IntRange(30, 1000), metavar="N", help="Columns of the chart in a terminal."
@@ -52,6 +53,7 @@ def plot(
     utc: bool,
     segment: int | None,
     ros_axes: bool,
+    decrypt: bool,
     msgdef: Definitions,
     width: int | None,
     height: int | None,
@@ -66,7 +68,8 @@ def plot(
     from logreel.outputs.plot import plot as make
     from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt) as log:
+        paths.note_decrypted(log)
         if out is not None:
             paths.check_form(form, out)
         found = make(log, *fields, start=start, end=end, utc=utc)

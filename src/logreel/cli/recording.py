@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.cli import draw
 from logreel.log.times import seconds_text
@@ -25,7 +25,7 @@ WORTH_SHOWING = 0.05
 
 @contextlib.contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether SIGINT (Ctrl-C) or SIGTERM was received.
+    """Yield a function that returns whether SIGINT (Ctrl-C), SIGTERM or SIGHUP (a closed terminal) was received.
 
     A second signal ends the process at once: the file keeps its temporary name, with all messages flushed so far.
     """
@@ -37,7 +37,10 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         for one in old:
             signal.signal(one, signal.SIG_DFL)
 
-    old = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # A recording started by nohup goes on.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        old[signal.SIGHUP] = signal.getsignal(signal.SIGHUP)
     for number in old:
         signal.signal(number, ask)
     try:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @common.chunk_size
 @common.options
 @common.force
+@common.decrypt
 @common.msgdef
 @common.as_json
 def recover(
@@ -40,6 +41,7 @@ def recover(
     out: str | None,
     form: str | None,
     segment: int | None,
+    decrypt: bool,
     msgdef: Definitions,
     compression: str | None,
     chunk_bytes: int | None,
@@ -52,11 +54,14 @@ def recover(
     All complete messages and all definitions are kept. Lost parts are listed with their size and the times around
     them. The new log is verified before it gets its name; the damaged log is not changed.
     """
+    from logreel.ops.record.spool import waiting_lines
     from logreel.ops.rewrite.recover import recover as save
     from logreel.registry.open import open_log
 
     paths.check_form(form, out)
-    with open_log(file, definitions=msgdef) as log:
+    if isinstance(file, str) and (lines := waiting_lines(file)) is not None:
+        draw.say(f"{lines} holds the first lines of this recording: logreel record NEW --from {lines}")
+    with open_log(file, definitions=msgdef, decrypt=decrypt) as log:
         path = paths.destination(out, paths.suffix_of(form or log.format), as_json)
         with draw.progress(log.name) as progress:
             done = save(

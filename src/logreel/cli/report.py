@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @common.utc
 @common.segment
 @common.ros_axes
+@common.decrypt
 @common.msgdef
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 def report(
@@ -45,6 +46,7 @@ def report(
     utc: bool,
     segment: int | None,
     ros_axes: bool,
+    decrypt: bool,
     msgdef: Definitions,
     force: bool,
 ) -> int:
@@ -55,7 +57,10 @@ def report(
     from logreel.outputs.report import report as make
     from logreel.registry.open import open_log
 
-    with open_log(paths.file_of(file), definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+    with open_log(
+        paths.file_of(file), definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt
+    ) as log:
+        paths.note_decrypted(log)
         with draw.progress("report") as tick:
             found = make(log, start=start, end=end, utc=utc, progress=tick)
         found.save(paths.destination(out, ".html", False), force=force)

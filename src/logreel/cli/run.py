@@ -9,7 +9,9 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
+from logreel.cli.draw import say
 from logreel.cli.exits import report
+from logreel.io.notices import listeners
 
 #: Environment variable that the scripts of ``logreel completion`` set.
 COMPLETE = "_LOGREEL_COMPLETE"
@@ -22,7 +24,8 @@ def run(args: Sequence[str]) -> int:
     _set_up_streams()
     guards = sys.modules.get(GUARDS)
     since = 0 if guards is None else guards.next_serial()
-    is_taken = _take_sigterm()
+    taken = _take_signals()
+    listeners.append(say)
     try:
         if COMPLETE in os.environ:
             from logreel.cli.completion import complete
@@ -42,18 +45,28 @@ def run(args: Sequence[str]) -> int:
         code = report(error, args)
         _discard_output()
     finally:
-        if is_taken:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        listeners.remove(say)
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
     return code if isinstance(code, int) else 0
 
 
-def _take_sigterm() -> bool:
-    """Let SIGTERM end a command as Ctrl-C does, so that it removes unfinished files; return whether it does."""
-    is_default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if is_default and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, _terminate)
-        return True
-    return False
+def _take_signals() -> list[signal.Signals]:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes unfinished files; return those that do.
+
+    SIGHUP comes when a terminal is closed; ``nohup`` ignores it, and it stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    names = ("SIGTERM", "SIGHUP")
+    taken = [number for number in signal.Signals if number.name in names and _is_default(number)]
+    for number in taken:
+        signal.signal(number, _terminate)
+    return taken
+
+
+def _is_default(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.SIG_DFL
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @common.exclude
 @common.ros_axes
 @common.segment
+@common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
@@ -48,6 +49,7 @@ def schema(
     from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
+        paths.note_decrypted(log)
         wanted = (*((topic,) if topic else ()), *topics)
         channels = common.chosen(log, wanted or tuple(log.channels), exclude)
         found = [look(ch) for ch in channels]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     "--allow-origin", multiple=True, metavar="URL", help="Accept requests of web pages of this origin."
 )
 @click.option("--log", is_flag=True, help="Print a line for each request.")
+@common.decrypt
 @common.msgdef
 def serve(
     paths: tuple[str, ...],
@@ -55,6 +56,7 @@ def serve(
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
     log: bool,
+    decrypt: bool,
     msgdef: Definitions,
 ) -> int:
     """Serve logs and slices of them over HTTP: files, and all logs in and below folders.
@@ -67,7 +69,7 @@ def serve(
 
     service = Service(
         paths, host=host, port=port, token=token, allow_hosts=allow_host, allow_origins=allow_origin,
-        tell=draw.say, log=log, definitions=msgdef,
+        tell=draw.say, log=log, definitions=msgdef, decrypt=decrypt,
     )  # fmt: skip
     # A token chosen by the user is not printed.
     draw.say(f"serving at {service.url if token else service.address}")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @common.chunk_size
 @common.options
 @common.force
+@common.decrypt
 @common.msgdef
 @common.as_json
 def slice(  # noqa: A001 - the verb's name
@@ -52,6 +53,7 @@ def slice(  # noqa: A001 - the verb's name
     chunk_bytes: int | None,
     options: dict[str, Any],
     force: bool,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -63,7 +65,7 @@ def slice(  # noqa: A001 - the verb's name
     from logreel.ops.rewrite.slice import slice_log
     from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
         path = paths.destination(out, paths.suffix_of(log.format), as_json)
         with draw.progress(out) as progress:
             done = slice_log(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @common.options
 @common.force
 @common.segment
+@common.decrypt
 @common.msgdef
 @common.as_json
 def sort(
@@ -35,6 +36,7 @@ def sort(
     options: dict[str, Any],
     force: bool,
     segment: int | None,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -42,7 +44,7 @@ def sort(
     from logreel.ops.rewrite.slice import sort_log
     from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
         path = paths.destination(out, paths.suffix_of(log.format), as_json)
         with draw.progress(out) as progress:
             done = sort_log(

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 @common.chunk_size
 @common.options
 @common.force
+@common.decrypt
 @common.msgdef
 @common.as_json
 def split(
@@ -87,6 +88,7 @@ def split(
     chunk_bytes: int | None,
     options: dict[str, Any],
     force: bool,
+    decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
@@ -99,7 +101,7 @@ def split(
     from logreel.registry.open import open_log
 
     paths.no_folder(folder, "parts of a log")
-    with open_log(file, definitions=msgdef, segment=segment) as log:
+    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
         with draw.progress(folder) as progress:
             done = write(
                 log,

@@ -43,6 +43,7 @@ result_output = click.option(
 @common.files
 @result_format
 @result_output
+@common.safe_csv
 @common.force
 @common.topics
 @common.start
@@ -51,15 +52,18 @@ result_output = click.option(
 @common.segment
 @common.utc
 @common.ros_axes
+@common.decrypt
 @common.msgdef
 @common.as_json
 def sql(
     query: str,
     files: tuple[str, ...],
     ros_axes: bool,
+    decrypt: bool,
     msgdef: Definitions,
     form: str | None,
     out: str | None,
+    safe_csv: bool,
     force: bool,
     topics: tuple[str, ...],
     start: str | None,
@@ -86,21 +90,27 @@ def sql(
     with contextlib.ExitStack() as stack:
 
         def opened(name: paths.Given) -> Log:
-            log = open_one_of_several(name, definitions=msgdef, ros_axes=ros_axes, segment=segment)
+            log = open_one_of_several(
+                name, definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt
+            )
             return stack.enter_context(log)
 
         logs, code = common.open_each(paths.given_logs(files, as_one), opened)
         if not logs:
             return code
         check_types(logs)
+        for log in logs:
+            paths.note_decrypted(log)
         form = result_form(form, out, as_json)
+        check_safe_csv(safe_csv, form)
         schema, batches = stack.enter_context(answer(query, logs, start, end, utc, topics=topics or None))
         if as_json:
             _print_json(logs, schema, batches)
         elif form == "table":
             print_table(schema, batches)
         else:
-            write_result(form, out, force, schema, batches, [name for log in logs for name in names_of(log)])
+            read = [name for log in logs for name in names_of(log)]
+            write_result(form, out, force, schema, batches, read, safe_csv)
         return max(code and LOST, *(draw.finish(log) for log in logs))
 
 
@@ -120,6 +130,14 @@ def result_form(form: str | None, out: str | None, as_json: bool) -> str:
     return form or form_of(out)
 
 
+def check_safe_csv(safe_csv: bool, form: str) -> None:
+    """Raise UsageError for --safe-csv with another *form* than CSV."""
+    from logreel.errors import UsageError
+
+    if safe_csv and form != "csv":
+        raise UsageError("--safe-csv is about formulas in CSV: it needs --format csv or -o x.csv")
+
+
 def write_result(
     form: str,
     out: str | None,
@@ -127,19 +145,25 @@ def write_result(
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
     sources: list[str],
+    safe_csv: bool = False,
 ) -> None:
-    """Write the rows to the file *out* or to stdout; *sources* are files that must not be replaced."""
+    """Write the rows to the file *out* or to stdout; *sources* are files that must not be replaced.
+
+    safe_csv  mark text that a spreadsheet would run
+    """
     from logreel.io.atomic_file import keep_sources
     from logreel.outputs.files import new_table
+    from logreel.outputs.tables.csv import write_safe_result
     from logreel.outputs.tables.results import FORMS as WRITERS
 
+    write = write_safe_result if safe_csv else WRITERS[form]
     if out is None or out == "-":
         sys.stdout.flush()
         target: Any = draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer
-        WRITERS[form](target, schema, batches)
+        write(target, schema, batches)
         return
     keep_sources(out, sources)
-    rows = new_table(out, force, WRITERS[form], schema, batches)
+    rows = new_table(out, force, write, schema, batches)
     draw.say(f"wrote {rows} row{'s' * (rows != 1)} to {out}")
 
 

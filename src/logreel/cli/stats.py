@@ -33,6 +33,7 @@ RARE = range(6, 9)
 @common.segment
 @click.option("--fields", is_flag=True, help="Also show minimum, mean and maximum of every numeric field.")
 @common.ros_axes
+@common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
@@ -57,6 +58,7 @@ def stats(
     from logreel.registry.open import open_log
 
     with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
+        paths.note_decrypted(log)
         chosen = common.chosen_fields(log, topics, exclude)
         found = look(log, chosen, start=start, end=end, fields=fields)
         if as_json:

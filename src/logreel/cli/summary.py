@@ -12,6 +12,7 @@ from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.ops.inspect.summary import Summary
 
 #: Least and greatest width of the text, and the indentation of sections.
@@ -27,6 +28,7 @@ NARROW, WIDE, INDENT = 40, 120, "  "
 @common.files
 @common.as_one
 @common.segment
+@common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
@@ -40,13 +42,11 @@ def summary(
     """
     from logreel.ops.inspect.summary import summary as look
 
-    names = paths.given_logs(files, as_one)
+    def one(log: Log) -> Summary:
+        return look(log, segment=segment)
 
-    def one(name: paths.Given) -> Summary:
-        return look(name, segment=segment, definitions=msgdef)
-
-    _, code = common.print_each(names, one, show, as_json, gap=True)
-    return code
+    _, code, lost = common.answer_each(paths.given_logs(files, as_one), one, show, as_json, msgdef)
+    return code or lost
 
 
 def show(found: Summary) -> None:

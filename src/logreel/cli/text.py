@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N lines.")
 @common.utc
 @common.segment
+@common.decrypt
 @common.msgdef
 @following.follow
 @paths.text_output
@@ -65,6 +66,7 @@ def text(
         with following.ending() as event, following.opened(file, event, msgdef, segment=segment) as log:
             return _follow(log, event, level, (start, end), count, utc, as_json, repeated)
     with open_log(file, definitions=msgdef, segment=segment) as log:
+        paths.note_decrypted(log)
         least = None if level is None else level_number(level)
         lines = itertools.islice(look(log, least, *interval(log, start, end), repeated=repeated), count)
         shift = shift_of(log, utc)

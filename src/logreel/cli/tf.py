@@ -73,6 +73,7 @@ MOST = 1_000_000
 @common.start
 @common.end
 @common.segment
+@common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
@@ -118,6 +119,7 @@ def tf(
     if every and times:
         raise UsageError("give --at or --every")
     with open_log(file, definitions=msgdef, segment=segment) as log:
+        paths.note_decrypted(log)
         found = transforms(
             log, start=start, end=end, poses=True if poses else None, stamps=False if log_time else None
         )

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-host", multiple=True, metavar="NAME", help="Accept this further host name of the viewer."
 )
+@common.decrypt
 @common.msgdef
 def view(
     paths: tuple[str, ...],
@@ -61,6 +62,7 @@ def view(
     port: int,
     token: str | None,
     allow_host: tuple[str, ...],
+    decrypt: bool,
     msgdef: Definitions,
 ) -> int:
     """Show logs in the browser: plots, map, 3D, pictures, text, all at one time.
@@ -73,7 +75,7 @@ def view(
 
     viewer = Viewer(
         paths, host=host, port=port, token=token, follow=follow, layout=read_layout(layout), tiles=tiles,
-        allow_hosts=allow_host, tell=draw.say, definitions=msgdef,
+        allow_hosts=allow_host, tell=draw.say, definitions=msgdef, decrypt=decrypt,
     )  # fmt: skip
     if no_browser or not _opened(viewer.address):
         # The address is the data that a script asks for.

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from logreel.fleet.dataset import Dataset
     from logreel.fleet.ingesting import Ingested, ingest
     from logreel.fleet.local import LocalEngine
+    from logreel.fleet.plan_table import PlanTable
     from logreel.fleet.plans import Plan, Task, plan
+    from logreel.fleet.polars import scan_polars
     from logreel.fleet.reports import FleetReport, Status, report, status
     from logreel.fleet.sql import query
     from logreel.fleet.verifying import Verified, verify
@@ -23,6 +25,7 @@ _LAZY = {
     "Ingested": "logreel.fleet.ingesting",
     "LocalEngine": "logreel.fleet.local",
     "Plan": "logreel.fleet.plans",
+    "PlanTable": "logreel.fleet.plan_table",
     "Status": "logreel.fleet.reports",
     "Task": "logreel.fleet.plans",
     "Verified": "logreel.fleet.verifying",
@@ -30,9 +33,12 @@ _LAZY = {
     "plan": "logreel.fleet.plans",
     "query": "logreel.fleet.sql",
     "report": "logreel.fleet.reports",
+    "scan_polars": "logreel.fleet.polars",
     "status": "logreel.fleet.reports",
     "verify": "logreel.fleet.verifying",
 }
+#: Modules that need an engine, as attributes: ``logreel.fleet.ray.datasource`` works after ``import logreel``.
+_ENGINES = ("daft", "ray")
 
 __all__ = [
     "CatalogueRow",
@@ -41,6 +47,7 @@ __all__ = [
     "Ingested",
     "LocalEngine",
     "Plan",
+    "PlanTable",
     "Status",
     "Task",
     "Verified",
@@ -48,12 +55,15 @@ __all__ = [
     "plan",
     "query",
     "report",
+    "scan_polars",
     "status",
     "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ENGINES:
+        return importlib.import_module(f"logreel.fleet.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'logreel.fleet' has no attribute {name!r}")
     value = getattr(importlib.import_module(_LAZY[name]), name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 #: Values of ``status``: all was read; something was lost or could not be decoded; nothing could be read.
 OK, DAMAGED, FAILED = "ok", "damaged", "failed"
+#: Messages of a channel up to which its fields are read for the summary, which reads whole columns.
+SUMMARY_MESSAGES = 1 << 19
+#: Code of the Problem of a log without a definition.
+DEFINITION = "definition"
 #: Labels of facts of a summary that name the robot or vehicle, and its software.
 VEHICLE, FIRMWARE = ("board number", "serial number", "vehicle"), ("firmware", "release", "software")
 
@@ -75,6 +79,11 @@ class CatalogueRow(Brief):
         return None if self.start_ns is None or self.end_ns is None else self.end_ns - self.start_ns
 
     @property
+    def lacks_definitions(self) -> bool:
+        """Whether some of its messages are raw bytes, or cannot be read, for want of a usable definition."""
+        return bool(self.undecodable) or any(problem["code"] == DEFINITION for problem in self.problems)
+
+    @property
     def start_utc_ns(self) -> int | None:
         """Start in UTC; None if unknown."""
         return (
@@ -90,7 +99,8 @@ class CatalogueRow(Brief):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as JSON data."""
-        return asdict(self)
+        # Not ``asdict``, which copies all problems and facts.
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -113,7 +123,7 @@ def row_of_log(row: CatalogueRow, log: Log, facts: bool) -> None:
     if facts:
         row.digest = content_digest(row.path)
         with suppress(LogError):
-            _enter_summary(row, summary(log))
+            _enter_summary(row, summary(log, max_messages=SUMMARY_MESSAGES))
 
 
 def distinct_problems(problems: Iterable[Problem]) -> list[Problem]:

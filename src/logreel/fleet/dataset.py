@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.manifest import Manifest, Part, read_json, topic_folder, write_json
 from logreel.fleet.source_files import CATALOGUE
+from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
 
 if TYPE_CHECKING:
@@ -183,11 +184,14 @@ def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> 
             raise LogError("cannot be written: there is no such folder as its parent", path=os.fspath(path))
         for name in ("logs", "topics", "stage"):
             (folder / CATALOGUE / name).mkdir(parents=True, exist_ok=True)
+        # In this order, so that after a power failure a dataset that is there has all its folders.
+        for made in (folder.absolute().parent, folder, folder / CATALOGUE):
+            sync_folder(made)
         write_json(file, {MARK: VERSION, "options": dict(options)})
     found = Dataset(folder)
     if dict(found.options) != dict(options):
         raise UsageError(
-            "was made with other topics, fields or sizes of tasks: use those, or another folder",
+            "was made with other topics, fields, times or sizes of tasks: use those, or another folder",
             path=os.fspath(path),
         )
     return found

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from logreel.errors import LogError, MissingDependencyError, UsageError
+from logreel.errors import LogError, UsageError
 from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
 from logreel.fleet.dataset import Dataset, create_dataset, locked
 from logreel.fleet.jobs import Job, Result, conform_job, final_path, part_of, plan_job, write_job
 from logreel.fleet.local import LocalEngine
 from logreel.fleet.manifest import Manifest, Part, date_folder, read_json, write_json
-from logreel.fleet.plans import TARGET_BYTES, Task
+from logreel.fleet.options import TARGET_BYTES, PlanOptions
+from logreel.fleet.plans import Task
 from logreel.fleet.source_files import Fingerprint, fingerprint, source_paths
 from logreel.io.atomic_file import sync_folder
+from logreel.io.remote.address import is_url
 from logreel.log.brief import Brief
-from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema
+    from logreel.io.source import Definitions
+    from logreel.log.times import Time
 
 ENGINES = ("local", "ray")
 
@@ -47,7 +52,7 @@ class Ingested(Brief):
     removed    logs of the dataset that lie where the sources are, but do not exist any more; their rows are kept
     damaged, failed  of the logs written by this run: those with losses, and those of which nothing could be read
     rows, parts  rows and files that were written
-    notes      what was done where versions of a topic differ, one sentence for each column
+    notes      what was done where versions of a topic differ, one sentence for each column; and encrypted logs
     """
 
     new: list[str] = field(default_factory=list)
@@ -71,6 +76,10 @@ def ingest(
     *,
     topics: str | Iterable[str] | None = None,
     fields: str | Iterable[str] | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    definitions: Definitions = (),
+    decrypt: bool = False,
     engine: str | Engine = "local",
     workers: int | None = None,
     target_bytes: int = TARGET_BYTES,
@@ -80,7 +89,10 @@ def ingest(
 
     sources   files, folders or patterns, as for ``plan``
     dataset   folder of the dataset; created if missing
-    topics, fields, target_bytes  as for ``plan``; those of a dataset stay as they were in its first run
+    topics, fields, start, end, target_bytes  as for ``plan``; those of a dataset stay as they were in its first run
+    definitions  as for ``plan``. Logs that lacked some are read again when there are others
+    decrypt   True: also write encrypted logs, whose messages are not encrypted in the dataset; False: they get a row of
+              the catalogue with the reason, and the next run tries them again
     engine    ``local``, ``ray``, or an object with ``run`` as that of ``LocalEngine``
     workers   processes of the local engine; None: one per processor
     progress  called after each log with its path, the number of logs done, and the number of logs to do
@@ -89,24 +101,19 @@ def ingest(
     ended, by Ctrl-C or in any other way, leaves a dataset with complete logs only; the next one continues with the
     tasks that are missing. The result does not depend on the engine or the number of workers.
 
-    Raises UsageError for a dataset with other options, for no sources and for an unknown engine; LogError for a folder
-    that is no dataset, or that another process writes; OSError if the dataset cannot be written.
+    Raises UsageError for a dataset with other options, for no sources, for an unknown engine, and as ``plan`` for
+    other arguments; LogError for a folder that is no dataset, or that another process writes; OSError if the dataset
+    cannot be written.
     """
-    options = {
-        "topics": None if topics is None else listed(topics),
-        "fields": None if fields is None else listed(fields),
-        "target_bytes": target_bytes,
-    }
-    if target_bytes < 1:
-        raise UsageError(f"a task has 1 byte or more, not {target_bytes}")
+    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions, decrypt)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     paths = source_paths(given)
     chosen = engine_of(engine, workers)
-    target = create_dataset(dataset, options)
+    target = create_dataset(dataset, options.choice)
     with locked(target), contextlib.ExitStack() as stack:
         if chosen is not engine:
             stack.callback(chosen.close)
-        return _Run(target, chosen, progress).ingest(paths, [os.path.abspath(one) for one in given])
+        return _Run(target, options, chosen, progress).ingest(paths, [_absolute(one) for one in given])
 
 
 def engine_of(engine: str | Engine, workers: int | None) -> Engine:
@@ -116,10 +123,8 @@ def engine_of(engine: str | Engine, workers: int | None) -> Engine:
     if engine == "local":
         return LocalEngine(workers)
     if engine == "ray":
-        try:
-            from logreel.fleet.ray import RayEngine
-        except ImportError as error:
-            raise MissingDependencyError("ray", "ray") from error
+        from logreel.fleet.ray import RayEngine
+
         return RayEngine(workers)
     raise UsageError(f"no engine {engine!r}; there are: {', '.join(ENGINES)}")
 
@@ -130,6 +135,7 @@ class _Pending:
 
     tasks: list[Task]
     again: bool = False
+    is_committed: bool = False
     results: dict[int, Result] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
 
@@ -138,9 +144,14 @@ class _Run:
     """One run over a dataset, which is locked."""
 
     def __init__(
-        self, dataset: Dataset, engine: Engine, progress: Callable[[str, int, int], None] | None
+        self,
+        dataset: Dataset,
+        options: PlanOptions,
+        engine: Engine,
+        progress: Callable[[str, int, int], None] | None,
     ) -> None:
-        self.dataset, self.engine, self.progress = dataset, engine, progress
+        self.dataset, self.options, self.engine, self.progress = dataset, options, engine, progress
+        self.definitions = options.definitions_digest()
         self.done = Ingested()
         self.schemas: dict[str, TopicSchema] = {}
         self.count = 0
@@ -153,7 +164,7 @@ class _Run:
         known = self.dataset.manifests
         todo = []
         for path in paths:
-            if path in known and not known[path].again and _same(known[path].row, path):
+            if path in known and not self._has_to_be_read_again(known[path]) and _same(known[path].row, path):
                 self.done.unchanged.append(path)
             else:
                 (self.done.changed if path in known else self.done.new).append(path)
@@ -171,24 +182,38 @@ class _Run:
         self._clean()
         return self.done
 
+    def _has_to_be_read_again(self, manifest: Manifest) -> bool:
+        lacking = manifest.row.lacks_definitions and manifest.definitions != self.definitions
+        return manifest.again or lacking
+
     def _plan(self, paths: Sequence[str]) -> dict[str, _Pending]:
         """Return the tasks of each log in the order of *paths*; collect the columns of their topics."""
         from logreel.fleet.topic_schema import TopicSchema
 
         found: dict[str, _Pending] = {}
-        texts: dict[str, Mapping[str, str]] = {}
-        for job, result in self.engine.run(plan_job(path, self.dataset.options) for path in paths):
+        # Logs of one version have the same columns, which are kept once.
+        columns: dict[str, dict[str, str]] = {}
+        order: dict[str, str] = {}
+        for job, result in self.engine.run(plan_job(path, self.options) for path in paths):
             path = job["path"]
             if "tasks" in result:
-                tasks = [Task.from_dict(task) for task in result["tasks"]]
-                found[path] = _Pending(tasks, bool(result.get("again")))
-                texts[path] = result["schemas"]
+                found[path] = _Pending(
+                    [Task.from_dict(task) for task in result["tasks"]], bool(result.get("again"))
+                )
+                self.done.notes += result.get("notes", ())
+                key = json.dumps(result["schemas"], sort_keys=True)
+                order[path] = hashlib.blake2b(key.encode()).hexdigest()
+                columns.setdefault(order[path], result["schemas"])
             else:
                 mark = _fingerprint(path)
                 found[path] = _Pending([Task(path, mark, 0, 1, (), error=result["error"])], again=True)
         # In the order of the paths, so that columns do not depend on which worker was faster.
-        for path in paths:
-            for topic, text in texts.get(path, {}).items():
+        known: set[tuple[str, str]] = set()
+        for key in dict.fromkeys(order[path] for path in paths if path in order):
+            for topic, text in columns[key].items():
+                if (topic, text) in known:
+                    continue
+                known.add((topic, text))
                 one = TopicSchema.of_text(topic, text)
                 old = self.schemas.get(topic) or self.dataset.stored_schema(topic)
                 self.schemas[topic] = one if old is None else old.merged(one)
@@ -229,7 +254,7 @@ class _Run:
         def jobs() -> Iterator[Job]:
             for path, one in pending.items():
                 for task in one.tasks:
-                    job = write_job(task, texts, stage)
+                    job = write_job(task, texts, stage, self.definitions)
                     one.jobs[task.number] = job
                     if task.error:
                         row = CatalogueRow(path=path, status=FAILED, error=task.error)
@@ -240,8 +265,7 @@ class _Run:
                         one.results[task.number] = stored
                     else:
                         yield job
-                if len(one.results) == len(one.tasks):
-                    self._commit(path, one, len(pending))
+                self._commit(path, one, len(pending))
 
         for job, result in self.engine.run(jobs()):
             path = job["task"]["path"]
@@ -253,8 +277,7 @@ class _Run:
                     row.size, row.mtime_ns, row.fingerprint = mark.size, mark.mtime_ns, mark.digest
                 result = {"row": row.as_dict(), "parts": [], "again": True}
             one.results[number] = result
-            if len(one.results) == len(one.tasks):
-                self._commit(path, one, len(pending))
+            self._commit(path, one, len(pending))
 
     def _stored(self, job: Job, task: Task) -> Result | None:
         """Return the result of a task that an earlier run has finished, with all its files; else None."""
@@ -278,7 +301,11 @@ class _Run:
         return None
 
     def _commit(self, path: str, one: _Pending, total: int) -> None:
-        """Publish a log whose tasks are all done: first its files get their names, then the manifest names them."""
+        """Publish a log if all its tasks are done: first its files get their names, then the manifest names them."""
+        # An engine may ask for more jobs only after the result of the last one has come, which has published the log.
+        if one.is_committed or len(one.results) < len(one.tasks):
+            return
+        one.is_committed = True
         rows = [CatalogueRow.from_dict(one.results[n]["row"]) for n in range(len(one.tasks))]
         row = merged(rows)
         again = any(one.results[n]["again"] for n in one.results)
@@ -287,9 +314,12 @@ class _Run:
             # Of a log that could not be read to its end, nothing is published.
             made, row.rows = [], {}
         parts = self._publish(made, row)
-        self._replace(Manifest(row, tuple(parts), again))
+        known = self.definitions if row.lacks_definitions else ""
+        self._replace(Manifest(row, tuple(parts), again, known))
         for job in one.jobs.values():
             (self.dataset.stage / f"{job['id']}.json").unlink(missing_ok=True)
+        # Of thousands of logs, only those that are being written stay in memory.
+        one.tasks, one.results, one.jobs = [], {}, {}
         self.done.rows += sum(part.rows for part in parts)
         self.done.parts += len(parts)
         if row.status == FAILED:
@@ -373,6 +403,11 @@ def _fingerprint(path: str) -> Fingerprint | None:
         return fingerprint(path)
     except (OSError, LogError):
         return None
+
+
+def _absolute(source: str | os.PathLike[str]) -> str:
+    text = os.fspath(source)
+    return text if is_url(text) else os.path.abspath(text)
 
 
 def _same(row: CatalogueRow, path: str) -> bool:

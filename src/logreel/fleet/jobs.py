@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,44 +18,82 @@ from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.cut import error_text
 from logreel.fleet.manifest import Part, log_key, topic_folder, write_json
+from logreel.fleet.options import PlanOptions
 from logreel.fleet.plans import Task, tasks_of
 from logreel.fleet.source_files import content_digest
+from logreel.io.notices import heard
+from logreel.io.parallel import alone
+from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema
+    from logreel.log.log import Log
 
 Job = dict[str, Any]
 Result = dict[str, Any]
-#: Faults of disks and networks that may pass, how often a job is tried, and the seconds before the second time.
+#: Faults of disks, networks and memory that may pass, how often a job is tried, and the seconds before the second time.
 PASSING = frozenset(
-    {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE}
-)
+    {
+        errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENOMEM
+    }
+)  # fmt: skip
 TRIES, WAIT = 3, 0.1
+#: Bytes of logs that are opened before those that are closed are removed from memory.
+COLLECT_BYTES = 16 << 20
+#: Bytes of logs that were opened since then.
+_opened = 0
 
 
 def do_job(job: Job) -> Result:
     """Return the result of *job*; the key ``do`` names the function.
 
-    A fault of a disk or a network is tried TRIES times. Never raises for what is wrong with a log.
+    Faults of disks, networks and memory are tried TRIES times. Never raises for what is wrong with a log.
     """
-    return _JOBS[job["do"]](job)
+    try:
+        # Jobs of other processes use the other processors.
+        return alone(lambda: _JOBS[job["do"]](job))
+    finally:
+        _collect(job)
+
+
+def _collect(job: Job) -> None:
+    """Free closed logs, which circles of references hold with their index and their mapping, once they are large."""
+    global _opened
+    path = job["path"] if job["do"] == "plan" else job["task"]["path"] if job["do"] == "write" else ""
+    with suppress(OSError, ValueError):
+        _opened += os.path.getsize(path)
+    # Takes 20 ms or more, as long as a small log.
+    if _opened >= COLLECT_BYTES:
+        gc.collect()
+        _opened = 0
 
 
 def _plan(job: Job) -> Result:
     """Return the tasks of a log, and the columns of its topics as text."""
     from logreel.fleet.topic_schema import log_schemas
 
-    options, path, fault = job["options"], job["path"], ""
+    options, path, fault = PlanOptions.from_dict(job["options"]), job["path"], ""
+    found: dict[str, TopicSchema] = {}
+    notes: list[str] = []
+    is_refused = False
+
+    def look(log: Log, topics: Iterable[str]) -> None:
+        nonlocal is_refused
+        error = None if options.decrypt else refusal(log, FOR_BOTH)
+        is_refused = error is not None
+        if error is not None:
+            raise error
+        notes[:] = [*downloads, *decrypted_notes(log, options.decrypt)]
+        found.update(log_schemas(log, topics, options.fields))
+
     for attempt in range(TRIES):
         try:
-            tasks = tasks_of(
-                path, options["topics"], options["fields"], None, None, options["target_bytes"], PASSING
-            )
-            topics = dict.fromkeys(topic for task in tasks for topic in task.topics)
-            found = log_schemas(path, topics, options["fields"]) if topics else {}
+            with heard() as downloads:
+                tasks = tasks_of(path, options, PASSING, look)
             schemas = {topic: one.text() for topic, one in found.items()}
-            return {"tasks": [task.as_dict() for task in tasks], "schemas": schemas}
-        except (LogError, OSError) as error:
+            about = {"notes": notes, "again": is_refused}
+            return {"tasks": [task.as_dict() for task in tasks], "schemas": schemas, **about}
+        except (LogError, OSError, MemoryError) as error:
             fault = error_text(error)
         time.sleep(WAIT * 2**attempt)
     return {"tasks": [Task(path, None, 0, 1, (), error=fault).as_dict()], "schemas": {}, "again": True}
@@ -92,7 +131,8 @@ def _write_once(task: Task, schemas: Mapping[str, TopicSchema], stage: Path) -> 
     if reader.row.status == FAILED:
         writer.discard()
         parts = []
-    passing = reader.error is not None and reader.error.errno in PASSING
+    error = reader.error
+    passing = isinstance(error, MemoryError) or (error is not None and error.errno in PASSING)
     return {"row": reader.row.as_dict(), "parts": parts, "again": passing}, passing
 
 
@@ -224,15 +264,18 @@ def part_of(made: Mapping[str, Any], path: str) -> Part:
     return Part(made["topic"], path, made["rows"], made["size"], made["digest"], made["columns"])
 
 
-def plan_job(path: str, options: Mapping[str, Any]) -> Job:
+def plan_job(path: str, options: PlanOptions) -> Job:
     """Return the job that plans the log at *path*."""
-    return {"do": "plan", "path": path, "options": dict(options)}
+    return {"do": "plan", "path": path, "options": options.as_dict()}
 
 
-def write_job(task: Task, schemas: Mapping[str, str], stage: Path) -> Job:
-    """Return the job that writes a task; ``id`` is equal only for jobs with equal results."""
+def write_job(task: Task, schemas: Mapping[str, str], stage: Path, definitions: str) -> Job:
+    """Return the job that writes a task; ``id`` is equal only for jobs with equal results.
+
+    definitions  digest of the definitions that are not in logs
+    """
     own = {topic: schemas[topic] for topic in task.topics if topic in schemas}
-    text = "\n".join([task.key, *(f"{topic} {text}" for topic, text in sorted(own.items()))])
+    text = "\n".join([task.key, definitions, *(f"{topic} {text}" for topic, text in sorted(own.items()))])
     name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return {"do": "write", "id": name, "task": task.as_dict(), "schemas": own, "stage": os.fspath(stage)}
 

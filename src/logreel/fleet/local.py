@@ -19,6 +19,14 @@ from logreel.fleet.jobs import Job, Result
 TRIES = 3
 #: Jobs that are prepared ahead for each worker.
 AHEAD = 4
+#: Variables of the environment with which memory that was freed goes back to the system, unless they are set already:
+#: the pools of Arrow, and of glibc for each thread, would keep the memory of every topic until the process ends.
+ALLOCATION = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(4 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(16 << 20),
+}
 
 
 class LocalEngine:
@@ -154,5 +162,5 @@ def _start() -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "logreel.fleet.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**ALLOCATION, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )

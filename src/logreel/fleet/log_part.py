@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from logreel.fleet.source_files import Fingerprint
+from logreel.registry.open import open_one_of_several
+
+if TYPE_CHECKING:
+    from logreel.log.log import Log
 
 
 class LogPart(Protocol):
@@ -27,6 +32,14 @@ class LogPart(Protocol):
         """Paths of fields; None: all."""
 
     @property
+    def definitions(self) -> tuple[str, ...]:
+        """Absolute paths of message definitions, for logs without them."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of topics, each ``TOPIC=TYPE``, for logs without them."""
+
+    @property
     def start(self) -> int | None:
         """First time, ns of the log's clock; None: no bound."""
 
@@ -37,3 +50,9 @@ class LogPart(Protocol):
     @property
     def error(self) -> str:
         """Why the log cannot be read; empty if it can."""
+
+
+def open_part(path: str, definitions: Sequence[str], types: Sequence[str]) -> Log:
+    """Open a log of a fleet; types of topics that only other logs have are no error. Raises as ``open_log``."""
+    pairs = (one.rpartition("=") for one in types)
+    return open_one_of_several(path, definitions=[*definitions, {topic: kind for topic, _, kind in pairs}])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -44,11 +45,13 @@ class Manifest(Brief):
     """All that a dataset has of one log: its row of the catalogue and its files.
 
     again  True: reading failed by a fault that may pass, so the next run tries again
+    definitions  of a log that lacks definitions: digest of those that were known; with others, the next run tries again
     """
 
     row: CatalogueRow
     parts: tuple[Part, ...] = field(default=())
     again: bool = False
+    definitions: str = ""
 
     @property
     def key(self) -> str:
@@ -58,6 +61,7 @@ class Manifest(Brief):
     def write(self, folder: Path) -> None:
         """Write the manifest to *folder* in one step, replacing the one of another version of the log."""
         data = {"version": VERSION, "row": self.row.as_dict(), "again": self.again}
+        data["definitions"] = self.definitions
         write_json(folder / f"{self.key}.json", data | {"parts": [asdict(part) for part in self.parts]})
 
     @classmethod
@@ -70,15 +74,16 @@ class Manifest(Brief):
             parts = tuple(Part(**part) for part in data["parts"])
             for part in parts:
                 check_part_path(part.path)
-            return cls(CatalogueRow.from_dict(data["row"]), parts, bool(data["again"]))
+            row = CatalogueRow.from_dict(data["row"])
+            return cls(row, parts, bool(data["again"]), str(data["definitions"]))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise LogError(f"is no manifest of a log: {error}", path=os.fspath(path)) from None
 
 
 def check_part_path(path: str) -> None:
     """Raise ValueError for a path that does not lie in a folder of a topic of the dataset."""
-    names = PurePosixPath(path).parts
-    plain = len(names) == 3 and not {"..", "."} & set(names) and "\\" not in path
+    names = path.split("/")
+    plain = len(names) == 3 and not {"..", ".", ""}.intersection(names) and "\\" not in path
     if not (plain and names[0].startswith("topic=") and names[1].startswith("date=")):
         raise ValueError(f"{path!r} is no part of a dataset")
 
@@ -111,11 +116,17 @@ def date_folder(row: CatalogueRow) -> str:
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Write a file of JSON that appears, or replaces the old one, in one step and survives a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with open(temporary, "wb") as out:
-        out.write(json.dumps(data, sort_keys=True).encode() + b"\n")
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(temporary, path)
+    text = json.dumps(data, sort_keys=True).encode() + b"\n"
+    try:
+        with open(temporary, "wb") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
     sync_folder(path.parent)
 
 

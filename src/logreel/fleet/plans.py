@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import UsageError
-from logreel.fleet.cut import cut_log
+from logreel.fleet.cut import Look, cut_log
+from logreel.fleet.options import TARGET_BYTES, PlanOptions
 from logreel.fleet.source_files import Fingerprint, source_paths
 from logreel.log.brief import Brief
 from logreel.log.topic_match import listed
@@ -20,10 +22,9 @@ if TYPE_CHECKING:
 
     from logreel.fleet.task_reader import TaskReader
     from logreel.fleet.topic_schema import TopicSchema
+    from logreel.io.source import Definitions
     from logreel.log.times import Time
 
-#: Payload bytes of a task, unless chosen.
-TARGET_BYTES = 256 << 20
 #: Version of the JSON and Parquet forms of a plan.
 VERSION = 1
 _KEY = b"logreel_plan"
@@ -41,6 +42,8 @@ class Task(Brief):
     start, end   ns of the log's clock, half-open; None: no bound
     bytes, messages  payload bytes and messages, estimated from the index
     error        why the log cannot be read; empty if it can
+    definitions  absolute paths of message definitions, for logs without them; *types*: types of topics, each
+                 ``TOPIC=TYPE``, for logs without them
     """
 
     path: str
@@ -54,6 +57,8 @@ class Task(Brief):
     bytes: int = 0
     messages: int = 0
     error: str = ""
+    definitions: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -77,7 +82,9 @@ class Task(Brief):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the task as JSON data."""
-        return asdict(self)
+        data = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
+        data["fingerprint"] = None if self.fingerprint is None else self.fingerprint.as_dict()
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -89,6 +96,8 @@ class Task(Brief):
                 "fingerprint": None if mark is None else Fingerprint(**mark),
                 "topics": tuple(data["topics"]),
                 "fields": None if fields is None else tuple(fields),
+                "definitions": tuple(data["definitions"]),
+                "types": tuple(data["types"]),
             }
         )
 
@@ -148,14 +157,15 @@ class Plan(Brief):
         rows = []
         for task in self.tasks:
             row = task.as_dict()
-            row |= {"topics": list(task.topics), "fields": None if task.fields is None else list(task.fields)}
+            row |= {name: list(row[name]) for name in ("topics", "definitions", "types")}
+            row["fields"] = None if task.fields is None else list(task.fields)
             rows.append(row)
         texts = pa.list_(pa.string())
         mark = pa.struct([("size", pa.int64()), ("mtime_ns", pa.int64()), ("digest", pa.string())])
         columns: list[tuple[str, pa.DataType]] = [("path", pa.string()), ("fingerprint", mark)]
         columns += [("number", pa.int64()), ("of", pa.int64()), ("topics", texts), ("fields", texts)]
         columns += [(name, pa.int64()) for name in ("start", "end", "bytes", "messages")]
-        columns.append(("error", pa.string()))
+        columns += [("error", pa.string()), ("definitions", texts), ("types", texts)]
         about = json.dumps({"version": VERSION, "target_bytes": self.target_bytes})
         return pa.Table.from_pylist(rows, pa.schema(columns, metadata={_KEY: about.encode()}))
 
@@ -209,6 +219,7 @@ def plan(
     start: Time | None = None,
     end: Time | None = None,
     target_bytes: int = TARGET_BYTES,
+    definitions: Definitions = (),
 ) -> Plan:
     """Return a Plan that reads many logs in tasks of bounded size.
 
@@ -217,41 +228,46 @@ def plan(
     topics   names, patterns or conditions, as for ``Log.match``; None: all but reserved ones. Logs without any of
              them are tasks without topics
     fields   paths of fields; topics have those of them that they define; None: all
-    start, end   as for ``Channel.to_arrow``, for each log; of a log outside of the interval nothing is read
-    target_bytes  payload bytes of a task: smaller topics share a task, larger ones are divided by time
+    start, end   as for ``Channel.to_arrow``, for each log: ``"+5s"`` is 5 s after the start of each. A log without
+             messages in the interval is a task without topics; one that does not tell how its clock relates to UTC is
+             a task with an error if the time is one of UTC
+    target_bytes  payload bytes of a task: smaller topics share a task, larger ones are divided by time. A remote log
+             that is downloaded as a whole is one task, since each task would download all of it again
+    definitions  as for ``logreel.open``: files and folders, and mappings of topics to types
 
-    Raises UsageError for a size below 1, for no sources, and for a pattern without matches.
+    Raises UsageError for a size below 1, for no sources, for a pattern without matches, for a time that cannot be read,
+    and for an end before the start; LogError for definitions that do not exist.
     """
-    if target_bytes < 1:
-        raise UsageError(f"a task has 1 byte or more, not {target_bytes}")
-    chosen = None if topics is None else listed(topics)
-    paths = None if fields is None else listed(fields)
+    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions)
     tasks: list[Task] = []
     for path in source_paths(sources):
-        tasks += tasks_of(path, chosen, paths, start, end, target_bytes)
+        tasks += tasks_of(path, options)
     return Plan(tuple(tasks), target_bytes)
 
 
 def tasks_of(
-    path: str,
-    topics: Sequence[str] | None,
-    fields: Sequence[str] | None,
-    start: Time | None,
-    end: Time | None,
-    target_bytes: int,
-    passing: Collection[int] = (),
+    path: str, options: PlanOptions, passing: Collection[int] = (), look: Look | None = None
 ) -> list[Task]:
-    """Return the tasks of one log, one at least; parameters as for ``plan``.
+    """Return the tasks of one log, one at least.
 
-    passing  error numbers of faults that may pass, for which OSError is raised
+    passing  error numbers of faults that may pass, for which OSError is raised, and also MemoryError if there are any
+    look     called with the log, while it is open, and the topics of its pieces
     """
-    found = cut_log(path, topics, start, end, target_bytes, passing)
-    if not found.pieces:
-        return [Task(path, found.fingerprint, 0, 1, (), error=found.error)]
-    own = None if fields is None else tuple(fields)
+    found = cut_log(path, options, passing, look)
+    first = Task(
+        path,
+        found.fingerprint,
+        0,
+        max(1, len(found.pieces)),
+        (),
+        options.fields,
+        error=found.error,
+        definitions=options.definitions,
+        types=options.types,
+    )
     return [
-        Task(
-            path, found.fingerprint, n, len(found.pieces), p.topics, own, p.start, p.end, p.bytes, p.messages
+        replace(
+            first, number=n, topics=p.topics, start=p.start, end=p.end, bytes=p.bytes, messages=p.messages
         )
         for n, p in enumerate(found.pieces)
-    ]
+    ] or [first]

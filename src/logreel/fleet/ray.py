@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import ray
-from ray.data import Datasource, ReadTask
-from ray.data.block import BlockMetadata
-from ray.exceptions import RayError
 
-from logreel.errors import UsageError
+from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.fleet.catalogue_row import catalogue_table, merged
 from logreel.fleet.cut import error_text
 from logreel.fleet.jobs import TRIES, Job, Result, do_job
+from logreel.fleet.plan_table import ArrowCondition, PlanTable
 from logreel.fleet.plans import Plan, Task
-from logreel.fleet.task_reader import TaskReader
-from logreel.fleet.topic_schema import HEAD, TopicSchema, union
+from logreel.fleet.topic_schema import TIME_NS
 
-TOPIC = "topic"
+try:
+    import ray
+    from ray.data import Datasource, ReadTask
+    from ray.data.block import BlockMetadata
+    from ray.exceptions import RayError
+except ImportError as error:
+    raise MissingDependencyError("ray", "ray") from error
+
 #: Jobs under way for each processor of the cluster.
 AHEAD = 2
+#: Seconds for a cluster to accept a connection.
+WAIT = 10.0
 
 
 def datasource(plan: Plan, *, rows: str = "messages") -> LogDatasource:
@@ -45,16 +52,8 @@ class LogDatasource(Datasource):  # type: ignore[misc]
     def __init__(self, plan: Plan, logs: bool) -> None:
         super().__init__()
         self._projection_map: dict[str, str] | None = None
-        self._plan, self._logs = plan, logs
-        if logs:
-            self._columns, self._schema = None, catalogue_table([]).schema
-            return
-        schemas = plan.schemas()
-        if not schemas:
-            raise UsageError("no log of the plan has messages that can be decoded")
-        self._columns = union(schemas.values())
-        plain = [field.remove_metadata() for field in self._columns.schema]
-        self._schema = pa.schema([*plain, pa.field(TOPIC, pa.string())])
+        self._plan, self._table = plan, None if logs else PlanTable(plan)
+        self._schema = catalogue_table([]).schema if self._table is None else self._table.schema
 
     def get_name(self) -> str:
         """Return the name that plans of Ray show."""
@@ -66,11 +65,11 @@ class LogDatasource(Datasource):  # type: ignore[misc]
 
     def supports_projection_pushdown(self) -> bool:
         """Return True for messages: only the fields that are needed are decoded."""
-        return not self._logs
+        return self._table is not None
 
     def supports_predicate_pushdown(self) -> bool:
         """Return True for messages: conditions are applied where the logs are read."""
-        return not self._logs
+        return self._table is not None
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
@@ -78,21 +77,23 @@ class LogDatasource(Datasource):  # type: ignore[misc]
         """Return a ReadTask per task of the plan, or per log; *parallelism* is not used: the plan decides."""
         names = self._get_data_columns()
         predicate = self.get_current_predicate()
-        condition = None if predicate is None else predicate.to_pyarrow()
+        condition = None
+        if predicate is not None and self._table is not None:
+            condition = ArrowCondition(predicate.to_pyarrow(), self._table.schema)
         if names == []:
             # A block without columns has no number of rows, which ``count`` asks for.
-            names = [HEAD[1].name]
+            names = [TIME_NS]
         wanted = self._schema if names is None else pa.schema([self._schema.field(name) for name in names])
         groups: dict[Any, list[Task]] = {}
         for n, task in enumerate(self._plan):
-            groups.setdefault(task.path if self._logs else n, []).append(task)
+            groups.setdefault(task.path if self._table is None else n, []).append(task)
         found = []
         for tasks in groups.values():
             size = sum(task.bytes for task in tasks)
             about = BlockMetadata(
                 num_rows=None, size_bytes=size, input_files=[tasks[0].path], exec_stats=None
             )
-            call = _Call(tasks, self._schema, wanted, self._columns, condition)
+            call = _Call(tasks, self._table, wanted, condition)
             found.append(ReadTask(call, about, schema=wanted, per_task_row_limit=per_task_row_limit))
         return found
 
@@ -101,24 +102,20 @@ class _Call:
     """Reads tasks as blocks; sent to the processes of the cluster."""
 
     def __init__(
-        self,
-        tasks: Sequence[Task],
-        schema: pa.Schema,
-        wanted: pa.Schema,
-        columns: TopicSchema | None,
-        condition: Any,
+        self, tasks: Sequence[Task], table: PlanTable | None, wanted: pa.Schema, condition: Any
     ) -> None:
-        self.tasks, self.schema, self.wanted = tasks, schema, wanted
-        self.columns, self.condition = columns, condition
+        # The other tasks of the plan stay where they are.
+        self.tasks, self.table = tasks, None if table is None else table.without_tasks()
+        self.wanted, self.condition = wanted, condition
 
     def __call__(self) -> Iterator[pa.Table]:
         """Yield blocks of bounded size, one without rows if there are none."""
-        if self.columns is None:
+        if self.table is None:
             yield self._log()
             return
         yielded = False
         for task in self.tasks:
-            for block in self._blocks(task, self.columns):
+            for block in self.table.read(task, self.wanted.names, self.condition):
                 yielded = True
                 yield block
         if not yielded:
@@ -133,37 +130,14 @@ class _Call:
             rows.append(reader.row)
         return catalogue_table([merged(rows)])
 
-    def _blocks(self, task: Task, columns: TopicSchema) -> Iterator[pa.Table]:
-        from logreel.ops.query.prune import referenced_columns
-
-        names = set(self.wanted.names)
-        if self.condition is not None:
-            names.update(referenced_columns(self.condition, self.schema, ()))
-        schemas = {topic: TopicSchema(topic, columns.schema) for topic in task.topics}
-        # A column is needed to count the rows.
-        needed = [name for name in columns.schema.names if name in names] or [HEAD[1].name]
-        reader = TaskReader(task, needed, False, schemas, self.condition)
-        for batch in reader:
-            topic = batch.schema.metadata[b"topic"].decode("utf-8", "replace")
-            arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
-            arrays[TOPIC] = pa.repeat(pa.scalar(topic, pa.string()), batch.num_rows)
-            fields = [field for field in self.schema if field.name in arrays]
-            table = pa.Table.from_arrays([arrays[f.name] for f in fields], schema=pa.schema(fields))
-            if self.condition is not None:
-                table = table.filter(self.condition)
-            if table.num_rows:
-                yield table.select(self.wanted.names)
-        if reader.error is not None:
-            # Ray tries again, or fails; a block that is silently short would be worse.
-            raise reader.error
-
 
 class RayEngine:
     """Does the jobs of ``ingest`` on a Ray cluster; all machines need the logs and the dataset at the same paths.
 
     workers  jobs at once; None: as many as the cluster has processors
 
-    Uses the cluster that ``ray.init`` has connected to; else starts one on this machine.
+    Uses the cluster that ``ray.init`` has connected to, that ``RAY_ADDRESS`` names, or that runs on this machine; else
+    starts one on this machine. Raises LogError if there is no cluster at that address.
     """
 
     name = "ray"
@@ -171,7 +145,7 @@ class RayEngine:
     def __init__(self, workers: int | None = None) -> None:
         self._owned = not ray.is_initialized()
         if self._owned:
-            ray.init(num_cpus=workers, log_to_driver=False, include_dashboard=False)
+            _connect(workers)
         self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
@@ -199,6 +173,27 @@ class RayEngine:
         """Stop the cluster if this engine has started it."""
         if self._owned:
             ray.shutdown()
+
+
+def _connect(workers: int | None) -> None:
+    """Connect to the cluster that there is, else start one with that many processors."""
+    address = os.environ.get("RAY_ADDRESS", "")
+    host, _, port = address.rpartition(":")
+    if "/" not in address and port.isdigit():
+        # Ray itself waits for minutes.
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), WAIT).close()
+        except OSError as error:
+            raise LogError(f"no cluster of Ray answers at {address}: {error_text(error)}") from error
+    options = {"log_to_driver": False, "include_dashboard": False}
+    try:
+        try:
+            ray.init(num_cpus=workers, **options)
+        except ValueError:
+            # A cluster that exists has the number of processors that it has.
+            ray.init(**options)
+    except (ConnectionError, ValueError, RuntimeError, RayError) as error:
+        raise LogError(f"no cluster of Ray can be reached: {error}") from error
 
 
 def _do(job: Job) -> Result:

@@ -11,10 +11,13 @@ from typing import Any
 from logreel.fleet.catalogue_row import DAMAGED, FAILED, CatalogueRow
 from logreel.fleet.dataset import Dataset
 from logreel.log.brief import Brief
+from logreel.registry.registry import formats
 
 #: A topic that this share of the logs of a format and vehicle has is missed in the others; of so many logs at least.
 USUAL, LEAST = 0.5, 3
 HOUR = 3600 * 10**9
+#: Hours; a log with a longer span has times from before and after a clock was set, and no such duration.
+LONGEST = 366 * 24
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,7 +66,8 @@ class FleetReport(Brief):
     damaged     logs with losses or topics that cannot be decoded: path, bytes lost, first problem
     failed      why logs cannot be read, by path
     missing     topics that most logs of the same format have, and this one does not, by path
-    hours       time by vehicle and firmware
+    hours       time by vehicle and firmware, without that of logs in *spans*
+    spans       hours from the first to the last time of logs in which that is more than a year, by path
     duplicates  groups of logs with the same bytes
     notes       what was done where versions of a topic differ, one sentence for each column
     """
@@ -73,8 +77,18 @@ class FleetReport(Brief):
     failed: dict[str, str] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
     hours: list[Hours] = field(default_factory=list)
+    spans: dict[str, float] = field(default_factory=dict)
     duplicates: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def unrelated(self) -> Counter[str]:
+        """Numbers of files in *failed* that are not named as logs are, by suffix."""
+        return Counter(os.path.splitext(path)[1].lower() for path in self.failed if self.is_unrelated(path))
+
+    def is_unrelated(self, path: str) -> bool:
+        """Return whether a file is not named as logs of any format are."""
+        return not path.lower().endswith(tuple(s for fmt in formats().values() for s in fmt.suffixes))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``fleet report --json``."""
@@ -117,6 +131,7 @@ def report(dataset: Dataset | str | os.PathLike[str]) -> FleetReport:
         {row.path: row.error for row in rows if row.status == FAILED},
         _missing(readable),
         _hours(readable),
+        {row.path: hours for row in readable if (hours := _span(row)) > LONGEST},
         _duplicates(readable),
         [
             f"{topic}: {name}: {note}"
@@ -148,12 +163,17 @@ def _missing(rows: Sequence[CatalogueRow]) -> dict[str, list[str]]:
 
 def _hours(rows: Sequence[CatalogueRow]) -> list[Hours]:
     logs: Counter[tuple[str, str]] = Counter()
-    time: Counter[tuple[str, str]] = Counter()
+    hours = dict[tuple[str, str], float]()
     for row in rows:
-        key = row.vehicle, row.firmware
+        key, span = (row.vehicle, row.firmware), _span(row)
         logs[key] += 1
-        time[key] += row.duration_ns or 0
-    return [Hours(*key, logs[key], time[key] / HOUR) for key in sorted(logs)]
+        hours[key] = hours.get(key, 0.0) + (span if span <= LONGEST else 0.0)
+    return [Hours(*key, logs[key], hours[key]) for key in sorted(logs)]
+
+
+def _span(row: CatalogueRow) -> float:
+    """Return the hours from the first to the last time of a log."""
+    return (row.duration_ns or 0) / HOUR
 
 
 def _duplicates(rows: Sequence[CatalogueRow]) -> list[list[str]]:

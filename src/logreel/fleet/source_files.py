@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from logreel.errors import LogError, UsageError
+from logreel.io.remote.address import is_url
 from logreel.io.source import Source
 from logreel.log.part_checks import natural_key
 from logreel.registry.index_cache import SUFFIX as INDEX_SUFFIX
@@ -25,7 +26,7 @@ _PIECE = 8 << 20
 class Fingerprint:
     """What tells whether a file has changed: size, modification time in ns, and a digest of its first and last 64 KiB.
 
-    digest  empty if the file cannot be read
+    digest  empty if the file cannot be read; of a remote log that of its entity tag
     """
 
     size: int
@@ -40,8 +41,9 @@ class Fingerprint:
 def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Return absolute paths of all files that *sources* mean, without repeats, in natural order.
 
-    sources  a file, folder or pattern, or several. Of a folder: all regular files in and below it that are not hidden,
-             no index files of logreel, nothing in a dataset; whether a file is a log is found out when it is opened
+    sources  a file, folder, pattern or address, or several. Of a folder: all regular files in and below it that are
+             not hidden, no index files of logreel, nothing in a dataset; whether a file is a log is found out when it
+             is opened. An address that ends with a slash, such as ``s3://bucket/logs/``: all objects below it
 
     A file that does not exist stays in the list, so that it becomes a row with an error. Raises UsageError for a
     pattern without matches and for no sources at all.
@@ -51,9 +53,12 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
         raise UsageError("a fleet needs files, folders or patterns", hint="pass one at least")
     found: set[str] = set()
     for one in [os.fspath(item) for item in given]:
-        if "://" in one:
-            raise UsageError(f"remote logs cannot be read: {one}", hint="download them first")
-        if os.path.isdir(one):
+        if is_url(one):
+            from logreel.io.remote import listing
+
+            listing.check_shown(one)
+            found.update(listing.objects_below(one) if listing.is_prefix(one) else [one])
+        elif os.path.isdir(one):
             found.update(_files_below(one))
         elif glob.has_magic(one) and not os.path.lexists(one):
             matches = glob.glob(one, recursive=True)
@@ -86,6 +91,10 @@ def fingerprint(path: str) -> Fingerprint:
 
     The digest of a file that nobody may read is empty.
     """
+    if is_url(path):
+        from logreel.io.remote.listing import mark_of
+
+        return Fingerprint(*mark_of(path))
     about = os.stat(path)
     if not stat.S_ISREG(about.st_mode):
         raise LogError("is not a regular file", path=path)
@@ -97,7 +106,12 @@ def fingerprint(path: str) -> Fingerprint:
 
 
 def content_digest(path: str) -> str:
-    """Return the BLAKE2b digest (16 bytes, hexadecimal) of all bytes of a file."""
+    """Return the BLAKE2b digest (16 bytes, hexadecimal) of all bytes of a file.
+
+    Of a remote log, which is not downloaded for it: ``remote-`` and the digest of its entity tag.
+    """
+    if is_url(path):
+        return f"remote-{fingerprint(path).digest}"
     found = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
         while piece := file.read(_PIECE):

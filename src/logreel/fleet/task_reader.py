@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED, CatalogueRow, row_of_log
 from logreel.fleet.cut import error_text
-from logreel.fleet.log_part import LogPart
+from logreel.fleet.log_part import LogPart, open_part
 from logreel.fleet.source_files import fingerprint
 from logreel.fleet.topic_schema import (
     HEAD,
@@ -23,16 +22,27 @@ from logreel.fleet.topic_schema import (
     own_columns,
     reader_of,
     source_of,
+    utc_times,
 )
-from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.log.tables import Rows, Shape, TableReader, flattened
 from logreel.log.times import utc_shift
-from logreel.ops.query.prune import matching_rows, referenced_columns
-from logreel.registry.open import open_log
 
 #: Most messages of a batch, and its approximate bytes.
 ROWS, BYTES = 1 << 16, 16 << 20
+
+
+class RowChoice(Protocol):
+    """Which messages are wanted, as far as their times decide it."""
+
+    def rows(self, log: str, topic: str, times: I64, shift: int | None, rows: Rows) -> Rows:
+        """Return the messages of *rows* that can be wanted.
+
+        log, topic  path of the log, name of the channel
+        times   int64[n] of all messages of the channel, ns of the log's clock, in any order
+        shift   ns from the log's clock to UTC; None: unknown
+        """
 
 
 class TaskReader(Iterator[pa.RecordBatch]):
@@ -43,9 +53,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
 
     columns    names of columns to decode; None: all
     schemas    columns of topics that batches get; None: those of the log
-    condition  messages whose times cannot meet it may be left out; the caller still has to apply it
+    choice  messages that it leaves out are not read
     row      CatalogueRow, complete when the iterator has ended
-    error    OSError that ended the reading: perhaps a passing fault; else None
+    error    OSError or MemoryError that ended the reading: perhaps a passing fault; else None
 
     Iterating raises nothing for what is wrong with a log.
     """
@@ -56,17 +66,17 @@ class TaskReader(Iterator[pa.RecordBatch]):
         columns: Sequence[str] | None = None,
         facts: bool = True,
         schemas: Mapping[str, TopicSchema] | None = None,
-        condition: pc.Expression | None = None,
+        choice: RowChoice | None = None,
     ) -> None:
         self.row = CatalogueRow(path=task.path)
         if task.fingerprint is not None:
             mark = task.fingerprint
             self.row.size, self.row.mtime_ns, self.row.fingerprint = mark.size, mark.mtime_ns, mark.digest
-        self.error: OSError | None = None
+        self.error: OSError | MemoryError | None = None
         self._task, self._facts = task, facts
         self._columns = None if columns is None else frozenset(columns)
         self._schemas = schemas or {}
-        self._condition = condition
+        self._choice = choice
         self._batches = self._read()
 
     def __next__(self) -> pa.RecordBatch:
@@ -84,14 +94,15 @@ class TaskReader(Iterator[pa.RecordBatch]):
             if task.fingerprint is not None and fingerprint(task.path) != task.fingerprint:
                 row.status, row.error = FAILED, "the file has changed since the plan was made"
                 return
-            with open_log(task.path) as log:
+            with open_part(task.path, task.definitions, task.types) as log:
                 for topic in task.topics:
                     yield from self._topic(log, topic)
+                    log.index.forget_times(log.channels[topic].number)
                 row_of_log(row, log, self._facts)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self.error = error
             row.status, row.error = FAILED, error_text(error)
-        except (LogError, MemoryError, pa.ArrowException) as error:
+        except (LogError, pa.ArrowException) as error:
             row.status, row.error = FAILED, error_text(error)
 
     def _topic(self, log: Log, topic: str) -> Iterator[pa.RecordBatch]:
@@ -109,50 +120,36 @@ class TaskReader(Iterator[pa.RecordBatch]):
         whole = self._projected(schema.schema).with_metadata(about)
         if self._columns is not None:
             reader, places, own = _narrowed(ch, reader, places, own, schema, whole.names)
-        rows = self._rows(log, ch, schema.schema)
+        rows = self._rows(log, ch)
         names = [field.name for field in own]
         for batch in reader.batches(rows, ROWS, BYTES):
             flat = flattened(batch)
             arrays = schema.arrays(
                 dict(zip(names, (flat.column(n) for n in places), strict=True)), flat.num_rows
             )
-            arrays = [*self._head(log, ch, flat.column(0)), *arrays]
+            arrays = [*self._head(log, flat.column(0)), *arrays]
             by_name = dict(zip(schema.schema.names, arrays, strict=True))
             self.row.rows[topic] = self.row.rows.get(topic, 0) + flat.num_rows
             yield pa.RecordBatch.from_arrays([by_name[name] for name in whole.names], schema=whole)
         self.row.rows.setdefault(topic, 0)
 
-    def _rows(self, log: Log, ch: Channel, schema: pa.Schema) -> Rows:
-        """Return the messages of the window, without those that cannot meet the condition on their times."""
-        rows = log.index.rows_between(ch.number, self._task.start, self._task.end)
-        condition = self._condition
-        if condition is None or TIME_NS not in referenced_columns(condition, schema, ()):
+    def _rows(self, log: Log, ch: Channel) -> Rows:
+        """Return the messages of the window, without those that are left out."""
+        task = self._task
+        rows = log.index.rows_between(ch.number, task.start, task.end, keep=False)
+        if self._choice is None:
             return rows
-
-        def known(low: int, high: int) -> pc.Expression:
-            ns = pc.field(TIME_NS)
-            return (ns >= low) & (ns <= high)
-
-        return matching_rows(condition, schema, ch.times, known, rows)
+        return self._choice.rows(task.path, ch.topic, ch.times, utc_shift(log), rows)
 
     def _projected(self, schema: pa.Schema) -> pa.Schema:
         if self._columns is None:
             return schema
         return pa.schema([field for field in schema if field.name in self._columns])
 
-    def _head(self, log: Log, ch: Channel, time: pa.Array[Any]) -> list[pa.Array[Any]]:
+    def _head(self, log: Log, time: pa.Array[Any]) -> list[pa.Array[Any]]:
         """Return the columns of HEAD."""
-        import numpy as np
-
         ns = time.cast(pa.int64())
-        shift = utc_shift(log)
-        utc: pa.Array[Any] = pa.nulls(len(ns), HEAD[0].type)
-        if shift is not None:
-            # Absurd stamps are clipped instead of overflowing.
-            values = np.clip(
-                ns.to_numpy(zero_copy_only=False), TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0)
-            )
-            utc = pa.array(values + shift, pa.int64()).cast(HEAD[0].type)
+        utc = utc_times(ns.to_numpy(zero_copy_only=False), utc_shift(log))
         path = self._task.path.encode("utf-8", "replace").decode()
         found = {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
         return [found[field.name] for field in HEAD]
@@ -173,7 +170,7 @@ def _narrowed(
     wanted = {source_of(field) for field in schema.schema if field.name in columns}
     paths = [field.name for field in own if field.name in wanted]
     try:
-        narrow = TableReader(ch, paths, Shape())
+        narrow = TableReader(ch, paths, Shape(), keep=False)
         found = own_columns(narrow)
     except LogError:
         return reader, places, own

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from logreel.errors import LogError
-from logreel.fleet.log_part import LogPart
+from logreel.fleet.log_part import LogPart, open_part
+from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import fixed_list_type, item_type
-from logreel.log.log import Channel
+from logreel.log.log import Channel, Log
 from logreel.log.tables import Shape, TableReader, flattened
-from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,19 +37,30 @@ _FIELD, _NOTE = b"field", b"note"
 _EXACT = {16: 11, 32: 24, 64: 53}
 
 
+def utc_times(ns: I64, shift: int | None) -> pa.Array[Any]:
+    """Return times of the clock of a log as the column ``time``: UTC; nulls where *shift*, the ns to it, is None."""
+    import numpy as np
+
+    if shift is None:
+        return pa.nulls(len(ns), HEAD[0].type)
+    # Absurd stamps are clipped instead of overflowing.
+    clipped = np.clip(ns, TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0))
+    return pa.array(clipped + shift, pa.int64()).cast(HEAD[0].type)
+
+
 def reader_of(ch: Channel, fields: Sequence[str] | None) -> TableReader:
     """Return the reader of the fields of *ch* that are named in *fields*, or of all.
 
     Raises DefinitionError if the definition cannot be used.
     """
     if fields is None:
-        return TableReader(ch, None, Shape())
+        return TableReader(ch, None, Shape(), keep=False)
     own = []
     for path in fields:
         with suppress(LogError):
             ch.layout.project([path])
             own.append(path)
-    return TableReader(ch, own, Shape())
+    return TableReader(ch, own, Shape(), keep=False)
 
 
 def own_columns(reader: TableReader) -> tuple[list[int], list[pa.Field[Any]]]:
@@ -175,9 +187,11 @@ class TopicSchema:
                 kind = widen(fields[n].type, column.type)
                 if kind is not None:
                     kept = n
-                    if kind != fields[n].type:
-                        was = fields[n].type
-                        fields[n] = _field(fields[n].name, kind, column.name, f"widened from {was} to {kind}")
+                    narrow = fields[n].type if kind != fields[n].type else column.type
+                    # A version that comes after a wider one is noted as well, once.
+                    if kind != fields[n].type or (narrow != kind and _NOTE not in (fields[n].metadata or {})):
+                        note = f"widened from {narrow} to {kind}"
+                        fields[n] = _field(fields[n].name, kind, column.name, note)
                         changed = True
                     break
             if kept is not None:
@@ -231,6 +245,8 @@ class TopicSchema:
         """Return the schema of ``text``; raises LogError for any other text."""
         try:
             return cls(topic, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True))))
+        except MemoryError:
+            raise
         except (ValueError, OSError, pa.ArrowException) as error:
             raise LogError(f"the stored schema of {topic!r} cannot be read: {error}") from None
 
@@ -273,27 +289,26 @@ def schemas_of(tasks: Iterable[LogPart]) -> dict[str, TopicSchema]:
     Logs that cannot be opened, and channels whose definition cannot be used, contribute nothing.
     """
     found: dict[str, TopicSchema] = {}
-    wanted: dict[str, tuple[dict[str, None], tuple[str, ...] | None]] = {}
+    first: dict[str, LogPart] = {}
+    topics: dict[str, dict[str, None]] = {}
     for task in tasks:
         if not task.error:
-            wanted.setdefault(task.path, ({}, task.fields))[0].update(dict.fromkeys(task.topics))
-    for path, (topics, fields) in wanted.items():
-        with suppress(LogError, OSError):
-            for topic, schema in log_schemas(path, list(topics), fields).items():
+            first.setdefault(task.path, task)
+            topics.setdefault(task.path, {}).update(dict.fromkeys(task.topics))
+    for path, names in topics.items():
+        one = first[path]
+        with suppress(LogError, OSError), open_part(path, one.definitions, one.types) as log:
+            for topic, schema in log_schemas(log, names, one.fields).items():
                 found[topic] = found[topic].merged(schema) if topic in found else schema
     return found
 
 
-def log_schemas(path: str, topics: Iterable[str], fields: Sequence[str] | None) -> dict[str, TopicSchema]:
-    """Return the columns of topics of one log; channels whose definition cannot be used are left out.
-
-    Raises LogError or OSError if the log cannot be opened.
-    """
+def log_schemas(log: Log, topics: Iterable[str], fields: Sequence[str] | None) -> dict[str, TopicSchema]:
+    """Return the columns of topics of a log; channels whose definition cannot be used are left out."""
     found = {}
-    with open_log(path) as log:
-        for topic in topics:
-            with suppress(LogError):
-                found[topic] = TopicSchema.of(topic, own_columns(reader_of(log.channels[topic], fields))[1])
+    for topic in topics:
+        with suppress(LogError):
+            found[topic] = TopicSchema.of(topic, own_columns(reader_of(log.channels[topic], fields))[1])
     return found
 
 

@@ -18,6 +18,10 @@ def main() -> None:
     """Do the jobs on standard input until it ends; then, or when the parent has died, end at once."""
     # The parent decides when an interrupted run ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import pyarrow as pa
+
+    # One processor for each worker: threads of Arrow would compete with those of the other workers.
+    pa.set_cpu_count(1)
     # What libraries print must not get between the results.
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)

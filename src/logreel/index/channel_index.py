@@ -17,9 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import Blocks, Separate, unrolled
-from logreel.index.rules import ChannelRules, ComputedValues, SyntheticMessages
+from logreel.index.rules import ChannelRules, ComputedValues, LoadedValues, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import SYNTHETIC, Buffer, Chunks
+
+#: Messages of a channel whose times are read at once where they are not kept.
+TIMES_AT_ONCE = 1 << 18
 
 Build = Callable[[], tuple[Buffer, dict[int, SyntheticMessages]]]
 Resolve = Callable[[I64], None]
@@ -133,6 +136,11 @@ class ChannelIndex:
     def synthetic(self, channel: int) -> SyntheticMessages | None:
         """Return the messages that the reader built for *channel*; None for a channel in the file."""
         return self._synthetic[channel] if self.rules[channel].is_synthetic else None
+
+    def fetch(self, rows: I64, most: int) -> int:
+        """Fetch the blocks *rows* of a remote log together, the first ones up to *most* bytes; return their number."""
+        numbers = rows if self.chunks.by_block else self.table.chunk[rows]
+        return self.chunks.fetch(numbers.tolist(), most)
 
     @property
     def resolves_lazily(self) -> bool:
@@ -249,10 +257,66 @@ class ChannelIndex:
 
     def times_at(self, channel: int, rows: I64) -> I64:
         """Return int64[n]: times of messages at *rows*, ns; of all only where the others are needed for these."""
-        rules = self.rules[channel]
-        if rules.is_synthetic or rules.time.needs_all or channel in self._times:
+        if self._needs_all_times(channel):
             return self.times(channel)[rows]
-        return self._checked(rules.time.values(self, channel, rows))
+        return self._checked(self.rules[channel].time.values(self, channel, rows))
+
+    def times_of(self, channel: int, rows: slice | I64) -> I64:
+        """Return int64[k]: times of messages at *rows*, ns, as ``times(channel)[rows]``.
+
+        Of a remote log that is read in ranges, only the index of the chunks with these messages is fetched.
+        """
+        if not self._is_by_block(channel):
+            return self.times(channel)[rows]
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(self.count(channel)), dtype=np.int64)
+        return self.times_at(channel, rows)
+
+    def times_in_pieces(self, channel: int) -> Iterator[I64]:
+        """Yield int64[k]: the times of all messages, ns, TIMES_AT_ONCE at most; they are not kept for later calls.
+
+        Times that cannot be computed for some messages alone are those of ``times``.
+        """
+        count = self.count(channel)
+        kept = self.times(channel) if self._needs_all_times(channel) else None
+        for first in range(0, count, TIMES_AT_ONCE):
+            rows = slice(first, min(first + TIMES_AT_ONCE, count))
+            yield self.times_at(channel, np.arange(rows.start, rows.stop)) if kept is None else kept[rows]
+
+    def _needs_all_times(self, channel: int) -> bool:
+        """Return whether the times of some messages are taken from those of all."""
+        rules = self.rules[channel]
+        return rules.is_synthetic or rules.time.needs_all or channel in self._times
+
+    def forget_times(self, channel: int) -> None:
+        """Free the times of a channel; they are gathered again at the next use."""
+        self._times.pop(channel, None)
+        for index, number, _ in self.sources(channel):
+            if index is not self:
+                index.forget_times(number)
+
+    def block_spans(self, channel: int) -> tuple[I64, I64, I64] | None:
+        """Return where the blocks of a channel lie in time, for a remote log of which only ranges are fetched.
+
+        Returns int64[b] first row and int64[b] row behind the last one of each block with messages, and int64[b, 2] the
+        first and last time in it, ns, as the log states them; None for any other log.
+        """
+        time = self.rules[channel].time
+        if not self._is_by_block(channel) or not isinstance(time, LoadedValues):
+            return None
+        first, last = self.table.run(channel)
+        some, stop = last > first, np.cumsum(last - first)
+        return (stop - last + first)[some], stop[some], time.span[some]
+
+    @property
+    def reads_in_ranges(self) -> bool:
+        """Whether the log is a remote one of which only ranges are fetched."""
+        return self.chunks.in_ranges
+
+    def _is_by_block(self, channel: int) -> bool:
+        """Return whether the times of some messages of a channel should be read without those of all."""
+        rules = self.rules[channel]
+        return rules.time.by_block and not rules.is_synthetic and channel not in self._times
 
     def _checked(self, values: I64) -> I64:
         """Return *values*; raises FileChangedError if pages that they came from may be lost."""

@@ -228,6 +228,10 @@ class JoinedIndex(MessageIndex):
 
     # ------------------------------------------------------------------------------------------ all channels
 
+    def message_at(self, channel: int, row: int) -> tuple[int, int, int, int] | None:
+        """Return None: the messages of a joined channel are in several indexes."""
+        return None
+
     def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
         """See ``MessageIndex.select_rows``: one part after the other, or by time with *by_time*."""
         if self.by_time:

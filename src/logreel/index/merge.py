@@ -19,11 +19,13 @@ from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows
 from logreel.index.rules import Pick, add_stored
 from logreel.io.arrays import I64, distinct
-from logreel.io.chunks import FILE
+from logreel.io.chunks import AHEAD_BYTES, FILE
 from logreel.kernels import merge as kernel
 
 #: Messages of a batch.
 BATCH = 1 << 16
+#: Most blocks of a remote log that are fetched ahead.
+MOST_AHEAD = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,13 @@ def merged(
     if expanded.needed:
         yield from map(expanded.restored, merged(expanded.queues, by_time, reverse, first))
         return
-    merge, wanted = _Merge(queues, by_time, reverse), first
-    while True:
-        found = merge.take(wanted)
+    merge, wanted, left = _Merge(queues, by_time, reverse), first, sum(map(_count, queues))
+    # Room for no more than there is: a single message is read often.
+    while left > 0:
+        found = merge.take(min(wanted, left))
         if found is None:
             return
+        left -= merge.taken
         if len(found.time):
             yield found
         wanted = BATCH
@@ -131,12 +135,17 @@ class _Merge:
 
     def __init__(self, queues: Sequence[Queue], by_time: bool, reverse: bool) -> None:
         self._queues, self._by_time = queues, by_time
+        #: Number of messages that were taken last, missing ones included.
+        self.taken = 0
         #: uint8 per block of each index that resolves lazily: whether the block is resolved.
         self._ready = {
             id(queue.index): np.zeros(len(queue.index.table.base), np.uint8)
             for queue in queues
             if queue.index.resolves_lazily
         }
+        self._is_reverse = reverse
+        #: Blocks with messages of the queues, ascending, of each index that is read in ranges, unless fetched before.
+        self._wanted = {key: np.unique(np.concatenate(some)) for key, some in _blocks_of(queues).items()}
         gather_times((queue.index, queue.channel) for queue in queues)
         self._merging = kernel.Queues(_tournament([_count(queue) for queue in queues]), by_time, reverse)
         for queue in queues:
@@ -146,7 +155,7 @@ class _Merge:
     def _enter(self, queue: Queue) -> None:
         """Add a queue to the kernel's."""
         index, channel, rows = queue.index, queue.channel, queue.rows
-        times = index.times(channel)[rows]
+        times = index.times_of(channel, rows)
         first, numbers = 0, None
         if isinstance(rows, slice):
             first = rows.indices(index.count(channel))[0]
@@ -183,11 +192,24 @@ class _Merge:
                 break
         if not n:
             return None
+        self.taken = n
         queue, at = queue[:n], at[:n]
         offset, size = self._rules.measure(queue, start[:n], at)
         found = Merged(queue, time[:n], chunk[:n], offset, size, at)
         there = size != MISSING_SIZE
         return found if there.all() else found.rows(there)
+
+    def _fetch(self, index: ChannelIndex, block: int) -> None:
+        """Fetch a block of a remote log with those that are wanted next."""
+        wanted = self._wanted[id(index)]
+        at = int(wanted.searchsorted(block))
+        if at == len(wanted) or wanted[at] != block:
+            return
+        lo, hi = (max(0, at + 1 - MOST_AHEAD), at + 1) if self._is_reverse else (at, at + MOST_AHEAD)
+        coming = wanted[lo:hi][::-1] if self._is_reverse else wanted[lo:hi]
+        n = index.fetch(coming, AHEAD_BYTES)
+        lo, hi = (at + 1 - n, at + 1) if self._is_reverse else (at, at + n)
+        self._wanted[id(index)] = np.delete(wanted, slice(lo, hi))
 
     def _make_ready(self) -> bool:
         """Resolve the blocks that queues wait for; return whether any does."""
@@ -195,6 +217,8 @@ class _Merge:
         for i, block in waiting:
             index = self._queues[i].index
             if not self._ready[id(index)][block]:
+                if id(index) in self._wanted:
+                    self._fetch(index, int(block))
                 index.resolve(np.array([block], np.int64))
                 self._ready[id(index)][block] = 1
         return bool(waiting)
@@ -220,6 +244,18 @@ def _tournament(counts: Sequence[int]) -> I64:
         up[one] = up[other] = node
         heapq.heappush(heap, (few + many, k + node))
     return up
+
+
+def _blocks_of(queues: Sequence[Queue]) -> dict[int, list[I64]]:
+    """Return the blocks of the messages in the queues of remote logs, by the identity of their index."""
+    found: dict[int, list[I64]] = {}
+    for queue in queues:
+        index = queue.index
+        if index.reads_in_ranges and not index.rules[queue.channel].is_synthetic:
+            first, last = index.table.run(queue.channel)
+            blocks = np.repeat(np.arange(len(first), dtype=np.int64), last - first)
+            found.setdefault(id(index), []).append(blocks[queue.rows])
+    return found
 
 
 class _SizeRules:

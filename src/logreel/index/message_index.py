@@ -11,18 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.index.block_table import TIME_MAX, TIME_MIN, Blocks, Selection, Separate
+from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, Selection, Separate
 from logreel.index.channel_index import Build, ChannelIndex, Resolve
+from logreel.index.gather import gather_times
 from logreel.index.nanoseconds import whole_ns
 from logreel.index.order import FIRST_BATCH, in_order
 from logreel.index.ranges import Rows, intersect_rows
-from logreel.index.rules import ChannelRules, FunctionValues, SyntheticMessages
+from logreel.index.rules import ChannelRules, FunctionValues, LoadedValues, SyntheticMessages
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer, Chunks
+from logreel.io.chunks import FILE, SYNTHETIC, Buffer, Chunks
 
 
 def _length(rows: Callable[[], I64]) -> int:
     return len(rows())
+
+
+def _compact(rows: I64) -> Rows:
+    """Return ascending row numbers, as a slice if they are consecutive."""
+    if len(rows) == 0:
+        return slice(0, 0)
+    if rows[-1] - rows[0] + 1 == len(rows):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 def _given(values: I64, index: Any) -> I64:
@@ -96,27 +106,46 @@ class MessageIndex(ChannelIndex):
             found.rules[number].time = FunctionValues(partial(_given, values))
         return found
 
-    def rows_between(self, channel: int, start: int | None, end: int | None) -> Rows:
-        """Return rows of *channel* with start <= time < end: a slice if they are consecutive, else int64[k]."""
-        found = self._between(channel, start, end)
+    def rows_between(self, channel: int, start: int | None, end: int | None, keep: bool = True) -> Rows:
+        """Return rows of *channel* with start <= time < end: a slice if they are consecutive, else int64[k].
+
+        keep  False: the times of the channel are read in pieces and not kept, so that memory is bounded
+        """
+        found = self._between(channel, start, end, keep)
         return intersect_rows(found, self._restricted[channel]) if channel in self._restricted else found
 
-    def _between(self, channel: int, start: int | None, end: int | None) -> Rows:
+    def _between(self, channel: int, start: int | None, end: int | None, keep: bool) -> Rows:
         n = self.count(channel)
         if start is None and end is None:
             return slice(0, n)
         first = TIME_MIN if start is None else whole_ns(start)
         last = TIME_MAX if end is None else whole_ns(end)
+        time = self.rules[channel].time
+        if self._is_by_block(channel) and isinstance(time, LoadedValues):
+            return _compact(time.rows_between(self, channel, first, last))
+        if not keep and not self.has_times(channel):
+            return self._between_in_pieces(channel, first, last)
         t = self.times(channel)
         if self._is_sorted(channel):
             lo, hi = t.searchsorted([first, last]).tolist()
             return slice(lo, max(lo, hi))
-        keep = np.flatnonzero((t >= first) & (t < last))
-        if len(keep) == 0:
-            return slice(0, 0)
-        if keep[-1] - keep[0] + 1 == len(keep):
-            return slice(int(keep[0]), int(keep[-1]) + 1)
-        return keep
+        return _compact(np.flatnonzero((t >= first) & (t < last)))
+
+    def _between_in_pieces(self, channel: int, first: int, last: int) -> Rows:
+        at, found = 0, list[slice | I64]()
+        for times in self.times_in_pieces(channel):
+            rows = _compact(np.flatnonzero((times >= first) & (times < last)))
+            some = slice(rows.start + at, rows.stop + at) if isinstance(rows, slice) else rows + at
+            at += len(times)
+            before = found[-1] if found else None
+            if isinstance(some, slice) and isinstance(before, slice) and before.stop == some.start:
+                found[-1] = slice(before.start, some.stop)
+            elif not isinstance(some, slice) or some.start < some.stop:
+                found.append(some)
+        if len(found) == 1:
+            return found[0]
+        each = [np.arange(some.start, some.stop) if isinstance(some, slice) else some for some in found]
+        return _compact(np.concatenate(each)) if each else slice(0, 0)
 
     def _is_sorted(self, channel: int) -> bool:
         """Return whether the times of a channel never decrease."""
@@ -170,6 +199,36 @@ class MessageIndex(ChannelIndex):
     def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
         """Yield the messages at *rows* of each channel in file order."""
         return in_order(self, rows, False, reverse)
+
+    def message_at(self, channel: int, row: int) -> tuple[int, int, int, int] | None:
+        """Return time, chunk, payload start and payload size of one message, without the merge of ``select_rows``.
+
+        None where only ``select_rows`` can tell, and for a missing message.
+        """
+        if (synthetic := self.synthetic(channel)) is not None:
+            return int(synthetic.time[row]), SYNTHETIC, int(synthetic.offset[row]), int(synthetic.size[row])
+        if self.reads_in_ranges:
+            return None
+        table = self.table
+        first, last = table.run(channel)
+        ends = np.cumsum(last - first)
+        block = int(ends.searchsorted(row, side="right"))
+        if self.resolves_lazily:
+            self.resolve(np.array([block], np.int64))
+        at = int(last[block] - ends[block]) + row
+        start = int(table.base[block]) + int(table.entries(channel)[at])
+        # Those of all messages, as other ways to read gather them.
+        gather_times([(self, channel)])
+        time = self.times_of(channel, slice(row, row + 1))
+        # Only formats without chunks store sizes in the data.
+        found, size = self.rules[channel].measure(
+            self.chunks[FILE],
+            np.array([start], np.int64),
+            lambda values: values[at : at + 1].astype(np.int64),
+        )
+        if size[0] == MISSING_SIZE:
+            return None
+        return int(time[0]), int(table.chunk[block]), int(found[0]), int(size[0])
 
     @cached_property
     def _all(self) -> Selection:

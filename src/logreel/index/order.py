@@ -56,6 +56,8 @@ def part_of(rows: Rows, first: int, last: int) -> Rows:
 
 def ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
     """Yield start and end of consecutive rows in one chunk, at most LIST_LENGTH of them."""
+    if len(chunk) == 1:
+        return iter(((0, 1),))
     edges = np.flatnonzero(np.diff(chunk)) + 1
     cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
     return itertools.pairwise([*cuts.tolist(), len(chunk)])

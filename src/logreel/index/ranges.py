@@ -74,6 +74,7 @@ def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) ->
     chunks = [int(index.table.chunk[i]) for i in numbers]
     bases = index.table.base[numbers]
     distinct = list(dict.fromkeys(chunks))
+    index.chunks.fetch(distinct)
     if len(distinct) == 1:
         data = index.chunks[distinct[0]]
     else:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import MISSING_SIZE
+from logreel.index.block_table import MISSING_SIZE, Blocks, Separate
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.kernels import block_table, merge
@@ -22,6 +22,7 @@ class Storage(Protocol):
     """The part of ``ChannelIndex`` that rules use."""
 
     chunks: Chunks
+    table: Blocks | Separate
 
     def count(self, channel: int) -> int: ...
     def resolve_channel(self, channel: int) -> None: ...
@@ -37,10 +38,12 @@ class Rule:
 
     reads_messages  whether messages must be read for the numbers
     needs_all       whether the numbers of a few messages cost as much as those of all
+    by_block        whether those of some blocks cost much less than those of all: see LoadedValues
     """
 
     reads_messages: ClassVar[bool] = False
     needs_all: ClassVar[bool] = False
+    by_block: ClassVar[bool] = False
 
     def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
         """Return int64[n]: the numbers of messages at *rows* of a channel in file order, or of all for None."""
@@ -241,6 +244,46 @@ class FunctionValues(Rule):
     def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
         """Call the function."""
         return self.get(index) if rows is None else self.get(index)[rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedValues(Rule):
+    """Times that are stored once the reader loaded their block: of a remote log only those that are needed.
+
+    stored  [n], one for each entry of the block table
+    load    loads the blocks int64[k]
+    span    int64[b, 2]  first and last time of each block, ns, as the log states them
+    """
+
+    by_block: ClassVar[bool] = True
+
+    stored: NDArray[Any]
+    load: Callable[[I64], None]
+    span: I64
+
+    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+        """Load the blocks of the messages at *rows*, or of all; return their numbers."""
+        first, last = index.table.run(channel)
+        if rows is None:
+            self.load(np.flatnonzero(last > first))
+            return index.entry_values(channel, self.stored)
+        self.load(np.unique(np.cumsum(last - first).searchsorted(rows, side="right")))
+        return self.stored[index.locate(channel, rows)[2]].astype(np.int64)
+
+    def values_at(self, data: Buffer, start: I64, pick: Pick) -> I64:
+        """Take the numbers that *pick* selects, of blocks that are resolved."""
+        return pick(self.stored)
+
+    def rows_between(self, index: Storage, channel: int, start: int, end: int) -> I64:
+        """Return int64[k]: the messages with start <= time < end; loads only blocks that say that they have some."""
+        first, last = index.table.run(channel)
+        wanted = (self.span[:, 0] < end) & (self.span[:, 1] >= start)
+        ends = np.cumsum(last - first)
+        parts = [np.arange(ends[b] - (last - first)[b], ends[b]) for b in np.flatnonzero(wanted).tolist()]
+        rows = np.concatenate([np.zeros(0, np.int64), *parts])
+        times = self.values(index, channel, rows)
+        found: I64 = rows[(times >= start) & (times < end)]
+        return found
 
 
 def add_stored(rules: merge.SizeRules, values: NDArray[Any]) -> None:

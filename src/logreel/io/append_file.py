@@ -67,9 +67,12 @@ class Appender:
             raise exists(path)
         hidden = f".logreel-{os.urandom(6).hex()}.partial"
         self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
-        self._handle = create_locked(self._active, force and keep)
         #: Bytes not yet written to the file: the buffer, how many, and how many of them are committed.
         self._pending = memoryview(bytearray(ROOM))
+        # After everything that may lack memory: nothing would remove the file.
+        self._handle = create_locked(self._active, force and keep)
+        #: Whether the disk has the name of the unfinished file.
+        self._is_named = False
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
         #: Pieces of the background thread with their bytes, bytes of all of them, and bytes since the last sync.
@@ -208,6 +211,10 @@ class Appender:
         if sync:
             try:
                 os.fsync(self._handle)
+                # Bytes that nothing names are lost in a power failure. A hidden file is removed in any case.
+                if self._keep and not self._is_named:
+                    sync_folder(self._active.parent)
+                    self._is_named = True
             except OSError as error:
                 raise self._failed(error) from error
 
@@ -215,8 +222,10 @@ class Appender:
         """Overwrite bytes at *place* that are in the file already; the file must be sound before and after."""
         self.flush()
         try:
-            if os.pwrite(self._handle, piece, place) != len(piece):
-                raise OSError("a short write")
+            view = memoryview(piece).cast("B")
+            while len(view):
+                done = os.pwrite(self._handle, view, place)
+                view, place = view[done:], place + done
         except OSError as error:
             raise self._failed(error) from error
 
@@ -236,6 +245,7 @@ class Appender:
                 lock(handle)
                 self._check_place()
                 os.replace(other, self._active)
+                self._is_named = False
             except BaseException:
                 os.close(handle)
                 other.unlink(missing_ok=True)

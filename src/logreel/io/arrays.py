@@ -25,6 +25,32 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return found[first]
 
 
+class GrowingArray:
+    """Array to which rows are added one at a time, in constant time each."""
+
+    __slots__ = ("_length", "_room")
+
+    def __init__(self, dtype: Any, *width: int) -> None:
+        self._room: NDArray[Any] = np.empty((16, *width), dtype)
+        self._length = 0
+
+    def append(self, row: Any) -> None:
+        """Add a row."""
+        if self._length == len(self._room):
+            # Twice the room: to copy all rows for each new one would take time in the square of their number.
+            self._room = np.concatenate([self._room, np.empty_like(self._room)])
+        self._room[self._length] = row
+        self._length += 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """All rows; a view, which is valid until the next one is added."""
+        return self._room[: self._length]
+
+
 def keep_freed_memory() -> None:
     """Let the C library keep the memory of freed arrays for the next ones, where it is glibc.
 

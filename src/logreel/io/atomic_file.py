@@ -21,6 +21,9 @@ _NO_SYNC = {
     errno.EACCES,
     errno.EROFS,
 }
+#: Arguments of renameat2 of Linux, and error numbers of systems and file systems without it.
+_AT_CWD, _EXCHANGE = -100, 2
+_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
@@ -81,8 +84,22 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def make_folders(folder: Path) -> None:
+    """Create *folder*, and those above it that are missing; write their names to disk, without which files are lost."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        sync_folder(one.parent)
+
+
 def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None:
-    """Name the file *target* unless that exists meanwhile; a hard link detects this, a rename would not."""
+    """Name the file *target* unless that exists meanwhile; a hard link detects this, a rename would not.
+
+    The disk has the new name before the old one is removed: at a power failure, the file has one of both, or both.
+    """
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -94,4 +111,20 @@ def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None
             raise exists(path) from None
         os.rename(temporary, target)
     else:
+        sync_folder(target.parent)
         temporary.unlink()
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap the names of two files or folders in one step; return False if the system cannot do that."""
+    import ctypes
+
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    done: int = call(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE)
+    number = ctypes.get_errno()
+    if done and number not in _NO_EXCHANGE:
+        raise OSError(number, os.strerror(number), os.fspath(other))
+    return not done

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.source import Source
+from logreel.limits import Limits
 
 #: Chunk number of the file itself.
 FILE = -1
@@ -22,6 +23,8 @@ FILE = -1
 SYNTHETIC = -2
 
 Buffer = NDArray[np.uint8]
+#: Bytes of a remote log that are fetched together when chunks are read one after another.
+AHEAD_BYTES = 8 << 20
 
 
 class Chunks:
@@ -30,7 +33,13 @@ class Chunks:
     unpack  returns the bytes of a chunk number ≥ 0; only for formats with compressed chunks
     sizes   approximate unpacked bytes of each chunk
     places  offsets of the packed chunks in the file
+    ends    offsets of their ends, for a remote log with all messages in chunks, of which only the
+            chunks that are used are fetched; None: messages may lie in the file itself
+    by_block  True: the log has no chunks; *places* and *ends* are those of the blocks of the block table
     """
+
+    _ends: Callable[[int], int] | None = None
+    by_block = False
 
     def __init__(
         self,
@@ -38,18 +47,48 @@ class Chunks:
         unpack: Callable[[int], Buffer] | None = None,
         sizes: Callable[[int], int] = lambda chunk: 1 << 20,
         places: Callable[[int], int] = lambda chunk: 0,
+        ends: Callable[[int], int] | None = None,
+        by_block: bool = False,
     ) -> None:
+        self.by_block = by_block
         self._source, self._unpack, self._sizes, self._places = source, unpack, sizes, places
+        self._ends = ends if source.in_ranges else None
         self.synthetic: Buffer = np.zeros(0, np.uint8)
 
     def __getitem__(self, chunk: int) -> Buffer:
         if chunk == FILE:
-            return self._source.data
+            # Of a log with all messages in chunks, no byte of it is used; of others, those that were fetched.
+            return self._source.data if self._ends is None else self._source.span(0, 0)
         if chunk == SYNTHETIC:
             return self.synthetic
         if self._unpack is None:
             raise IndexError(f"this log has no chunk {chunk}")
         return self._unpack(chunk)
+
+    @property
+    def in_ranges(self) -> bool:
+        """Whether only the chunks that are used are fetched."""
+        return self._ends is not None
+
+    def fetch(self, chunks: Sequence[int], most: int = 1 << 62) -> int:
+        """Fetch chunks of a remote log together, the first ones up to *most* bytes; return their number.
+
+        Of a log without chunks, *chunks* are numbers of blocks. Nothing but remote logs needs it.
+        """
+        if self._ends is None:
+            return len(chunks)
+        starts, ends, count = list[int](), list[int](), 0
+        for one in chunks:
+            count += 1
+            if one < 0:
+                continue
+            starts.append(self._places(one))
+            ends.append(self._ends(one))
+            most -= ends[-1] - starts[-1]
+            if most <= 0:
+                break
+        self._source.fetch(np.array(starts, np.int64), np.array(ends, np.int64))
+        return count
 
     def locate(self, chunk: int) -> tuple[int, int]:
         """Return the number of the file that a chunk is in, and the number of the chunk there."""
@@ -73,13 +112,9 @@ class Chunks:
 
     def view(self, chunk: int) -> memoryview:
         """Return the buffer of a chunk as a memoryview."""
-        return self._source.view if chunk == FILE else memoryview(self[chunk])  # type: ignore[arg-type]
-
-
-#: Bytes of unpacked chunks kept in memory, for logs of any size.
-CACHE_BYTES = 64 << 20
-#: Bytes of unpacked chunks kept in a temporary file.
-SPOOL_BYTES = 16 << 30
+        if chunk == FILE and self._ends is None:
+            return self._source.view
+        return memoryview(self[chunk])  # type: ignore[arg-type]
 
 
 class ChunkCache:
@@ -88,19 +123,23 @@ class ChunkCache:
     unpack  returns the bytes of a chunk; of a damaged one the valid prefix
     sizes   greatest size of each chunk in bytes
     slow    True if unpacking takes longer than reading a file
+    limits  bytes of unpacked chunks that are kept in memory, and in a temporary file
 
     Small logs stay in memory. Of larger ones, slowly unpacked chunks go to a mapped temporary file, whose pages the
     system can evict and read again; otherwise the most recently used chunks are kept.
     """
 
-    def __init__(self, unpack: Callable[[int], Buffer], sizes: Sequence[int], slow: bool) -> None:
-        self._unpack = unpack
+    def __init__(
+        self, unpack: Callable[[int], Buffer], sizes: Sequence[int], slow: bool, limits: Limits
+    ) -> None:
+        self._unpack, self._most = unpack, limits.cache_bytes
+        self._held = 0
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
         self._locks = [Lock() for _ in range(64)]
         self._lock = Lock()
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spool: IO[bytes] | None = None
-        if slow and CACHE_BYTES < self._place[-1] <= SPOOL_BYTES:
+        if slow and limits.cache_bytes < self._place[-1] <= limits.spool_bytes:
             with suppress(OSError):
                 import tempfile
 
@@ -140,7 +179,8 @@ class ChunkCache:
     def _store(self, number: int, data: Buffer) -> None:
         with self._lock:
             self._kept[number] = data
+            self._held += len(data)
             if self._spool is None:
                 # Mapped chunks do not occupy memory of the process, so they stay.
-                while sum(map(len, self._kept.values())) > CACHE_BYTES and len(self._kept) > 1:
-                    self._kept.popitem(last=False)
+                while self._held > self._most and len(self._kept) > 1:
+                    self._held -= len(self._kept.popitem(last=False)[1])

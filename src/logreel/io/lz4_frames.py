@@ -21,36 +21,88 @@ SKIPPABLE = 0x184D2A50
 _U32 = struct.Struct("<I")
 #: Greatest distance of matches in bytes.
 _WINDOW = 1 << 16
+#: Bytes that are unpacked at a time; fewer where few packed bytes become many.
+_STEP, _LEAST_STEP = 16 << 20, 4 << 20
 #: Extra bytes that a truncated block, closed by ``_closed``, unpacks to.
 _ADDED = 5
+#: Part of the message of the library where memory ends, which is no damage.
+_NO_MEMORY = "ERROR_allocation_failed"
 _INDEPENDENT, _BLOCK_SUMS, _SIZE, _SUM, _DICTIONARY = 0x20, 0x10, 8, 4, 1
 
 
 def unpack_lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     """Decompress concatenated frames to at most *limit* bytes; for truncated input, return the valid prefix.
 
-    Returns the bytes, a description of what is wrong or ``""``, and the number of packed bytes left over.
+    Returns the bytes, a description of what is wrong or ``""``, and the number of packed bytes left over. Raises
+    MemoryError when there is no memory for them, which is no damage.
     """
-    limit = min(limit, RATIO * len(packed) + 64)
+    out = _Output(min(limit, RATIO * len(packed) + 64))
     view = memoryview(packed)  # type: ignore[arg-type]
-    parts: list[Buffer] = []
-    have, at, wrong = 0, 0, "" if len(packed) else "its LZ4 frame is cut"
-    while at < len(view) and have < limit and not wrong:
+    at, wrong = 0, "" if len(packed) else "its LZ4 frame is cut"
+    while at < len(view) and out.left and not wrong:
         magic = int.from_bytes(view[at : at + 4], "little")
         if magic & ~15 == SKIPPABLE:
             at += 8 + int.from_bytes(view[at + 4 : at + 8], "little")
         elif magic == MAGIC:
             end = _frame_end(view, at)
-            data, wrong = _frame(view[at:end], limit - have)
-            parts.append(data)
-            have, at = have + len(data), end
+            wrong, at = _frame(view[at:end], out), end
         else:
             wrong = "" if at else "it is no LZ4 frame"
             break
     if at > len(view):
         at, wrong = len(view), "its LZ4 frame is cut"
-    empty = np.zeros(0, np.uint8)
-    return parts[0] if len(parts) == 1 else np.concatenate([empty, *parts]), wrong, len(view) - at
+    return out.found, wrong, len(view) - at
+
+
+class _Output:
+    """At most *limit* unpacked bytes. There is never a second copy of them, however they are packed.
+
+    left  number of bytes that may still be added
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+        self._have = 0
+        #: All bytes, as long as they are one piece.
+        self._only: Buffer | None = None
+        self._room: Buffer | None = None
+
+    def add(self, data: bytes) -> None:
+        """Add *data*, as far as it fits."""
+        piece = np.frombuffer(data, np.uint8)[: self.left]
+        if not self._have:
+            self._only = piece
+        else:
+            self._whole()[self._have : self._have + len(piece)] = piece
+        self._have, self.left = self._have + len(piece), self.left - len(piece)
+
+    def _whole(self) -> Buffer:
+        if self._room is None:
+            # Pages that are not written take no memory.
+            self._room = np.empty(self._have + self.left, np.uint8)
+        if self._only is not None:
+            self._room[: self._have], self._only = self._only, None
+        return self._room
+
+    @property
+    def length(self) -> int:
+        """Number of bytes that were added."""
+        return self._have
+
+    def cut(self, length: int) -> None:
+        """Take back all but the first *length* bytes, which were complete at that time."""
+        self._whole()
+        self.left += self._have - length
+        self._have = length
+
+    def last(self, size: int, begin: int) -> bytes:
+        """Return the last *size* bytes of those from *begin* on."""
+        return bytes(self.found[max(begin, self._have - size) :])
+
+    @property
+    def found(self) -> Buffer:
+        """All bytes that were added."""
+        return (self._only if self._only is not None else self._whole())[: self._have]
 
 
 def _header(view: memoryview) -> tuple[int, int]:
@@ -71,30 +123,42 @@ def _frame_end(view: memoryview, pos: int) -> int:
     return len(view)
 
 
-def _frame(frame: memoryview, limit: int) -> tuple[Buffer, str]:
-    """Return at most *limit* bytes of one frame, and a description of what is wrong with it."""
+def _frame(frame: memoryview, out: _Output) -> str:
+    """Add the bytes of one frame to *out*; return a description of what is wrong with it."""
     import lz4.frame
 
-    decompressor = lz4.frame.LZ4FrameDecompressor()
+    begin, decompressor = out.length, lz4.frame.LZ4FrameDecompressor()
+    # Each step copies the packed bytes that are left.
+    step = min(max(_LEAST_STEP, 4 * len(frame)), _STEP)
     try:
-        data = decompressor.decompress(frame, max_length=limit)
+        wanted = min(out.left, step)
+        data = decompressor.decompress(frame, max_length=wanted)
+        out.add(data)
+        while data and len(data) == wanted and out.left and not decompressor.eof:
+            wanted = min(out.left, step)
+            data = decompressor.decompress(b"", max_length=wanted)
+            out.add(data)
     except RuntimeError as error:
-        found, wrong = _blocks(frame, limit)
-        return found, wrong or f"its LZ4 frame is damaged: {error}"
-    if not decompressor.eof and len(data) < limit:
-        found, wrong = _blocks(frame, limit)
-        return found, wrong or "its LZ4 frame is cut"
-    return np.frombuffer(data, np.uint8), ""
+        if _NO_MEMORY in str(error):
+            raise MemoryError(str(error)) from error
+        wrong = f"its LZ4 frame is damaged: {error}"
+    else:
+        if decompressor.eof or not out.left:
+            return ""
+        wrong = "its LZ4 frame is cut"
+    del decompressor
+    out.cut(begin)
+    return _blocks(frame, out) or wrong
 
 
-def _blocks(frame: memoryview, limit: int) -> tuple[Buffer, str]:
-    """Decompress the blocks of a frame up to the first damaged one; of a truncated block, its valid prefix."""
+def _blocks(frame: memoryview, out: _Output) -> str:
+    """Add the blocks of a frame up to the first damaged one to *out*; of a truncated block, its valid prefix."""
     import lz4.block
 
     flags, at = _header(frame)
     largest = 1 << (8 + 2 * (frame[5] >> 4 & 7)) if len(frame) > 5 else 0
-    out, wrong = bytearray(), "its LZ4 frame is cut"
-    while at + 4 <= len(frame) and len(out) < limit:
+    begin, wrong = out.length, "its LZ4 frame is cut"
+    while at + 4 <= len(frame) and out.left:
         (word,) = _U32.unpack_from(frame, at)
         n = word & 0x7FFFFFFF
         block = bytes(frame[at + 4 : at + 4 + n])
@@ -104,17 +168,17 @@ def _blocks(frame: memoryview, limit: int) -> tuple[Buffer, str]:
         is_cut = len(block) < n
         try:
             if word >> 31:
-                out += block
+                out.add(block)
             else:
-                more: dict[str, Any] = {} if flags & _INDEPENDENT else {"dict": bytes(out[-_WINDOW:])}
+                more: dict[str, Any] = {} if flags & _INDEPENDENT else {"dict": out.last(_WINDOW, begin)}
                 whole = _closed(block) if is_cut else block
                 data = lz4.block.decompress(whole, uncompressed_size=largest + _ADDED, **more)
-                out += data[:-_ADDED] if is_cut else data
-        except (lz4.block.LZ4BlockError, ValueError, MemoryError) as error:
+                out.add(data[:-_ADDED] if is_cut else data)
+        except (lz4.block.LZ4BlockError, ValueError) as error:
             wrong = wrong if is_cut else f"a block of its LZ4 frame is damaged: {error}"
             break
         at += 4 + n + (4 if flags & _BLOCK_SUMS else 0)
-    return np.frombuffer(bytes(out[:limit]), np.uint8), wrong
+    return wrong
 
 
 def _closed(block: bytes) -> bytes:

@@ -18,9 +18,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError, UnsupportedError
+from logreel.errors import LogError
 from logreel.io.map_guard import MapGuard, mapping_of
 from logreel.kernels import block_table
+from logreel.limits import default_limits
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 #: Definitions that users provide for logs without them: files or folders, and types by topic.
@@ -44,10 +45,15 @@ class Source:
     definitions  files or folders with message definitions from the user, for logs without definitions
     types        types by topic from the user, for channels without a type in the log
     guard        False: the signal SIGBUS is left alone
-    is_restored  whether a sidecar was read instead of the log
+    is_restored  whether a sidecar, or the summary of a remote log, was read instead of the log
+    limits       bounds of what the log may use; those of the environment unless they are replaced
+    in_ranges    whether bytes are still to be fetched from a server: ``span`` and ``read`` fetch only what they return
+    address      what opens the log again in another process: its path or its URL; None for other sources
 
     Bytes of a mapped file are valid only if ``check`` raises nothing after they were used.
     """
+
+    in_ranges = False
 
     def __init__(
         self,
@@ -59,6 +65,7 @@ class Source:
         grows: bool = False,
     ) -> None:
         self.name, self.path = name, path
+        self.address = None if path is None else str(path)
         self.inode: tuple[int, int] | None = None
         self.definitions: tuple[Path, ...] = ()
         self.types: Mapping[str, str] = {}
@@ -66,6 +73,7 @@ class Source:
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data
         self.guard, self.is_restored = guard, False
+        self.limits = default_limits()
         self._side: MapGuard | None = None
         owner = mapping_of(buffer) if data.size else None
         self._map = None if owner is None else MapGuard(data, owner, name, None if grows else path, guard)
@@ -88,8 +96,6 @@ class Source:
             text = os.fspath(what)
             if text == "-":
                 return cls._stream(sys.stdin.buffer, "<stdin>")
-            if "://" in text:
-                raise UnsupportedError("remote logs cannot be opened yet: download the file first", path=text)
             return cls._file(text, guard)
         if hasattr(what, "read"):
             return cls._stream(what, str(getattr(what, "name", "<stream>")))
@@ -196,6 +202,21 @@ class Source:
                 paths.append(Path(one))
         self.definitions, self.types = tuple(paths), types
 
+    def span(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return an array like ``data`` in which the bytes *start* … *stop* are valid.
+
+        For readers that need a part of the log: of a remote one, only these bytes are fetched, the others may be zero.
+        """
+        return self.data
+
+    @property
+    def span_view(self) -> memoryview:
+        """The array that ``span`` returned as a memoryview; the bytes that were asked for there are valid."""
+        return self.view
+
+    def fetch(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+        """Fetch many intervals of a remote log at once, for later calls of ``span``; nothing else needs it."""
+
     @property
     def size(self) -> int:
         """Size in bytes."""
@@ -219,11 +240,11 @@ class Source:
     @cached_property
     def head(self) -> bytes:
         """The first 4 KiB, read once for all formats that sniff."""
-        return self.data[:HEAD_BYTES].tobytes()
+        return self.read(0, HEAD_BYTES)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return a copy of *size* bytes at *offset*; fewer at the end."""
-        return self.data[offset : offset + size].tobytes()
+        return self.span(offset, offset + size)[offset : offset + size].tobytes()
 
     @cached_property
     def identity(self) -> str:

@@ -6,7 +6,7 @@
     descriptor  tag-value pairs: 1 varint key, 2 { 1 varint seconds, 2 varint nanoseconds }, 3 further int64 numbers
 
 Unknown tags are skipped by their wire type. Every length read is checked by subtraction, in 64 bits, before use.
-Functions that write do not check the room in their outputs: callers measure first.
+``write_blocks`` does not check the room in its output: callers measure first, from arrays of their own.
 """
 
 import cython
@@ -15,13 +15,15 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.string import memcpy
-from cython.cimports.logreel.kernels.loads import bytes_of
+from cython.cimports.logreel.kernels.buffers import is_inside
+from cython.cimports.logreel.kernels.loads import bytes_of, u32, u64
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 from cython.cimports.logreel.kernels.varints import (
     Block,
     Shape,
     alike,
     block,
+    further_nanos,
     nanoseconds,
     no_shape,
     none_before,
@@ -30,10 +32,12 @@ from cython.cimports.logreel.kernels.varints import (
     skip,
     span,
     stamp,
+    stamp_length,
     u8p,
     usual,
     varint,
     varint_length,
+    whole_seconds,
 )
 
 i64p = cython.typedef(cython.pointer[cython.longlong])
@@ -90,8 +94,8 @@ def walk(
             # The fast path takes data blocks in the usual form; all others go through the full checks below.
             while pos < fast and n < cap:
                 prefetch(b + pos + 2048)
-                memcpy(cython.address(word), b + pos, 8)
-                memcpy(cython.address(d), b + pos + 8, 4)
+                word = u64(b + pos)
+                d = u32(b + pos + 8)
                 if word > cython.cast(cython.ulonglong, end - pos - 12) or d > word:
                     break
                 if not alike(b + pos + 12, d, cython.address(shape), cython.address(key)):
@@ -176,7 +180,7 @@ def _chain(
             return k > 0
         if end - pos >= 13 and b[pos + 7] == 0:
             # Real descriptors have some 20 bytes; a search must not read a megabyte again from every position.
-            memcpy(cython.address(d), b + pos + 8, 4)
+            d = u32(b + pos + 8)
             if d > 4096 or (b[pos + 12] != 8 and b[pos + 12] != 18 and b[pos + 12] != 26):
                 return False
         why = block(b, pos, end, cython.address(r))
@@ -353,7 +357,7 @@ def block_times(
             if i + 32 < n and place[i + 32] >= 0 and place[i + 32] < end:
                 prefetch(b + place[i + 32])
             if place[i] >= 0 and place[i] <= end - 64:
-                memcpy(cython.address(d), b + place[i] + 8, 4)
+                d = u32(b + place[i] + 8)
                 # The size is not needed here; it was checked when the block was found.
                 if b[place[i] + 7] == 0 and usual(
                     b + place[i] + 12, d, cython.address(r), cython.address(last[0])
@@ -392,8 +396,8 @@ def payload_ranges(
             size[i] = 0
             if place[i] < 0 or place[i] > end - 12:
                 continue
-            memcpy(cython.address(word), b + place[i], 8)
-            memcpy(cython.address(d), b + place[i] + 8, 4)
+            word = u64(b + place[i])
+            d = u32(b + place[i] + 8)
             if word <= cython.cast(cython.ulonglong, end - place[i] - 12) and d <= word:
                 payload[i] = place[i] + 12 + d
                 size[i] = cython.cast(cython.longlong, word) - d
@@ -438,7 +442,7 @@ def gather_payloads(
                     prefetch(b + ahead)
             # Most blocks have the usual descriptor; a copy of constant 8 bytes is one instruction.
             if place <= end - 64:
-                memcpy(cython.address(d), b + place + 8, 4)
+                d = u32(b + place + 8)
                 if _size_is(b, place, end, d + size) and usual(
                     b + place + 12, d, cython.address(r), cython.address(last[0])
                 ):
@@ -465,7 +469,7 @@ def gather_payloads(
 def _size_is(b: u8p, place: cython.longlong, end: cython.longlong, size: cython.longlong) -> cython.bint:
     """Return whether the data block at *place* has *size* bytes, all of them before *end*."""
     word: cython.ulonglong = 0
-    memcpy(cython.address(word), b + place, 8)
+    word = u64(b + place)
     return word == cython.cast(cython.ulonglong, size) and size <= end - place - 12
 
 
@@ -542,38 +546,6 @@ def gather_numbers(
 mp = cython.typedef(cython.pointer[cython.uchar])
 ci64p = cython.typedef(cython.pointer[cython.const[cython.longlong]])
 AHEAD = cython.declare(cython.longlong, 8)
-SECOND = cython.declare(cython.longlong, 1000000000)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.inline
-def _seconds(time: cython.longlong) -> cython.longlong:
-    """Return *time* in ns as whole seconds, rounded down."""
-    return time // SECOND - (time % SECOND < 0)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.inline
-def _nanos(time: cython.longlong) -> cython.longlong:
-    """Return the nanoseconds of *time* beyond ``_seconds``, never negative."""
-    return time % SECOND + (SECOND if time % SECOND < 0 else 0)
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.inline
-def _stamp_length(seconds: cython.longlong, nanos: cython.longlong) -> cython.longlong:
-    n: cython.longlong = 0
-    if seconds != 0:
-        n += 1 + varint_length(cython.cast(cython.ulonglong, seconds))
-    if nanos != 0:
-        n += 1 + varint_length(cython.cast(cython.ulonglong, nanos))
-    return n
 
 
 @cython.cfunc
@@ -616,9 +588,9 @@ def descriptor_sizes(
     width: cython.Py_ssize_t = numbers.shape[1]
     with cython.nogil:
         for i in range(channel.shape[0]):
-            seconds = _seconds(time[i])
+            seconds = whole_seconds(time[i])
             # The time takes fewer than 128 bytes.
-            n = 2 + _stamp_length(seconds, _nanos(time[i]))
+            n = 2 + stamp_length(seconds, further_nanos(time[i]))
             if series[channel[i], 0] != 0:
                 n += 1 + varint_length(cython.cast(cython.ulonglong, series[channel[i], 0]))
             k = series[channel[i], 1]
@@ -646,9 +618,11 @@ def write_blocks(
     head   int64[n]  sizes of the descriptors, see ``descriptor_sizes``
     place  int64[n]  start of block i in *out*
 
-    The others are as for ``descriptor_sizes``.
+    The others are as for ``descriptor_sizes``. Raises IndexError for a payload that does not lie in *data*; the blocks before
+    it are written.
     """
     n: cython.Py_ssize_t = channel.shape[0]
+    inside: cython.bint = True
     i: cython.Py_ssize_t
     j: cython.longlong
     k: cython.longlong
@@ -670,6 +644,9 @@ def write_blocks(
         for i in range(n):
             if i + AHEAD < n:
                 prefetch_span(b + start[i + AHEAD], size[i + AHEAD])
+            inside = is_inside(start[i], size[i], data.shape[0])
+            if not inside:
+                break
             p = cython.address(out[0]) + place[i]
             word = cython.cast(cython.ulonglong, head[i] + size[i])
             memcpy(p, cython.address(word), 8)
@@ -679,10 +656,10 @@ def write_blocks(
             if series[channel[i], 0] != 0:
                 p[0] = 8
                 p = put_varint(p + 1, cython.cast(cython.ulonglong, series[channel[i], 0]))
-            seconds = _seconds(time[i])
-            nanos = _nanos(time[i])
+            seconds = whole_seconds(time[i])
+            nanos = further_nanos(time[i])
             p[0] = 18
-            p[1] = cython.cast(cython.uchar, _stamp_length(seconds, nanos))
+            p[1] = cython.cast(cython.uchar, stamp_length(seconds, nanos))
             p += 2
             if seconds != 0:
                 p[0] = 8
@@ -697,13 +674,19 @@ def write_blocks(
                 for j in range(k):
                     p = put_varint(p, cython.cast(cython.ulonglong, rows[i * width + j]))
             memcpy(p, b + start[i], size[i])
+    if not inside:
+        raise IndexError("a payload does not lie in its buffer")
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) -> cython.longlong:
-    """Return the size of the index entry of the descriptor p … e, -1 if malformed; if *write*, write it to *out*."""
+def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, end: mp) -> cython.longlong:
+    """Return the size of the index entry of the descriptor p … e, -1 if malformed.
+
+    out, end  where it is written; -1 as well if it needs more room: another process may have made the descriptor longer.
+              NULL: it is only measured
+    """
     n: cython.longlong = 0
     part: cython.int
     tag: cython.ulonglong = 0
@@ -712,7 +695,9 @@ def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) 
     for part in range(3):
         if part == 1:
             n += 1 + varint_length(cython.cast(cython.ulonglong, place))
-            if write:
+            if out != cython.NULL:
+                if 1 + varint_length(cython.cast(cython.ulonglong, place)) > end - out:
+                    return -1
                 out[0] = 16
                 out = put_varint(out + 1, cython.cast(cython.ulonglong, place))
             continue
@@ -727,7 +712,9 @@ def _entry(p: u8p, e: u8p, place: cython.longlong, out: mp, write: cython.bint) 
             # The entry has the time first, then the position of the block, then the further numbers with their tags.
             if (tag == 18) if part == 0 else (tag == 24 or tag == 26):
                 n += q - first
-                if write:
+                if out != cython.NULL:
+                    if q - first > end - out:
+                        return -1
                     memcpy(out, first, q - first)
                     if part == 0:
                         out[0] = 10
@@ -746,7 +733,8 @@ def write_index_entries(
     out   uint8[m]; uint8[0]: nothing is written
     base  position of *buf* in the file; positions written count from the beginning of the file
 
-    Returns the bytes of all entries, -1 where one of the places has no data block, and the bytes of the payloads.
+    Returns the bytes of all entries, -1 where one of the places has no data block or *out* no room for its entry, and the
+    bytes of the payloads.
     """
     b: u8p = bytes_of(buf)
     end: cython.longlong = buf.shape[0]
@@ -755,7 +743,9 @@ def write_index_entries(
     write: cython.bint = out.shape[0] > 0
     none: cython.uchar = 0
     p: mp = cython.address(out[0]) if write else cython.address(none)
+    last: mp = p + out.shape[0]
     size: cython.longlong
+    head: cython.longlong
     total: cython.longlong = 0
     payloads: cython.longlong = 0
     r: Block
@@ -771,15 +761,19 @@ def write_index_entries(
             ):
                 total = -1
                 break
-            size = _entry(b + r.descriptor, b + r.payload, base + place[i], p, False)
-            if size < 0:
+            size = _entry(b + r.descriptor, b + r.payload, base + place[i], cython.NULL, cython.NULL)
+            head = 1 + varint_length(cython.cast(cython.ulonglong, size))
+            if size < 0 or (write and head + size > last - p):
                 total = -1
                 break
             if write:
                 p[0] = 26
                 p = put_varint(p + 1, cython.cast(cython.ulonglong, size))
-                _entry(b + r.descriptor, b + r.payload, base + place[i], p, True)
+                # Of the same size, unless the bytes are being overwritten.
+                if _entry(b + r.descriptor, b + r.payload, base + place[i], p, p + size) != size:
+                    total = -1
+                    break
                 p += size
-            total += 1 + varint_length(cython.cast(cython.ulonglong, size)) + size
+            total += head + size
             payloads += r.size
     return total, payloads

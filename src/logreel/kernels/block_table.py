@@ -8,7 +8,8 @@ fields  FIELD[f]  one row per run of bytes to copy:
             mul     0 copies the bytes; otherwise the run is an unsigned integer of *width* bytes and the column gets
                     an int64, multiplied and limited to the maximum of int64
 
-The gather functions check where they write, not what they read: callers pass only positions that a scan has validated.
+``gather_at`` checks where it reads and writes. ``gather_blocks`` checks where it writes, not what it reads: block tables
+have only positions that a scan has validated.
 
 Digests are for comparing payloads, not for signing. Words of eight bytes, the last one filled with zeros, go through
 two chains. Each step of a chain can be undone, so two payloads of one size that differ in one word never have equal
@@ -20,9 +21,12 @@ import cython
 if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
+from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.loads import bytes_of, whole
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span, prefetch_write
+
+from logreel.errors import FileChangedError
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
@@ -375,6 +379,32 @@ def _expect(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
+def _are_inside(
+    offset: cython.pointer[cython.const[cython.longlong]],
+    n: cython.longlong,
+    f: fieldp,
+    fe: fieldp,
+    size: cython.longlong,
+) -> cython.bint:
+    """Whether the columns f … fe-1 of the messages at *n* offsets lie in *size* bytes."""
+    first: cython.longlong = offset[0]
+    last: cython.longlong = offset[0]
+    lo: cython.longlong = f.offset
+    hi: cython.longlong = f.offset
+    i: cython.longlong
+    while f < fe:
+        lo = f.offset if f.offset < lo else lo
+        hi = f.offset + f.width if f.offset + f.width > hi else hi
+        f += 1
+    for i in range(n):
+        first = offset[i] if offset[i] < first else first
+        last = offset[i] if offset[i] > last else last
+    return first >= 0 and first + lo >= 0 and last <= size - hi
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
 def _fit(f: fieldp, fe: fieldp, rows: cython.longlong, size: cython.longlong) -> cython.bint:
     """Whether so many rows of the columns f … fe-1 lie in an arena of *size* bytes; by subtraction only."""
     width: cython.longlong
@@ -415,7 +445,7 @@ def gather_blocks(
     out       uint8[a]             the arena of all columns
     warm      bool                 pull each block into the cache first: pays when most of its bytes are wanted
 
-    Raises IndexError where a column does not lie in *out*; then nothing is written.
+    Raises IndexError where a column does not lie in *out*.
     """
     b: u8p
     e: u32p = cython.address(entry[0])
@@ -429,11 +459,17 @@ def gather_blocks(
     q: cython.longlong
     z: cython.longlong
     ok: cython.bint = True
+    ends: cython.pointer[cython.longlong] = cython.cast(
+        cython.pointer[cython.longlong], malloc((channels.shape[0] + 1) * cython.sizeof(cython.longlong))
+    )
+    if ends == cython.NULL:
+        raise MemoryError
     with cython.nogil:
         for j in range(channels.shape[0]):
             m = rows[j]
             for blk in range(first, last):
                 m += start[blk, channels[j] + 1] - start[blk, channels[j]]
+            ends[j] = m
             ok = ok and _fit(pf + split[j], pf + split[j + 1], m, out.shape[0])
         for blk in range(first, last if ok else first):
             b = bytes_of(buf) + base[blk]
@@ -456,9 +492,13 @@ def gather_blocks(
             for j in range(channels.shape[0]):
                 s = start[blk, channels[j]]
                 m = start[blk, channels[j] + 1] - s
-                if m:
+                if m < 0 or m > ends[j] - rows[j]:
+                    # The table lies in a mapped file that another process has overwritten.
+                    ok = False
+                elif m:
                     _gather[cython.uint](b, e + s, m, pf + split[j], pf + split[j + 1], po, rows[j])
                     rows[j] += m
+        free(ends)
     if not ok:
         raise IndexError("a column does not lie in the arena")
 
@@ -472,7 +512,8 @@ def gather_at(
 ):
     """Fill columns, from row *row* on, from messages whose payloads start at offset[i], in that order.
 
-    Raises IndexError where a column does not lie in *out*; then nothing is written.
+    Raises IndexError where a column does not lie in *out*, and FileChangedError where a message does not lie in *buf*: its
+    place was read from a mapped file that another process overwrites. Then nothing is written.
     """
     pf: fieldp
     if offset.shape[0] == 0 or fields.shape[0] == 0:
@@ -482,6 +523,9 @@ def gather_at(
         raise IndexError("a column does not lie in the arena")
     if out.shape[0] == 0:
         return
+    if not _are_inside(cython.address(offset[0]), offset.shape[0], pf, pf + fields.shape[0], buf.shape[0]):
+        text = "bytes of messages changed while they were read; what was read is not valid"
+        raise FileChangedError(text, hint="open the log again when nothing writes it")
     with cython.nogil:
         _gather[cython.longlong](
             bytes_of(buf),

@@ -1,4 +1,5 @@
-# Little-endian numbers at any address; the caller has checked that the bytes exist.
+# Little-endian numbers at any address; the caller has checked that the bytes exist. Another process may change the bytes
+# of a mapped file at any moment: what is checked is what u32, u64 and prefix returned, never the bytes themselves.
 
 from libc.string cimport memcpy
 
@@ -8,8 +9,16 @@ ctypedef const unsigned char* u8p
 cdef extern from *:
     """
     static const unsigned char logreel_no_bytes[1] = {0};
+    /* Without this a compiler may load a number twice, before and after it was checked; another process may change it. */
+    #if defined(__GNUC__) || defined(__clang__)
+    #define LOGREEL_LOADED(v) __asm__("" : "+r"(v))
+    #else
+    #define LOGREEL_LOADED(v) ((void)0)
+    #endif
     """
     const unsigned char* NO_BYTES "logreel_no_bytes"
+    # Make *v*, a local variable, a number that is loaded once, whatever happens to its place in memory.
+    void loaded "LOGREEL_LOADED" (unsigned long long v) nogil
 
 
 # Return where bytes begin; for no bytes, which have no first one, a valid address.
@@ -26,12 +35,14 @@ cdef inline int u16(u8p p) noexcept nogil:
 cdef inline unsigned int u32(u8p p) noexcept nogil:
     cdef unsigned int v = 0
     memcpy(&v, p, 4)
+    loaded(v)
     return v
 
 
 cdef inline unsigned long long u64(u8p p) noexcept nogil:
     cdef unsigned long long v = 0
     memcpy(&v, p, 8)
+    loaded(v)
     return v
 
 
@@ -52,13 +63,17 @@ cdef inline unsigned long long whole(u8p p, long long width) noexcept nogil:
     return p[0] if width else p[0] != 0
 
 
-# Read a count of 1, 2 or 4 bytes.
+# Read a count of 1, 2 or 4 bytes, exactly once.
 cdef inline long long prefix(u8p p, long long width) noexcept nogil:
+    cdef unsigned int n
     if width == 4:
-        return u32(p)
-    if width == 1:
-        return p[0]
-    return u16(p)
+        n = u32(p)
+    elif width == 1:
+        n = p[0]
+    else:
+        n = <unsigned int>u16(p)
+    loaded(n)
+    return n
 
 
 # Return the largest count that fits a prefix of 1, 2 or 4 bytes.

@@ -134,6 +134,10 @@ def walk(
             if why != 0:
                 break
             kind = b[pos]
+            if kind == 5 and length < 22:
+                # It was another kind when it was judged: another process writes the file.
+                why = 2
+                break
             if kind < 64 and (stop >> cython.cast(cython.ulonglong, kind)) & 1:
                 why = 3
                 break
@@ -337,7 +341,7 @@ def locate_messages(
                 pos = run[k, 2] + entry[i] - MESSAGE_HEAD
                 if pos < run[k, 2] or run[k, 3] - pos < MESSAGE_HEAD:
                     continue
-                if _judge(b, pos, run[k, 3], cython.address(length)) != 0 or b[pos] != 5:
+                if _judge(b, pos, run[k, 3], cython.address(length)) != 0 or b[pos] != 5 or length < 22:
                     continue
                 if u16(b + pos + 9) != run[k, 4] or _time(b + pos + 15) != time[i]:
                     continue

@@ -236,7 +236,8 @@ def _like(
         return False
     n = 4 + cython.cast(cython.longlong, u32(last))
     rest = r.stamp + 8
-    if end - pos < n + 4 or memcmp(b + pos, last, r.stamp) != 0:
+    # The header of *last* may have been overwritten meanwhile.
+    if n < rest or end - pos < n + 4 or memcmp(b + pos, last, r.stamp) != 0:
         return False
     if memcmp(b + pos + rest, last + rest, n - rest) != 0:
         return False

@@ -2,6 +2,7 @@
 # before use.
 
 from libc.string cimport memcpy, memset
+from logreel.kernels.loads cimport u32, u64
 
 ctypedef const unsigned char* u8p
 
@@ -85,6 +86,26 @@ cdef inline long long nanoseconds(long long seconds, long long nanos) noexcept n
     if seconds == -9223372037LL:
         return (seconds + 1) * 1000000000 + (nanos - 1000000000)
     return seconds * 1000000000 + nanos
+
+
+# Return a time in ns as whole seconds, rounded down.
+cdef inline long long whole_seconds(long long time) noexcept nogil:
+    return time // 1000000000 - (time % 1000000000 < 0)
+
+
+# Return the nanoseconds of a time beyond `whole_seconds`, never negative.
+cdef inline long long further_nanos(long long time) noexcept nogil:
+    return time % 1000000000 + (1000000000 if time % 1000000000 < 0 else 0)
+
+
+# Return the bytes of a time { 1 seconds, 2 nanoseconds }, without those that are 0.
+cdef inline long long stamp_length(long long seconds, long long nanos) noexcept nogil:
+    cdef long long n = 0
+    if seconds != 0:
+        n += 1 + varint_length(<unsigned long long>seconds)
+    if nanos != 0:
+        n += 1 + varint_length(<unsigned long long>nanos)
+    return n
 
 
 # Read a time { 1 seconds, 2 nanoseconds }; False if it is malformed or has 10**9 nanoseconds or more.
@@ -249,7 +270,7 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
     cdef u8p p
     if end - pos < 8:
         return 3
-    memcpy(&word, b + pos, 8)
+    word = u64(b + pos)
     r.kind = <int>(word >> 56)
     size = <long long>(word & 0xFFFFFFFFFFFFFFULL)
     if r.kind != 0:
@@ -259,7 +280,7 @@ cdef inline int block(u8p b, long long pos, long long end, Block* r) noexcept no
         return 0
     if end - pos < 12:
         return 3
-    memcpy(&d, b + pos + 8, 4)
+    d = u32(b + pos + 8)
     if d < 2 or d > size:
         return 2
     if d > end - pos - 12:

@@ -51,7 +51,7 @@ def encode_table(
     """
     import pyarrow as pa
 
-    from logreel.kernels import layout as kernel
+    from logreel.kernels import layout_encode as kernel
     from logreel.layout.arrow_from_buffers import arrow_type
     from logreel.layout.buffers_from_arrow import buffers_from_arrow
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import FileChangedError
 from logreel.io.arrays import I64
 from logreel.io.parallel import run, shares
 from logreel.kernels import layout as kernel
@@ -58,7 +59,8 @@ def walk(
     records  int64[n]: number of records of fixed size in each message, if the reader has checked that messages contain
              nothing else; None: every message is walked and checked
 
-    Raises Crowded where several messages have too many items for the columns.
+    Raises Crowded where several messages have too many items for the columns, and FileChangedError where another
+    process changed their bytes between counting and filling.
     """
     cut = shares(len(start), SHARE) if cut is None else cut
     counts = np.zeros((len(cut), len(program.columns)), np.int64)
@@ -72,6 +74,9 @@ def walk(
         status[:] = 0
         good = [part.stop - part.start for part in cut]
         counts[:, program.ops[0, 1]] = [int(records[part].sum()) for part in cut]
+    # Counts of a message that does not decode are taken back by reading it again.
+    if counts.min(initial=0) < 0:
+        raise _changed()
     if len(start) > 1 and counts.sum(axis=0).max(initial=0) > MAX_SIZE:
         raise Crowded
     if sum(good) < len(start):
@@ -81,12 +86,18 @@ def walk(
         cut = [slice(hi - n, hi) for hi, n in zip(ends, good, strict=True)]
     out = program.allocate(good, counts)
 
-    def fill(i: int, rows: slice) -> None:
-        places = out.data[i], out.data[i + 1], out.offsets[i]
-        kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, out.arena, *places)
+    def fill(i: int, rows: slice) -> bool:
+        places = out.data[i], out.data[i + 1], out.offsets[i], counts[i]
+        return kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, out.arena, *places)
 
-    run(fill, cut)
+    if not all(run(fill, cut)):
+        raise _changed()
     return out.buffers, len(start)
+
+
+def _changed() -> FileChangedError:
+    text = "bytes of messages changed while they were decoded; what was read is not valid"
+    return FileChangedError(text, hint="open the log again when nothing writes it")
 
 
 def measuring(layout: Layout) -> Program:

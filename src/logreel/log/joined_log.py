@@ -242,7 +242,7 @@ class JoinedLog(Log):
     def __reduce__(self) -> tuple[Any, ...]:
         for log in self.parts:
             log.__reduce__()
-        return reopened, ([str(log._source.path) for log in self.parts], self.name, self._options)
+        return reopened, ([log._source.address for log in self.parts], self.name, self._options)
 
 
 def name_of(parts: Sequence[Log]) -> str:

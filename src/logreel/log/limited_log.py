@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from logreel.index.ranges import Rows
@@ -15,6 +16,16 @@ from logreel.log.read_ahead import ReadAhead
 def with_rows(log: Log, rows: Mapping[int, Rows]) -> Log:
     """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
     return with_scan(log, index=log.index.restricted_to(rows))
+
+
+def without_channels(log: Log, topics: Collection[str]) -> Log:
+    """Return the same open log without the channels named *topics*; its text and its bounds are those of all."""
+    found = with_scan(log)
+    every = list(found.channels.values())
+    found._read_ahead = ReadAhead(lambda: every)
+    rest = {name: ch for name, ch in found.channels.items() if name not in topics}
+    vars(found)["channels"] = MappingProxyType(rest)
+    return found
 
 
 def with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:

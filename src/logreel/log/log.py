@@ -20,14 +20,14 @@ from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.growing_log import GrowingLog
-from logreel.log.messages import checked_property, rows_of
+from logreel.log.messages import checked_property, message_at, rows_of
 from logreel.log.noted import Noted
 from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.read_ahead import ReadAhead
 from logreel.log.scan import Attachment, ChannelInfo, Parameter, Scan, Segment, TextLine
 from logreel.log.schema import Schema
-from logreel.log.times import Time, duration_text, interval
+from logreel.log.times import Time, duration_text, interval, mean_rate
 from logreel.log.topic_match import listed, match_topics
 
 if TYPE_CHECKING:
@@ -152,11 +152,9 @@ class Channel:
 
     @property
     def rate(self) -> float | None:
-        """Mean rate in Hz from the first to the last message; None if the last one is not later."""
+        """Mean rate in Hz from the first to the last message; None without one, and for less than 1 µs per message."""
         first, last = self._first_and_last_times
-        if first is None or last is None or last <= first:
-            return None
-        return (len(self) - 1) * 1e9 / (last - first)
+        return None if first is None or last is None else mean_rate(len(self) - 1, last - first)
 
     @property
     def bytes(self) -> int:
@@ -240,7 +238,8 @@ class Channel:
         row = int(key) + len(self) if key < 0 else int(key)
         if not 0 <= row < len(self):
             raise IndexError(f"{self.topic} has {len(self)} messages, so there is none at {key}")
-        return self._messages_at(np.array([row], np.int64))[0]
+        found = message_at(self.log.index, self.number, self, row)
+        return self._messages_at(np.array([row], np.int64))[0] if found is None else Message._make(found)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -452,6 +451,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
     given_types      message types by topic that the user gave, for logs that do not contain them
     format_state     data of the format for its FormatWriter, or None
     converted_from   name of the format that the log was converted from without loss; else its own format
+    encryption       how the file is encrypted, as text; empty if it is not
     closed           whether the log was closed; then everything that reads messages raises LogError
 
     A Log equals only itself. It pickles as its path and the options of ``logreel.open``.
@@ -476,6 +476,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.epoch = scan.epoch
         self.format_state: Any = scan.format_state
         self.converted_from: str = scan.converted_from or format
+        self.encryption: str = scan.encryption
         self._noted = Noted()
         self._read_ahead = ReadAhead(lambda: list(self.channels.values()))
 
@@ -576,13 +577,13 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return list(self.channels)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._source.path is None:
+        if self._source.address is None:
             raise LogError(
                 "a log of bytes or of a stream cannot be handed to another process",
                 path=self.name,
                 hint="write it to a file and open that",
             )
-        return reopened, (str(self._source.path), self.name, self._options)
+        return reopened, (self._source.address, self.name, self._options)
 
     @checked_property
     def metadata(self) -> Mapping[str, Any]:
@@ -668,7 +669,9 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Return the log read from all complete records; itself where opening did not trust an index."""
         if self._scan.reread is None:
             return self
-        return Log(self._source, self.format, self._scan.reread(), self._read_text, self._lens_names)
+        log = Log(self._source, self.format, self._scan.reread(), self._read_text, self._lens_names)
+        log._options = self._options
+        return log
 
     @property
     def message_count(self) -> int:

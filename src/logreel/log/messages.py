@@ -67,3 +67,19 @@ def rows_of(
             chunks.check_pages()
             yield from rows
     chunks.check()
+
+
+def message_at(
+    index: MessageIndex, number: int, channel: C, row: int
+) -> tuple[int, C, memoryview, int] | None:
+    """Return what ``rows_of`` yields for one message of the channel *number*; None where only that can tell."""
+    try:
+        found = index.message_at(number, row)
+        if found is None:
+            return None
+        time, chunk, offset, size = found
+        data = index.chunks.view(chunk)[offset : offset + size]
+    finally:
+        # An error may come from a file that was truncated.
+        index.chunks.check()
+    return time, channel, data, offset

@@ -169,6 +169,7 @@ class Scan:
                 were logged, e.g. in place of 0 from a program that sets no time; other formats get these
     format_state    data of the format for its FormatWriter and LogCopier
     converted_from  name of the format that the log was converted from without loss; else empty
+    encryption  how the file is encrypted, as text; empty if it is not
     """
 
     version: str | Callable[[], str]
@@ -194,6 +195,7 @@ class Scan:
     logged_times: Callable[[], Mapping[int, I64]] = dict
     format_state: Any = None
     converted_from: str = ""
+    encryption: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ def _record_times(ch: TableChannel, rows: Rows) -> I64:
     except DefinitionError:
         many = False
     if not many:
-        return ch.log.index.times(ch.number)[rows]
+        return ch.log.index.times_of(ch.number, rows)
     # The number of records in each message is only known by decoding a field.
     column = TableReader(ch, ch.layout.paths()[:1]).read(rows).column(0)
     return np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
@@ -283,6 +283,7 @@ class TableReader:
     projection  the fields that become columns
     shape       options for the rows
     gaps        int64[n] ns from each message to the next one, which may be in another file; None: as the times are
+    keep        whether the log may keep times, and columns of other channels, for later reads
 
     Raises NotFoundError for an unknown field, DefinitionError if the definition of the channel cannot be used.
     """
@@ -293,10 +294,12 @@ class TableReader:
         fields: Sequence[str] | None = None,
         shape: Shape = PLAIN,
         gaps: I64 | None = None,
+        keep: bool = True,
     ) -> None:
         from logreel.layout.projection import Projection
 
         self.ch, self.shape, self._fields, self._given_gaps = ch, shape, fields, gaps
+        self._keep = keep
         self.projection = Projection(ch.layout, fields)
 
     def read(self, rows: Rows) -> pa.Table:
@@ -310,11 +313,13 @@ class TableReader:
             return self._read_variable(rows)
         index = ch.log.index
         whole = isinstance(rows, slice) and rows.indices(len(ch)) == (0, len(ch), 1)
-        if whole and stored_time(ch) is not None:
+        if not self._keep:
+            got = gather_rows(index, self.want(), rows)
+        elif whole and stored_time(ch) is not None:
             got = ch.log.gather(self.want())
         else:
             got = gather_rows(index, Want(ch.number, self.projection.part.leaves), rows)
-        return self.from_columns(got, self._times()[rows] if got.time is None else got.time)
+        return self.from_columns(got, self._times_of(rows) if got.time is None else got.time)
 
     def _read_members(self, rows: Rows) -> pa.Table:
         """Return messages of a channel that is joined from several files."""
@@ -366,11 +371,11 @@ class TableReader:
         shape, found = replace(self.shape, utc=False), []
         for member, gaps in zip(self.ch.members, self._gaps_of_members(), strict=True):
             try:
-                found.append(TableReader(member, self._fields, shape, gaps))
+                found.append(TableReader(member, self._fields, shape, gaps, self._keep))
             except NotFoundError:
                 # Definitions of the member lack some of the fields.
                 own = [path for path in self._fields or () if _has_path(member.layout, path)]
-                found.append(TableReader(member, own, shape, gaps))
+                found.append(TableReader(member, own, shape, gaps, self._keep))
         return found
 
     def _gaps_of_members(self) -> list[I64 | None]:
@@ -424,12 +429,12 @@ class TableReader:
         self._note_problems(got, piece, numbers)
         if self.shape.gaps:
             got = with_gaps(got, len(numbers))
-        times = self._times()
         if self.shape.interpolate and got.records is not None:
+            times = self._times()
             which = numbers if got.kept is None else numbers[got.kept]
             here = spread(times[which], self._gaps[which], got.records)
         else:
-            here = got.times(_times_at(times, numbers))
+            here = got.times(self._times_of(numbers))
         return self._table(here, got.arrays)
 
     def _read_variable(self, rows: Rows) -> pa.Table:
@@ -477,6 +482,19 @@ class TableReader:
         """Return int64[n]: time of every message of the channel in ns; zeros where times are not needed."""
         ch = self.ch
         return ch.log.index.times(ch.number) if self.shape.clock else np.zeros(len(ch), np.int64)
+
+    def _times_of(self, rows: Rows) -> I64:
+        """Return int64[n]: the same of the messages at *rows*."""
+        index = self.ch.log.index
+        if self.shape.clock and index.reads_in_ranges:
+            return index.times_of(self.ch.number, rows)
+        if self.shape.clock and not self._keep:
+            n = len(self.ch)
+            return index.times_at(
+                self.ch.number, np.arange(*rows.indices(n)) if isinstance(rows, slice) else rows
+            )
+        times = self._times()
+        return times[rows] if isinstance(rows, slice) else _times_at(times, rows)
 
     def _table(self, times: I64, arrays: Sequence[Column]) -> pa.Table:
         """Return the columns with their names and metadata, after the column ``time``."""

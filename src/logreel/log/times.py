@@ -5,8 +5,10 @@ Every ``start`` and ``end`` of the library and of the command line goes through 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Protocol
 
@@ -43,6 +45,8 @@ class Clocked(Protocol):
         """Return whether any message has start <= time < end, even outside of ``self.start`` and ``end``."""
 
 
+#: Shortest mean period between messages, ns, of which a rate is told.
+LEAST_PERIOD = 1_000
 SECOND = 10**9
 _UNITS = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "": SECOND, "m": 60 * SECOND, "min": 60 * SECOND,
@@ -243,6 +247,50 @@ def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | 
     return first, last
 
 
+def stored_times(start: Time | None, end: Time | None) -> tuple[int | str | None, int | str | None]:
+    """Return two times that users give as ints and text, e.g. for JSON, that mean the same for any log.
+
+    Raises UsageError for a time that cannot be read, and for an end that lies before the start whatever the log is.
+    """
+    clocks = [_Clock(*values) for values in itertools.product((-_FAR, 0, _FAR), repeat=3)]
+    if start is not None and end is not None and all(_is_reversed(start, end, clock) for clock in clocks):
+        raise UsageError(f"the end {end!r} lies before the start {start!r}")
+    return _stored(start), _stored(end)
+
+
+#: Far from any time that users give, so that times of different kinds have both orders.
+_FAR = 4 * 10**18
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """The clock of a log that does not exist."""
+
+    start: int | None
+    end: int | None
+    utc_offset: int | None
+    name = ""
+    epoch = "boot"
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        return True
+
+
+def _is_reversed(start: Time, end: Time, clock: _Clock) -> bool:
+    return time_ns(end, clock) < time_ns(start, clock)
+
+
+def _stored(value: Time | None) -> int | str | None:
+    if value is None:
+        return None
+    ns = time_ns(value, _Clock(0, 0, 0))
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, (timedelta, np.timedelta64)):
+        return f"{'-' if ns < 0 else '+'}{abs(ns)}ns"
+    return utc_text(ns) if isinstance(value, (datetime, np.datetime64)) else ns
+
+
 def intervals(
     logs: Sequence[Clocked], start: Time | None, end: Time | None
 ) -> list[tuple[int | None, int | None]]:
@@ -359,3 +407,12 @@ def shift_of(log: Clocked, utc: bool) -> int | None:
 def time_text(ns: int, shift: int | None = None) -> str:
     """Return a time as text: seconds of the clock of the log, or UTC if *shift* (see ``shift_of``) is given."""
     return seconds_text(ns) if shift is None else utc_text(ns + shift, 6)
+
+
+def mean_rate(steps: int, span: int) -> float | None:
+    """Return how many of *steps* there are per second of *span* ns; None if no rate can be told.
+
+    Messages that follow each other within less than a microsecond were stamped together: their number says nothing
+    about a rate.
+    """
+    return None if span <= 0 or span < steps * LEAST_PERIOD else steps * 1e9 / span

@@ -12,6 +12,8 @@ from logreel.log.channel_facts import ALIASES, TOPIC
 
 #: Prefix of a regular expression.
 REGEX = "re:"
+#: Number of groups of a regular expression whose text is known: RE2 names them by one digit.
+GROUPS = 9
 #: ``key=value``; a key has no characters of patterns, so that these still select names with ``=``.
 _CONDITION = re.compile(r"([^=,*?\[\]]+)=(.*)", re.DOTALL)
 #: A comma that is followed by another condition.
@@ -206,6 +208,31 @@ def topic_and_fields(names: Names, want: str) -> tuple[list[str], list[str]] | N
             fields = [field.strip() for field in (rest.split(",") if want[at] == ":" else [rest])]
             return [name for name in names if name in fits], [field for field in fields if field]
     return None
+
+
+def regex_groups(pattern: str, count: int) -> Callable[[str], list[str] | None]:
+    """Return a function that fits a regular expression of RE2's syntax to a whole text, and returns its groups.
+
+    count  number of groups of *pattern*; the first GROUPS are returned, as "" where a group did not match
+
+    The function returns None for a text that does not fit. Raises UsageError for an invalid expression.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    fits = _regex(pattern)
+
+    def groups(text: str) -> list[str] | None:
+        if not fits(text):
+            return None
+        value = pa.scalar(text.encode("utf-8", "replace").decode(), pa.string())
+        whole = rf"\A(?:{pattern})\z"
+        return [
+            pc.replace_substring_regex(value, pattern=whole, replacement=rf"\{n}").as_py()
+            for n in range(1, min(count, GROUPS) + 1)
+        ]
+
+    return groups
 
 
 def _regex(pattern: str) -> Callable[[str], object]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
@@ -97,11 +98,12 @@ def _with_checksum(catalogue: Catalogue, start: str) -> Iterator[Entry]:
         )
 
 
-def add(*sources: _SOURCE) -> Added:
+def add(*sources: _SOURCE, decrypt: bool = False) -> Added:
     """Add definitions to the user's folder, where every later log that needs them finds them.
 
     sources  ``.msg`` files, folders of packages, files of other languages (``logreel formats`` lists the formats), and
              logs: their own definitions are added
+    decrypt  True: also add those of encrypted logs, which are stored without encryption
 
     Definitions that are unusable, or contradict what the log says of them, are left out and reported in ``problems``.
     Raises OSError, UsageError for a file that is neither, and LogError if nothing can be stored.
@@ -113,7 +115,7 @@ def add(*sources: _SOURCE) -> Added:
     problems: dict[str, None] = {}
     for source in sources:
         name = source.name if isinstance(source, Log) else os.fspath(source)
-        for catalogue, new in _new_entries(source):
+        for catalogue, new in _new_entries(source, decrypt):
             if isinstance(new, DefinitionError):
                 problems[new.cli_text() if new.path else f"{name}: {new.text}"] = None
                 continue
@@ -143,7 +145,7 @@ def _is_same(catalogue: Catalogue, entry: Entry, new: NewEntry) -> bool:
     return bool(catalogue.with_version(entry.version)) or entry.text.split() == new.text.split()
 
 
-def _new_entries(source: _SOURCE) -> Iterator[tuple[Catalogue, NewEntry | DefinitionError]]:
+def _new_entries(source: _SOURCE, decrypt: bool) -> Iterator[tuple[Catalogue, NewEntry | DefinitionError]]:
     catalogues = builtins.list(_catalogues())
     if isinstance(source, Log):
         yield from _of_log(catalogues, source)
@@ -157,7 +159,7 @@ def _new_entries(source: _SOURCE) -> Iterator[tuple[Catalogue, NewEntry | Defini
     else:
         some = [c for c in catalogues if path.suffix == c.suffix]
         if not some:
-            with open_log(path) as log:
+            with open_log(path, decrypt=decrypt) as log:
                 yield from _of_log(catalogues, log)
             return
     for catalogue in some:
@@ -167,6 +169,7 @@ def _new_entries(source: _SOURCE) -> Iterator[tuple[Catalogue, NewEntry | Defini
 def _of_log(
     catalogues: Iterable[Catalogue], log: Log
 ) -> Iterator[tuple[Catalogue, NewEntry | DefinitionError]]:
+    decrypted_notes(log)
     by_language = {catalogue.language: catalogue for catalogue in catalogues}
     for channel in log.channels.values():
         catalogue = by_language.get(channel.schema.encoding)

@@ -24,13 +24,16 @@ def open_many(
     definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
+    decrypt: bool = False,
 ) -> list[Log]:
     """Return each item as an open Log; open those that are not open yet in parallel, and close them with *stack*.
 
-    definitions, ros_axes, segment  as for ``logreel.open``, for the logs opened here; each topic that *definitions*
-                                    gives a type for has to be in one of the logs
+    definitions, ros_axes, segment, decrypt  as for ``logreel.open``, for the logs opened here; each topic that
+                 *definitions* gives a type for has to be in one of the logs
     """
-    open_one = partial(open_one_of_several, definitions=definitions, ros_axes=ros_axes, segment=segment)
+    open_one = partial(
+        open_one_of_several, definitions=definitions, ros_axes=ros_axes, segment=segment, decrypt=decrypt
+    )
     several = list(several)
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")
@@ -63,15 +66,15 @@ def read_itself(log: Log) -> Log:
 
 
 @contextmanager
-def as_open_log(what: Openable | Log, definitions: Definitions = ()) -> Iterator[Log]:
+def as_open_log(what: Openable | Log, definitions: Definitions = (), decrypt: bool = False) -> Iterator[Log]:
     """Return *what* as an open Log, which is closed at the end if it was opened here.
 
-    definitions  as for ``logreel.open``
+    definitions, decrypt  as for ``logreel.open``
     """
     if isinstance(what, Log):
         if definitions:
             raise UsageError("the log is open already: give its definitions to logreel.open", path=what.name)
         yield what
     else:
-        with open_log(what, definitions=definitions) as log:
+        with open_log(what, definitions=definitions, decrypt=decrypt) as log:
             yield log

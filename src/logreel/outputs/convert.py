@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
+#: The output whose text a spreadsheet may run (*safe_csv*).
+CSV = ".csv"
 #: Layouts of tables.
 LAYOUTS = ("wide", "long")
 
@@ -77,6 +80,7 @@ def convert(
     utc: bool = False,
     interpolate: bool = False,
     flatten: bool = True,
+    safe_csv: bool = False,
     layout: str = "wide",
     align: str | None = None,
     rate: str | float | None = None,
@@ -111,6 +115,7 @@ def convert(
     utc       True: UTC times
     interpolate  True: spread the times of the records in a message evenly up to the next message; only for tables
     flatten   ``x.parquet``: one column per member of a struct, ``pose.position.x``; False: structs
+    safe_csv  ``x.csv``: put ``'`` in front of text that a spreadsheet would run as a formula
     layout    ``wide``: a column per field; ``long``: one table of all channels with a row per value; for ``x.parquet``,
               ``x.csv``, ``x.arrow``, ``x.ndjson``
     align     ``previous`` or ``nearest``: one table of all channels with a row per time, for the same outputs;
@@ -166,6 +171,14 @@ def convert(
                 cli="leave out --nested",
             )
         output = replace(output, nested=True)
+    if safe_csv:
+        if output.suffix != CSV:
+            raise UsageError(
+                f"{output.suffix} holds no formulas, only {CSV} may",
+                hint="leave out safe_csv=True",
+                cli="leave out --safe-csv",
+            )
+        output = replace(output, safe=True)
     if output.shape is Shape.LOG:
         if utc:
             raise UsageError(
@@ -191,6 +204,7 @@ def convert(
             cli="leave out --raw, --strict, --compression, --chunk-size and --option",
         )
     with as_open_log(src, definitions) as log:
+        notes = decrypted_notes(log)
         first, last = interval(log, start, end)
         shift_of(log, utc)
         if stream is None:
@@ -202,12 +216,12 @@ def convert(
             fields = {**fields_by_topic(log, topics)}
             topics = listed(fields)
         channels = channels_for(log, topics, output, exclude)
-        limited, notes = log, list[str]()
+        limited = log
         if count is not None or where:
             part = select_part(log, [ch.topic for ch in channels], (), first, last, count, where=where)
             # Outputs select messages by interval, so give them a log with only these messages.
             limited, last = with_rows(log, part.rows), part.end
-            channels, notes = [limited[ch.topic] for ch in part.channels], [*part.notes]
+            channels, notes = [limited[ch.topic] for ch in part.channels], [*notes, *part.notes]
         for ch in channels:
             if (paths := fields.get(ch.topic)) is not None:
                 check_fields(ch, paths)
@@ -258,6 +272,7 @@ def _log(
     definitions: Definitions,
 ) -> Converted:
     with as_open_log(src, definitions) as given, _with_shifted_messages(given, target) as log:
+        plain = decrypted_notes(given)
         moved = dict[str, int]()
         if not raw and format_to_write(target.path, log, target.format).name != log.format:
             log, moved = _with_logged_times(log)
@@ -278,7 +293,9 @@ def _log(
         done = rewrite([part], target) if raw else _rewrite_for_tools(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
-        return Converted(target.path, channels, done.skipped, done.notes)
+        # Several files with shifted clocks are written from a temporary file, which is not encrypted.
+        notes = tuple(dict.fromkeys((*done.notes, *plain)))
+        return Converted(target.path, channels, done.skipped, notes)
 
 
 def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
-from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
+from logreel.io.atomic_file import exchange, exists, name_it, sync_folder, target_of
 from logreel.io.output_stream import OutputStream
 
 if TYPE_CHECKING:
@@ -190,13 +190,17 @@ def _install(temporary: Path, target: Path, path: str | os.PathLike[str], force:
             raise
         if not force:
             raise exists(path) from None
-        old = _temporary(target)
-        os.rename(target, old)
-        try:
-            os.rename(temporary, target)
-        except BaseException:
-            os.rename(old, target)
-            raise
+        old = temporary
+        if not exchange(temporary, target):
+            old = _temporary(target)
+            os.rename(target, old)
+            try:
+                os.rename(temporary, target)
+            except BaseException:
+                os.rename(old, target)
+                raise
+        # At a power failure, the old folder must not be gone before the disk has the name of the new one.
+        sync_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
 
 

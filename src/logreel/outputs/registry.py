@@ -46,6 +46,7 @@ class Output:
     needs   content that a channel must have for that, for error messages
     media   media type; empty: can only be written to a seekable file with a name
     nested  True: use ``write_nested`` of the module, which keeps structs
+    safe    True: use ``write_safe`` of the module, whose text no spreadsheet runs
     """
 
     suffix: str
@@ -57,18 +58,23 @@ class Output:
     needs: str = ""
     media: str = "application/octet-stream"
     nested: bool = False
+    safe: bool = False
 
     def writer(self) -> Callable[..., Any]:
         """Return the function that writes."""
         module = importlib.import_module(self.module)
-        found: Callable[..., Any] = module.write_nested if self.nested else module.write
+        found: Callable[..., Any] = getattr(module, f"write{self._kind}")
         return found
 
     def table(self) -> Callable[..., Any]:
         """Return the class that writes a table batch by batch, ``Table(out, schema)``; only for TABLES."""
         module = importlib.import_module(self.module)
-        found: Callable[..., Any] = module.NestedTable if self.nested else module.Table
+        found: Callable[..., Any] = getattr(module, f"{self._kind.title()[1:]}Table")
         return found
+
+    @property
+    def _kind(self) -> str:
+        return "_nested" if self.nested else "_safe" if self.safe else ""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ import io
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
 from logreel.ops.rewrite.parts import select_part
@@ -23,6 +24,8 @@ from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
 from logreel.outputs.write import write_job
 from logreel.registry.registry import formats
 
+#: CSV whose text no spreadsheet runs.
+SAFE_CSV = "safe-csv"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
 
 
@@ -32,7 +35,8 @@ class SliceRequest:
 
     topics, exclude  names or patterns as for ``logreel.slice``
     start, end  times in any form of ``logreel.slice``; half-open
-    kind     suffix of an output without the dot, or name of a format; None: the format of the log
+    kind     suffix of an output without the dot, name of a format, or ``safe-csv``: CSV without text that a spreadsheet
+             would run; None: the format of the log
     """
 
     topics: tuple[str, ...] | None = None
@@ -48,6 +52,7 @@ def kinds() -> dict[str, str]:
     found = {
         suffix[1:]: suffix for suffix, one in every.items() if one.media and one.shape is not Shape.ITEMS
     }
+    found[SAFE_CSV] = ".csv"
     for fmt in formats().values():
         if fmt.create is not None:
             found |= {suffix.lstrip("."): suffix for suffix in fmt.suffixes} | {fmt.name: fmt.suffixes[0]}
@@ -72,6 +77,7 @@ class SliceStream:
     """
 
     def __init__(self, log: Log, request: SliceRequest) -> None:
+        decrypted_notes(log)
         self._log, self._request = log, request
         self._interval = interval(log, request.start, request.end)
         self.skipped: list[str] = []
@@ -109,10 +115,12 @@ def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
     if kind is None:
         return None, format_of(log).suffixes[0]
     known: Mapping[str, str] = kinds()
-    suffix = known.get(kind.lower().lstrip("."))
+    name = kind.lower().removeprefix(".")
+    suffix = known.get(name)
     if suffix is None:
         raise UsageError(f"no format {kind!r}; there are: {', '.join(sorted(known))}")
-    return OUTPUTS.get(suffix), suffix
+    output = OUTPUTS.get(suffix)
+    return output if output is None or name != SAFE_CSV else replace(output, safe=True), suffix
 
 
 class AppenderFile(io.RawIOBase):

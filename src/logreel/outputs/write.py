@@ -98,7 +98,8 @@ def one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
     (ch,) = job.channels
     with new_file(name, force, job.stream, not output.media) as out:
         write_job(out, job, output)
-    return Converted(name, (Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0)),), ())
+    written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
+    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes))
 
 
 def one_video(job: Job, output: Output, name: str, force: bool) -> Converted:

@@ -34,7 +34,9 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.io.arrays import aligned
+from logreel.io.atomic_file import sync_folder
 from logreel.io.map_guard import MapGuard
+from logreel.io.open_source import open_source
 from logreel.io.source import Source
 from logreel.io.trusted_file import is_trusted_folder, open_trusted
 from logreel.log.scan import Saved, Scan
@@ -48,7 +50,7 @@ WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
 #: A sidecar of this size is mapped, and one that was just written replaces the index in memory.
-MAPPED_BYTES = 64 << 20
+MAPPED_BYTES = 8 << 20
 _ALIGN, _CHECK = 64, 4
 #: Pieces of a log that are compared with a digest, and bytes of each: of the first and last byte, and evenly between.
 SAMPLES, SAMPLE_BYTES = 256, 4096
@@ -205,7 +207,8 @@ def _opener(path: str, flags: int) -> int:
     return os.open(path, flags, 0o644)
 
 
-def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
+def _write(place: Path, source: Source, fmt: Format, saved: Saved, sync: bool = False) -> None:
+    """Write a sidecar; *sync*: wait for the disk. Without that, a power failure may leave one that is refused."""
     name = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         check = 0
@@ -214,8 +217,13 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved) -> None:
                 check = zlib.crc32(piece, check)
                 out.write(memoryview(piece))
             out.write(check.to_bytes(_CHECK, "little"))
+            if sync:
+                out.flush()
+                os.fsync(out.fileno())
         source.check()
         name.replace(place)
+        if sync:
+            sync_folder(place.parent)
     except BaseException:
         with contextlib.suppress(OSError):
             name.unlink()
@@ -229,6 +237,9 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
     """
     folder = cache_folder()
     if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
+        return scan
+    if scan.encryption:
+        # An index has topics, definitions and times.
         return scan
     with contextlib.suppress(OSError, LogError):
         make_cache(folder)
@@ -265,11 +276,13 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
 
     Raises LogError if the format has no index to save or no cache folder exists, OSError if writing fails.
     """
-    source = Source.open(path)
+    source = open_source(path)
     if source.path is None:
         raise LogError("only a log in a regular file can have an index", path=source.name)
     fmt = find_format(source)
     scan = fmt.scan(source, None)
+    if scan is not None and scan.encryption:
+        raise LogError("is encrypted: an index would hold some of it without encryption", path=source.name)
     if scan is None or scan.saved is None:
         raise LogError(f"format {fmt.name} keeps no index", path=source.name)
     if out is None and beside:
@@ -286,5 +299,5 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
             path=str(out),
             hint="take the right to write to the folder away from others, as with chmod go-w",
         )
-    _write(out, source, fmt, scan.saved)
+    _write(out, source, fmt, scan.saved, sync=True)
     return out

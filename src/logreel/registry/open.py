@@ -7,7 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, TopicError, UsageError
+from logreel.io.open_source import open_source
 from logreel.io.source import Definitions, Readable, Source
+from logreel.limits import Limits, default_limits
+from logreel.log.decrypted import allow_decrypted
 from logreel.log.log import Log
 from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
@@ -31,11 +34,13 @@ def open_log(
     segment: int | None = None,
     align: str | None = None,
     guard: bool = True,
+    limits: Limits | None = None,
+    decrypt: bool = False,
 ) -> Log:
     """Open a log of any known format.
 
-    path         a path, ``-`` for standard input, bytes, or a binary file object; or the files of one log: a list of
-                 these, a pattern such as ``flight_*.bag``, or a folder
+    path         a path, an address such as ``s3://bucket/key``, ``-`` for standard input, bytes, or a binary file
+                 object; or the files of one log: a list of these, a pattern such as ``flight_*.bag``, or a folder
     format       name of the format; None: detected from the content
     strict       True: raise DamagedError for the first Problem instead of recording it
     definitions  files or folders with message definitions (.msg …), for logs that do not contain them; also mappings of
@@ -46,6 +51,9 @@ def open_log(
     align        of several files: how the clocks of all but the first are shifted, as for ``logreel.merge``
     guard        False: leave the signal SIGBUS to the program; a file that is truncated while it is open then ends the
                  process where True raises FileChangedError
+    limits       bounds of what the log may use, see ``logreel.Limits``; None: those of the environment
+    decrypt      True: what is written from an encrypted log (slices, tables, pictures …) may be plain; False: functions
+                 that write raise UsageError. Reading needs no permission, only the key
 
     Several files are one log with the channels of all, ordered by their start. Channels with the same topic and
     definition are one channel; with different definitions, further ones get another name, such as ``topic[1]``. Rows of
@@ -54,11 +62,13 @@ def open_log(
     Problems; a file given twice counts once.
 
     Raises UnknownFormatError, UnsupportedError; OSError if a file cannot be read; FileChangedError, now and by whatever
-    reads messages later, if a file is truncated or overwritten meanwhile; TopicError for the type of an unknown
-    topic; UsageError for a type that contradicts the log, for files of different formats, of different kinds of clocks
-    without *align*, and for a folder of different logs.
+    reads messages later, if a file is truncated or overwritten meanwhile, or an object on a server replaced; TopicError
+    for the type of an unknown topic; UsageError for a type that contradicts the log, for files of different formats, of
+    different kinds of clocks without *align*, and for a folder of different logs.
     """
-    log = open_one_of_several(path, format, strict, definitions, ros_axes, segment, align, guard)
+    log = open_one_of_several(
+        path, format, strict, definitions, ros_axes, segment, align, guard, limits=limits, decrypt=decrypt
+    )
     check_types(log.parts)
     return log
 
@@ -73,6 +83,8 @@ def open_one_of_several(
     align: str | None = None,
     guard: bool = True,
     indexed: bool = True,
+    limits: Limits | None = None,
+    decrypt: bool = False,
 ) -> Log:
     """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain.
 
@@ -80,21 +92,26 @@ def open_one_of_several(
     """
     parts = parts_of(path)
     if parts is None:
-        return _open_file(path, format, strict, definitions, ros_axes, segment, guard, indexed)  # type: ignore[arg-type]
-    options: dict[str, Any] = {
+        options = (format, strict, definitions, ros_axes, segment, guard, indexed, limits)
+        log = _open_file(path, *options)  # type: ignore[arg-type]
+        return allow_decrypted(log) if decrypt else log
+    named: dict[str, Any] = {
         "format": format,
         "strict": strict,
         "definitions": definitions,
         "ros_axes": ros_axes,
         "segment": segment,
         "guard": guard,
+        "limits": limits,
     }
     # Not imported for one file, so that it opens faster.
     from logreel.registry.open_parts import open_parts
 
-    log = open_parts(parts, partial(_open_file, **options, indexed=indexed), align)
+    log = open_parts(parts, partial(_open_file, **named, indexed=indexed), align)
     if log.parts[0] is not log:
-        log._options = {**options, "align": align}
+        log._options = {**named, "align": align}
+    if decrypt:
+        log = allow_decrypted(log)
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=log.name)
     return log
@@ -109,9 +126,17 @@ def _open_file(
     segment: int | None = None,
     guard: bool = True,
     indexed: bool = True,
+    limits: Limits | None = None,
 ) -> Log:
-    source = Source.open(path, guard)
+    source = open_source(path, guard, limits)
+    if limits is not None:
+        source.limits = limits
     with source.checked():
+        if source.in_ranges and (strict or not indexed):
+            # The summary of a remote log says nothing about damage elsewhere.
+            _ = source.data
+        # An index file has what other limits left out.
+        indexed = indexed and source.limits == Limits()
         return _open_source(source, format, strict, definitions, ros_axes, segment, indexed)
 
 
@@ -127,9 +152,17 @@ def _open_source(
     source.define(definitions)
     fmt = find_format(source, format)
     scan = index_cache.load(source, fmt) if indexed else None
-    scan = scan or index_cache.keep(source, fmt, _scan_from_start(source, fmt))
+    if scan is None:
+        scan = _scan_from_start(source, fmt)
+        # What other limits left out must not be missing for all.
+        if source.limits == Limits():
+            scan = index_cache.keep(source, fmt, scan)
+    # A summary was read instead of the log.
+    source.is_restored |= source.in_ranges
     log = log_of(source, fmt, scan)
     log._options |= {"format": format, "strict": strict, "guard": source.guard}
+    if source.limits != default_limits():
+        log._options["limits"] = source.limits
     if segment is not None:
         log = log.segment(segment)
     if strict:

@@ -13,6 +13,7 @@ from logreel.errors import LogError, UnknownFormatError
 from logreel.io.growing_file import Change, GrowingFile
 from logreel.io.growing_stream import GrowingStream
 from logreel.io.source import HEAD_BYTES, Definitions
+from logreel.log.decrypted import allow_decrypted
 from logreel.log.growing_log import POLL
 from logreel.log.log import Log
 from logreel.registry.open import log_of
@@ -34,12 +35,13 @@ def open_growing(
     poll: float = POLL,
     stop: Event | None = None,
     waiting: Callable[[str], object] | None = None,
+    decrypt: bool = False,
 ) -> Log | None:
     """Open a log that another process writes, for ``Log.follow`` and ``Log.refresh``; wait until it has begun.
 
     path     name of the complete file; while ``path.active`` is written, that file is opened. Or ``-`` for standard
              input, or a binary file object such as a pipe, whose bytes are kept in a temporary file as they come
-    format, definitions, ros_axes, segment, guard  as for ``logreel.open``
+    format, definitions, ros_axes, segment, guard, decrypt  as for ``logreel.open``
     poll     seconds between two looks at the file
     stop     a threading.Event that ends waiting; then None is returned
     waiting  called once with a sentence if there is nothing to be opened yet
@@ -76,6 +78,8 @@ def open_growing(
             else:
                 log = log_of(source, formats()[found], scan)
                 log._options |= {"format": format, "segment": segment, "ros_axes": ros_axes, "guard": guard}
+                if decrypt:
+                    allow_decrypted(log)
                 log._watch(file, rescanner.scan)
                 return log
         if waiting is not None and not said:

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from logreel.errors import UnknownFormatError, UsageError
+from logreel.io.remote.address import is_url
 from logreel.io.source import Readable
 from logreel.log.log import Log
 from logreel.log.part_checks import natural_key, shape_of
@@ -29,6 +30,8 @@ def parts_of(what: Openable) -> list[Readable | Log] | None:
     if not isinstance(what, (str, os.PathLike)):
         return None
     text = os.fspath(what)
+    if is_url(text):
+        return None
     if isinstance(text, str) and glob.has_magic(text) and not os.path.lexists(text):
         found = sorted((name for name in glob.glob(text) if os.path.isfile(name)), key=natural_key)
         if not found:

@@ -49,6 +49,7 @@ class LogCopier:
     replaced_types  types that get other definitions, so that those of the source are not copied
     replaced_metadata  names of metadata of the log that get other values, or none, so that they are not copied
     parameters_are_messages  True: parameters of a log of another format are written as messages
+    repairs  True: a damaged log is recovered, so that what other readers refuse is left out, with a note
     """
 
     def __init__(self, writer: FormatWriter) -> None:
@@ -57,6 +58,7 @@ class LogCopier:
         self.replaced_types: frozenset[str] = frozenset()
         self.replaced_metadata: frozenset[str] = frozenset()
         self.parameters_are_messages = False
+        self.repairs = False
 
     # ---------------------------------------------------------------------------------- besides messages
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, GrowingArray
 from logreel.io.chunks import Buffer
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads
@@ -24,7 +24,8 @@ class RecordWriter(FormatWriter):
     def __init__(self, out: Appender, schemas: SchemaMaker | None = None) -> None:
         super().__init__(out, schemas)
         self._headers = RecordHeaders()
-        self._fresh = np.zeros(0, bool)
+        #: Whether each channel is yet to be declared.
+        self._fresh = GrowingArray(np.bool_)
 
     def declare(self, number: int) -> None:
         """Write what comes before the first message of a channel."""
@@ -62,17 +63,20 @@ class RecordWriter(FormatWriter):
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         place = self._headers.places(channel, payloads.size)
+        # First messages of the channels that are yet to be declared, from last to first.
+        unknown = np.flatnonzero(self._fresh.rows.take(channel))
+        due = unknown[np.unique(channel[unknown], return_index=True)[1]] if len(unknown) else unknown
+        first = np.sort(due)[::-1].tolist()
         lo = 0
         while lo < len(channel):
             hi = int(np.searchsorted(place, place[lo] + self.batch_limit(), side="right"))
             hi = min(max(hi, lo + 1), len(channel))
-            fresh = np.flatnonzero(self._fresh.take(channel[lo:hi]))
-            if len(fresh):
-                hi = lo + int(fresh[0])
-            if hi == lo:
-                self._fresh[channel[lo]] = False
+            if first and first[-1] == lo:
+                first.pop()
+                self._fresh.rows[channel[lo]] = False
                 self.declare(int(channel[lo]))
                 continue
+            hi = min(hi, first[-1]) if first else hi
             at, places, some = slice(lo, hi), place[lo : hi + 1] - place[lo], payloads.rows(slice(lo, hi))
             made = self._headers.compose(channel[at], time[at], some, places)
             self.write_records(channel[at], time[at], places[:-1], made, some.side_columns)

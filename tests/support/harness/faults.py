@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from logreel.fleet.jobs import Job, Result, do_job
+from support.harness.cli_runner import environment
 
 #: Executed by each worker at its start. What a marked file does, it does once: then the mark is gone.
 SITE = """
@@ -75,3 +80,19 @@ class Faults:
     def waits(self) -> Path:
         """File that exists as soon as a worker waits."""
         return self._marks / "waits"
+
+
+def started_ingest(files: Path, dataset: Path, faults: Faults, engine: str) -> subprocess.Popen[bytes]:
+    """Start an ingestion that stops at a log that is read forever; return it when it does so."""
+    # Planning opens it twice, then its messages are read.
+    faults.mark("waiting", "log_17.vel", after=2)
+    line = f"-m logreel fleet ingest {files} -o {dataset} --workers 2 --task-size 400000 --engine {engine}"
+    child = subprocess.Popen(
+        [sys.executable, *line.split()],
+        env={**environment(), "PYTHONPATH": f"{faults.folder}{os.pathsep}{environment()['PYTHONPATH']}"},
+        stderr=subprocess.PIPE,
+    )
+    while not faults.waits.exists():
+        assert child.poll() is None, child.communicate()[1]
+        time.sleep(0.02)
+    return child

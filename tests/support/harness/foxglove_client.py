@@ -34,11 +34,16 @@ class State(NamedTuple):
 
 
 class FoxgloveClient:
-    """Client that keeps all received messages."""
+    """Client that keeps all received messages; *headers* are sent with the handshake."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, url: str, **headers: Any) -> None:
         self._socket: ClientConnection = connect(
-            f"ws://127.0.0.1:{port}", subprotocols=["foxglove.sdk.v1"], max_size=None, compression=None
+            url,
+            additional_headers=headers,
+            subprotocols=["foxglove.sdk.v1"],
+            max_size=None,
+            compression=None,
+            close_timeout=1,
         ).__enter__()
         self.info: dict[str, Any] = {}
         self.channels: dict[int, dict[str, Any]] = {}

@@ -49,6 +49,9 @@ def plan(excerpt: Excerpt) -> Plan | None:
     are not one sequence of blocks of declared series.
     """
     state: ScanBuilder = excerpt.log.format_state
+    if state.found.ranged is not None:
+        # Of a remote file, only the messages are fetched.
+        return None
     problems, series = state.found.problems, state.found.series
     if len(excerpt.rows) < len(series) or any(one.index != n for n, one in enumerate(series)):
         return None

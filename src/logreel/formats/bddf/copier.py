@@ -20,6 +20,9 @@ from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.log_copier import Excerpt, LogCopier
 
+#: Version of the format that is written.
+VERSION = (1, 0, 0)
+
 
 class BddfCopier(LogCopier):
     """Copies annotations, names of series, additional indexes, and unchanged blocks."""
@@ -82,8 +85,18 @@ class BddfCopier(LogCopier):
     def copy_records(self, excerpt: Excerpt) -> bool:
         """Copy blocks unchanged; return False if that is impossible, see ``block_copier.plan``."""
         plan = block_copier.plan(excerpt)
-        if plan is None:
+        if plan is None or (self.repairs and self._note_refused(excerpt.log, plan)):
             return False
         self.writer.begin_copy(plan.file)
         block_copier.copy(excerpt, plan, self.writer.write)
         return True
+
+    def _note_refused(self, log: Log, plan: block_copier.Plan) -> bool:
+        """Return whether *plan* copies what the readers of the robot's vendor refuse, and note what is left out."""
+        unknown = [one for one in log.problems if one.code == "unknown"]
+        if unknown:
+            size = sum(one.size for one in unknown)
+            text = f"{len(unknown)} blocks of unknown kinds with {size} bytes were left out: other readers refuse them"
+            self.writer.notes.append(text)
+        # That the version changed is noted when the new file is read back.
+        return bool(unknown) or plan.file.version != VERSION

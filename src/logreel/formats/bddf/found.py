@@ -9,6 +9,7 @@ from logreel.errors import Problem
 from logreel.formats.bddf.descriptors import FileDescriptor, Series
 from logreel.formats.bddf.records import EndBlock
 from logreel.index.block_table import Blocks, Separate
+from logreel.index.message_index import MessageIndex
 
 
 @dataclass(slots=True)
@@ -20,6 +21,7 @@ class Found:
     times    a function that returns the least and the greatest time of the data blocks, ns
     ending   the end block of the file, or None
     indexed  True if the index of the file was used
+    ranged   the index of a remote file, of which data blocks are fetched when they are needed; else None
     """
 
     file: FileDescriptor
@@ -29,3 +31,4 @@ class Found:
     problems: list[Problem] = field(default_factory=list)
     ending: EndBlock | None = None
     indexed: bool = False
+    ranged: MessageIndex | None = None

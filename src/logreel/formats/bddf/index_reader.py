@@ -8,6 +8,8 @@ the series is first used.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from logreel.errors import Problem
@@ -32,10 +34,12 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.kernels import bddf
-from logreel.schemas.protobuf.wire import BadWire, varint
+from logreel.schemas.protobuf.wire import BadWire, items, packed, varint
 
 #: Larger files are not verified when they are opened.
 EAGER_BYTES = 64 << 20
+#: Bytes at the end of a remote file that are fetched first; they often contain the whole index.
+TAIL_BYTES = 64 << 10
 
 
 class BadIndex(ValueError):
@@ -51,6 +55,8 @@ class Index:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        if source.in_ranges:
+            source.span(source.size - TAIL_BYTES, source.size)
         ending = read_end_block(source, source.size - END_BYTES)
         if ending is None:
             raise BadIndex("the file has no end block", missing=True)
@@ -79,10 +85,9 @@ class Index:
         except BadWire as error:
             raise BadIndex(f"the block at {pos}: {error}") from None
 
-    def declaration(self, number: int) -> tuple[Series, int]:
-        """Return the declaration of a series, and the bytes of its block and of the series' index. Raises BadIndex."""
-        pos = self.file.offsets[number]
-        body, end = self._series_index(pos)
+    def declared_at(self, number: int) -> int:
+        """Return where the index says that a series is declared. Raises BadIndex."""
+        body, end = self.series_index(self.file.offsets[number])
         start, at = self.source.read(body, min(end - body, 32)), 0
         values = {1: 0, 2: 0}
         while at < len(start):
@@ -93,6 +98,12 @@ class Index:
         index, declared = values[1], values[2]
         if index != number:
             raise BadIndex(f"the index of series {number} is that of series {index}")
+        return declared
+
+    def declaration(self, number: int) -> tuple[Series, int]:
+        """Return the declaration of a series, and the bytes of its block and of the series' index. Raises BadIndex."""
+        pos, declared = self.file.offsets[number], self.declared_at(number)
+        _, end = self.series_index(pos)
         kind, content, after = self.descriptor(declared)
         if kind != descriptors.SERIES:
             raise BadIndex(f"series {number} is not declared at {declared}")
@@ -106,18 +117,37 @@ class Index:
 
         Raises BadIndex.
         """
-        body, end = self._series_index(self.file.offsets[number])
+        body, end = self.series_index(self.file.offsets[number])
         none = np.empty(0, np.int64)
-        n, _, _, _ = bddf.read_index_entries(self.source.data, body, end, none, none)
+        data = self.source.span(body, end)
+        n, _, _, _ = bddf.read_index_entries(data, body, end, none, none)
         if n < 0:
             raise BadIndex(f"the index of series {number} cannot be read")
         time, offset = np.empty(n, np.int64), np.empty(n, np.int64)
-        _, _, _, total = bddf.read_index_entries(self.source.data, body, end, time, offset)
+        _, _, _, total = bddf.read_index_entries(data, body, end, time, offset)
         if n and (offset[0] < len(MAGIC) or not (offset[1:] > offset[:-1]).all()):
             raise BadIndex(f"the blocks of series {number} do not follow each other")
         return offset, time, total
 
-    def _series_index(self, pos: int) -> tuple[int, int]:
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Offset of the index of each series."""
+        return self.file.offsets
+
+    def additional(self, number: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield offset and additional indexes of each block of a series, as stated. Raises BadIndex, BadWire."""
+        body, end = self.series_index(self.file.offsets[number])
+        for item in items(self.source.read(body, end - body)):
+            if item.number == 3:
+                offset, numbers = 0, list[int]()
+                for part in items(item.bytes):
+                    if part.number == 2:
+                        offset = part.integer
+                    elif part.number == 3:
+                        numbers += packed(part)
+                yield offset, numbers
+
+    def series_index(self, pos: int) -> tuple[int, int]:
         """Return start and end of the content of the series index block at *pos*, which may be too large to copy."""
         head = read_header(self.source, pos, self.ending.pos)
         if head is None or head.kind != DESCRIPTOR or head.next > self.ending.pos:

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from logreel.errors import LogError
+from logreel.errors import FileChangedError, LogError
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import FileIndex, Series
 from logreel.formats.bddf.encode_blocks import file_index
@@ -199,7 +199,10 @@ class _PieceReader:
 def encode_entries(data: Buffer, start: I64, size: int, base: int = 0) -> Buffer:
     """Return the index entries, *size* bytes, of the blocks at *start* in *data*, which has file offset *base*."""
     out = np.empty(size, np.uint8)
-    bddf.write_index_entries(data, start, out, base)
+    written, _ = bddf.write_index_entries(data, start, out, base)
+    if size and written != size:
+        text = "blocks changed while they were indexed"
+        raise FileChangedError(text, hint="try again when nothing else writes the file")
     return out
 
 

@@ -12,7 +12,9 @@ import numpy as np
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.bddf.content_types import PROTOBUF
 from logreel.formats.bddf.descriptors import MessageType
+from logreel.index.block_table import MISSING_SIZE
 from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import places
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
@@ -71,8 +73,20 @@ def _additional_indexes(
     """Return each of the *count* additional indexes of some messages of a channel: int64[n]."""
     out = np.zeros((len(rows), count), np.int64)
     if len(rows):
-        bddf.gather_numbers(index.chunks[FILE], index.starts(channel)[rows], out)
+        data, start = index.chunks[FILE], _starts(index, channel, rows)
+        bddf.gather_numbers(data, start, out)
     return list(out.T)
+
+
+def _starts(index: MessageIndex, channel: int, rows: I64) -> I64:
+    """Return int64[n]: the starts of the blocks of some messages; -1 for blocks that are not what the index says."""
+    if not index.reads_in_ranges:
+        return index.starts(channel)[rows]
+    # Resolves these blocks only.
+    _, _, size = places(index, channel, rows)
+    _, start, _ = index.locate(channel, rows)
+    start[size == MISSING_SIZE] = -1
+    return start
 
 
 class MessageDecoders:

@@ -97,6 +97,9 @@ class PodDecoder:
         self, index: MessageIndex, channel: int, layout: Layout, explode: bool
     ) -> tuple[Decoded, I64] | None:
         """See WholeChannelDecoder; only if all blocks have the same number of complete samples."""
+        if index.reads_in_ranges:
+            # Of a remote file, blocks that are not what the index says are left out one by one.
+            return None
         n, runs = index.count(channel), list(index.runs_by_block(channel))
         if not n:
             return None

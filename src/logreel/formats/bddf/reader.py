@@ -25,10 +25,12 @@ from logreel.formats.bddf.index_builder import (
 from logreel.formats.bddf.records import DESCRIPTOR, END_BYTES, MAGIC, EndBlock, read_descriptor, read_header
 from logreel.io.source import Source
 from logreel.kernels import bddf
-from logreel.schemas.protobuf.wire import BadWire
+from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Valid blocks in a row that are enough evidence to continue reading after damage.
 CHAIN = 3
+#: Blocks that are looked at for such evidence, if some of them are no evidence.
+PASSED = 16
 #: Bytes of a file that are searched for the beginning of another file in one step.
 _WINDOW = 1 << 20
 
@@ -81,7 +83,8 @@ class Reader:
             text = f"{count} blocks of series that nothing declares"
             self._problem("undeclared", self._undeclared, size, True, text)
         if self._file is None:
-            self._problem("header", len(MAGIC), 0, False, "the file descriptor is missing or unreadable")
+            place = min(len(MAGIC), self._end)
+            self._problem("header", place, 0, False, "the file descriptor is missing or unreadable")
         if self._ending is None and not any(p.code in ("truncated", "zeros") for p in self._problems):
             text = "the file has no end block: its writer was stopped"
             self._problem("truncated", self._end, 0, False, text)
@@ -103,7 +106,10 @@ class Reader:
             )
             return head.next
         if head.size > records.MAX_DESCRIPTOR:
-            # The index of a long series, which is parsed only on demand.
+            # The index of a long series is parsed only on demand.
+            if self._field_number(head) not in (descriptors.SERIES_INDEX, descriptors.FILE_INDEX):
+                text = f"a descriptor of {head.size} bytes; at most {records.MAX_DESCRIPTOR} are read"
+                self._problem("garbage", pos, head.size + 8, True, text)
             return head.next
         try:
             kind, content = read_descriptor(self.source, pos, self._end)
@@ -117,9 +123,23 @@ class Reader:
             self._problem("garbage", pos, head.size + 8, True, f"a descriptor that cannot be read: {error}")
         return head.next
 
+    def _field_number(self, head: records.Header) -> int:
+        """Return the field number of the message in a descriptor block, 0 if it has none."""
+        try:
+            tag, _ = varint(self.source.read(head.body, 10), 0)
+        except BadWire:
+            return 0
+        return tag >> 3
+
     def _declare(self, series: Series, pos: int, size: int) -> None:
         if series.index >= MAX_SERIES:
-            self._problem("garbage", pos, size, True, f"a series with number {series.index}")
+            self._problem(
+                "garbage",
+                pos,
+                size,
+                True,
+                f"a series with number {series.index}; the highest is {MAX_SERIES - 1}",
+            )
             return
         # Concatenated files may declare a series again, with the same number or another one.
         content = repr((series.identifier, series.type, series.names, series.annotations))
@@ -191,14 +211,27 @@ class Reader:
         )
 
     def _is_followed(self, pos: int, need: int, known: NDArray[np.int32] | None = None) -> bool:
-        """Return True for a chain at *pos*, or for one valid block there and a truncated one after it."""
+        """Return True for a chain at *pos*, or for valid blocks, at least one, that lead to a truncated one.
+
+        Blocks of unknown kinds and of series that nothing declares are passed over: they are no evidence themselves.
+        """
         if self._is_chain(pos, need, known):
             return True
-        head = read_header(self.source, pos, self._end)
-        if head is None or not self._is_chain(pos, 1, known):
-            return False
-        cut = read_header(self.source, head.next, self._end)
-        return cut is None or (cut.kind <= records.END and cut.next > self._end)
+        valid = 0
+        for _ in range(PASSED):
+            head = read_header(self.source, pos, self._end)
+            if pos == self._end:
+                return True
+            if head is None or head.next > self._end:
+                return valid > 0
+            if self._is_chain(pos, 1, known):
+                valid += 1
+            elif head.kind <= records.END and records.data_series(self.source, pos, self._end) is None:
+                return False
+            if valid >= need:
+                return True
+            pos = head.next
+        return False
 
     def _bad_block(self, pos: int) -> int:
         """Return the offset to continue at if no valid block of a declared series is at *pos*."""

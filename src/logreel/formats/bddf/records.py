@@ -50,7 +50,8 @@ def read_header(source: Source, pos: int, end: int) -> Header | None:
     """Return the block header at *pos*, or None if fewer than 8 bytes are left before *end*."""
     if not 0 <= pos <= end - 8:
         return None
-    (word,) = _WORD.unpack_from(source.view, pos)
+    source.span(pos, pos + 8)
+    (word,) = _WORD.unpack_from(source.span_view, pos)
     return Header(pos, word >> 56, word & (1 << 56) - 1)
 
 
@@ -60,7 +61,7 @@ def read_descriptor(source: Source, pos: int, end: int, limit: int = MAX_DESCRIP
     if head is None or head.kind != DESCRIPTOR or head.next > end:
         raise BadWire("no whole descriptor block")
     if head.size > limit:
-        raise BadWire(f"a descriptor of {head.size} bytes")
+        raise BadWire(f"a descriptor of {head.size} bytes; at most {limit} are read")
     return open_descriptor(source.read(head.body, head.size))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -31,6 +32,7 @@ from logreel.formats.bddf.payload_decoders import (
     with_additional_indexes,
 )
 from logreel.formats.bddf.pod_series import RAW, PodDecoder, block_layout, describe, type_text
+from logreel.formats.bddf.ranged_index import read_in_ranges
 from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
 from logreel.formats.bddf.struct_series import StructJoin
@@ -58,6 +60,12 @@ def find(source: Source) -> Found:
         index = Index(source)
     except BadIndex as error:
         return _read_from_front(source, Reader(source), None if error.missing else str(error))
+    if source.in_ranges:
+        with suppress(BadIndex):
+            if (found := read_in_ranges(source, index)) is not None:
+                return found
+        # The content decides what is wrong with the index.
+        _ = source.data
     try:
         return read_by_index(source, index)
     except BadIndex as error:
@@ -110,7 +118,7 @@ class ScanBuilder:
             start=None,
             end=None,
             bounds=found.times,
-            verify=partial(verify, self.source),
+            verify=partial(verify, self.source, found),
             channels=infos,
             index=self.index,
             problems=found.problems,
@@ -123,14 +131,18 @@ class ScanBuilder:
     @cached_property
     def index(self) -> MessageIndex:
         """Index of all channels; messages of struct series are built when they are first used."""
-        rules = list(self._stored.rules)
+        stored = self._stored
+        rules = list(stored.rules)
         for number, join in self._joins.items():
             rules[number] = replace(SERIES_RULES, synthetic=partial(getattr, join, "count"))
-        return MessageIndex(self._stored.chunks, self._stored.table, rules, self._synthetic_messages)
+        resolve = stored.resolve if stored.resolves_lazily else None
+        return MessageIndex(stored.chunks, stored.table, rules, self._synthetic_messages, resolve)
 
     @cached_property
     def _stored(self) -> MessageIndex:
         """Index of the data blocks in the file."""
+        if self.found.ranged is not None:
+            return self.found.ranged
         return MessageIndex(Chunks(self.source), self.found.table, [SERIES_RULES] * len(self.found.series))
 
     @cached_property

@@ -85,7 +85,12 @@ class StructJoin:
         members = series.type.members if isinstance(series.type, StructType) else {}
         for name, hash_ in zip(distinct_names(members, taken), members.values(), strict=True):
             fits = self._by_hash.get(hash_, [])
-            if not fits or hash_ in above or len(above) > MAX_DEPTH:
+            if len(above) > MAX_DEPTH:
+                self._add_problem(
+                    f"member {name!r} is left out: structs are nested more than {MAX_DEPTH} deep"
+                )
+                continue
+            if not fits or hash_ in above:
                 self._add_problem(f"member {name!r} names no series that could be it")
                 continue
             if len(fits) > 1:

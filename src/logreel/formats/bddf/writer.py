@@ -35,7 +35,7 @@ from logreel.formats.bddf.series_declaration import (
 )
 from logreel.formats.bddf.signals import SCHEMA, Signals
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, GrowingArray
 from logreel.io.source import Source
 from logreel.kernels import bddf
 from logreel.log.schema import Schema
@@ -96,9 +96,9 @@ class BddfWriter(FormatWriter):
         #: Numbers of the channels with SignalSchema messages.
         self._signal_schemas: list[int] = []
         #: Argument of the kernel: series number and number of additional indexes of each channel, int64[n, 2].
-        self._table = np.zeros((0, 2), np.int64)
+        self._table = GrowingArray(np.int64, 2)
         #: Whether each channel is a struct, whose messages are not written.
-        self._is_struct = np.zeros(0, np.bool_)
+        self._is_struct = GrowingArray(np.bool_)
 
     # ------------------------------------------------------------------------------------------ definitions
 
@@ -135,8 +135,8 @@ class BddfWriter(FormatWriter):
             self._signal_schemas.append(len(self.schemas.series))
         self.schemas.series.append(series)
         self._next = max(self._next, series.index + 1)
-        self._table = np.append(self._table, [[series.index, len(series.names)]], axis=0)
-        self._is_struct = np.append(self._is_struct, is_struct)
+        self._table.append((series.index, len(series.names)))
+        self._is_struct.append(is_struct)
 
     def continue_series(
         self, topic: str, schema: Schema, series: Series, metadata: Mapping[str, Any], is_struct: bool
@@ -167,21 +167,21 @@ class BddfWriter(FormatWriter):
             self._add_signal_schemas(channel, payloads)
         side_columns = self._padded(len(channel), payloads.side_columns)
         rows: slice | I64 = slice(None)
-        if self._is_struct[channel].any():
-            rows = np.flatnonzero(~self._is_struct[channel])
+        if self._is_struct.rows[channel].any():
+            rows = np.flatnonzero(~self._is_struct.rows[channel])
         channel = np.ascontiguousarray(channel[rows], np.int32)
         columns = (time, payloads.start, payloads.size, side_columns)
         time, start, size, side_columns = (np.ascontiguousarray(column[rows], np.int64) for column in columns)
         self._begin()
         head = np.empty(len(channel), np.int64)
-        bddf.descriptor_sizes(channel, time, size, self._table, side_columns, head)
+        bddf.descriptor_sizes(channel, time, size, self._table.rows, side_columns, head)
         place = np.concatenate([np.zeros(1, np.int64), np.cumsum(head + size + DATA_HEAD)])
         for at in batches(place):
             need = int(place[at.stop] - place[at.start])
             out = self._buffer[:need] if need <= BATCH_BYTES else np.empty(need, np.uint8)
             parts = (channel[at], time[at], start[at], size[at])
             where = (head[at], place[at] - place[at.start])
-            bddf.write_blocks(payloads.data, *parts, self._table, side_columns[at], *where, out)
+            bddf.write_blocks(payloads.data, *parts, self._table.rows, side_columns[at], *where, out)
             self.write(out.data)
 
     def _add_signal_schemas(self, channel: NDArray[np.int32], payloads: Payloads) -> None:
@@ -194,7 +194,7 @@ class BddfWriter(FormatWriter):
 
     def _padded(self, n: int, side_columns: I64 | None) -> I64:
         """Return additional indexes as int64[n, k], k being the greatest number that a channel has."""
-        width = int(self._table[:, 1].max(initial=0))
+        width = int(self._table.rows[:, 1].max(initial=0))
         found = np.zeros((n, width), np.int64)
         if side_columns is not None:
             k = side_columns.shape[1]

@@ -28,6 +28,7 @@ class ReleaseEvidence:
 
     topics    topic by packet kind, for all kinds in the recording
     channels  channel number in *index* by packet kind
+    has_frame  True if a frame is complete: each has all kinds of packets that its release writes
     """
 
     source: Source
@@ -36,6 +37,7 @@ class ReleaseEvidence:
     channels: dict[int, int]
     version: int
     wide: bool
+    has_frame: bool
 
     def _packets(self, kind: int) -> Iterator[tuple[int, int]]:
         """Yield payload offset and size of the first packets of a kind that have records."""
@@ -79,6 +81,13 @@ class ReleaseEvidence:
         return None
 
     @property
+    def unreadable_physics(self) -> int | None:
+        """Payload offset of the first packet of PhysicsControl if there are some and no layout fits one of them."""
+        if self.wide or self.physics is not None:
+            return None
+        return next((at for at, _ in self._packets(PHYSICS)), None)
+
+    @property
     def has_old_wheels(self) -> bool:
         """Whether PhysicsControl has the wheels of releases up to 0.9.11."""
         return self.physics == physics(False)
@@ -99,7 +108,17 @@ class ReleaseEvidence:
         return bool({"packet_18", "packet_21"} & set(self.topics.values()))
 
     def release(self) -> str:
-        """Return the releases that write such a file, e.g. ``0.9.12 to 0.9.13``; empty without packets."""
+        """Return the releases that write such a file, e.g. ``0.9.12 to 0.9.13``; empty without packets.
+
+        Of a recording that was cut in its first frame, packets of later releases may be missing: ``0.9.6 or later``.
+        """
+        found = self._release()
+        if self.has_frame or not found or found.startswith("after ") or self.wide:
+            return found
+        return f"{found.partition(' ')[0]} or later"
+
+    def _release(self) -> str:
+        """Return the releases that write these kinds of packets, and no others."""
         kinds, names = set(self.topics), set(self.topics.values())
         if not kinds:
             return ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from logreel.errors import DamagedError, Problem, UnsupportedError
+from logreel.errors import DamagedError, Finding, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
 from logreel.formats.carla.clock import FRAME, Frames
 from logreel.formats.carla.definitions import RAW, layout
@@ -87,6 +87,13 @@ class ScanBuilder:
         self._kinds = self.frames.kinds
         self._channels = {kind: number for number, kind in enumerate(self._kinds)}
 
+    def _verify(self) -> Iterator[Finding]:
+        is_read = not any(one.code == "header" for one in self.found.problems)
+        yield from verify(self.frames, self.found.header.version if is_read else None)
+        if (at := self._evidence.unreadable_physics) is not None:
+            text = "no packet of physics holds the records that it counts, with wheels of any release"
+            yield Finding("payload", "warn", at - HEAD, 0, text, "physics")
+
     def scan(self) -> Scan:
         """Return the Scan."""
         found = self.found
@@ -107,7 +114,7 @@ class ScanBuilder:
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
-            verify=partial(verify, self.frames),
+            verify=self._verify,
             format_state=self,
         )
 
@@ -136,8 +143,9 @@ class ScanBuilder:
     def _evidence(self) -> ReleaseEvidence:
         found = self.found
         return ReleaseEvidence(
-            self.source, self.index, found.topics, self._channels, found.header.version, found.wide
-        )
+            self.source, self.index, found.topics, self._channels, found.header.version, found.wide,
+            len(found.ends) > 0,
+        )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------------- channels
 

@@ -13,10 +13,20 @@ from logreel.formats.carla.records import HEAD
 
 #: Tolerance in seconds between elapsed time plus duration and the next elapsed time: both are rounded float64.
 SLACK = 1e-6
+#: Versions of the recorder.
+VERSIONS = (1, 2)
 
 
-def verify(frames: Frames) -> Iterator[Finding]:
-    """Yield findings ``frame_number`` and ``frame_time`` if numbers or times of frames do not continue."""
+def verify(frames: Frames, version: int | None) -> Iterator[Finding]:
+    """Yield ``version`` for an unknown one, ``frame_number`` and ``frame_time`` if frames do not follow each other.
+
+    version  of the recorder, as the header states it; None if the header is damaged
+    """
+    if version is not None and version not in VERSIONS:
+        text = (
+            f"the header states version {version} of the recorder, known are {VERSIONS[0]} and {VERSIONS[1]}"
+        )
+        yield Finding("version", "warn", 0, 2, text)
     number, elapsed, duration = frames.number, frames.elapsed, frames.duration
     with np.errstate(all="ignore"):
         odd = number[1:] - number[:-1] != 1

@@ -56,11 +56,15 @@ def unique(names: Iterable[str]) -> list[str]:
     wanted = list(names)
     taken, found = set(wanted), list[str]()
     used = set[str]()
+    # The last number of each name: counting from 0 again is quadratic where all names are the same.
+    last = dict[str, int]()
     for name in wanted:
-        n, one = 0, name
+        n = last.get(name, 0)
+        one = f"{name}[{n}]" if n else name
         while one in used or (n and one in taken):
             n += 1
             one = f"{name}[{n}]"
+        last[name] = n
         used.add(one)
         found.append(one)
     return found

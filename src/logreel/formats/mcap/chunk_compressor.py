@@ -24,6 +24,8 @@ from logreel.write.payloads import Payload
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: Most threads: the one that fills the chunks does not keep more of them busy.
 _MAX_THREADS = 4
+#: Parts of the messages of zstd and LZ4 where memory ends.
+_NO_MEMORY = ("not enough memory", "ERROR_allocation_failed")
 
 Bytes1 = NDArray[np.uint8]
 
@@ -114,7 +116,13 @@ class ChunkCompressor:
         # Compressors are not thread-safe.
         if not hasattr(self._own, "compress"):
             self._own.compress = _compressor(self._compression, self._level)
-        packed: Payload = self._own.compress(data)
+        try:
+            packed: Payload = self._own.compress(data)
+        except Exception as error:
+            # The errors of zstd and LZ4 have classes of their own also where memory ends.
+            if any(text in str(error) for text in _NO_MEMORY):
+                raise MemoryError from error
+            raise
         return packed
 
 

@@ -11,19 +11,19 @@ from logreel.formats.mcap.records import BadRecord, Chunk
 from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Source
+from logreel.log.noted import Noted
 
 COMPRESSIONS = ("", "zstd", "lz4")
-#: Most bytes that a chunk is decompressed to: MAX_CHUNK, or RATIO times its stored bytes if that is more.
-MAX_CHUNK = 1 << 28
-RATIO = 64
 #: Largest chunk: offsets in it have 32 bits.
 LARGEST = (1 << 31) - 1
 _STEP = 1 << 20
+#: Part of the message of zstd where memory ends, which is no damage.
+_NO_MEMORY = "not enough memory"
 
 
-def size_limit(chunk: Chunk) -> int:
+def size_limit(source: Source, chunk: Chunk) -> int:
     """Return the most bytes that *chunk* is decompressed to."""
-    return min(chunk.size, LARGEST, max(MAX_CHUNK, RATIO * chunk.stored))
+    return min(source.limits.unpacked(chunk.size, chunk.stored), LARGEST)
 
 
 def unpack(source: Source, chunk: Chunk) -> tuple[Buffer, str]:
@@ -31,22 +31,33 @@ def unpack(source: Source, chunk: Chunk) -> tuple[Buffer, str]:
 
     The description is empty if there is no damage.
     """
-    packed = source.data[chunk.data : chunk.data + chunk.stored]
+    end = chunk.data + chunk.stored
+    # From the head of its record, which is compared afterwards.
+    packed = source.span(chunk.pos, end)[chunk.data : end]
     if chunk.is_plain:
         wrong = (
             "" if len(packed) == chunk.size else f"it has {len(packed)} bytes where {chunk.size} are stated"
         )
         return packed, wrong
-    limit = size_limit(chunk)
+    limit = size_limit(source, chunk)
     # One byte above the limit shows that there is more.
     if chunk.compression == "lz4":
         data, wrong, _ = unpack_lz4(packed, limit + 1)
     else:
         data, wrong = _zstd(packed, chunk.size, limit + 1)
-    if not wrong and len(data) != chunk.size:
-        many = "more" if len(data) > limit else len(data)
-        wrong = f"it unpacks to {many} bytes where {chunk.size} are stated"
+    if not wrong and (len(data) != chunk.size or len(data) > limit):
+        wrong = f"it unpacks to {len(data)} bytes where {chunk.size} are stated"
+        if len(data) > limit:
+            more = f"it unpacks to more bytes than the {chunk.size} that are stated"
+            wrong = more if limit == chunk.size else _exceeded(source, chunk)
     return data[:limit], wrong
+
+
+def _exceeded(source: Source, chunk: Chunk) -> str:
+    """Return which limit *chunk* exceeds."""
+    if source.limits.unpacked(chunk.size, chunk.stored) > LARGEST:
+        return f"it unpacks to more than {LARGEST} bytes: offsets in a chunk have 32 bits, more is not read"
+    return source.limits.exceeded(chunk.stored)
 
 
 def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
@@ -57,19 +68,27 @@ def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
     try:
         if size < limit and zstandard.frame_content_size(packed.data) == size:
             return np.frombuffer(whole.decompress(packed.data), np.uint8), ""
-    except zstandard.ZstdError:
+    except zstandard.ZstdError as error:
         # Decompressing in steps finds the valid prefix.
-        pass
-    out, wrong = bytearray(), ""
+        _check_memory(error)
+    # Pages that are not written take no memory.
+    out, have, wrong = np.empty(limit, np.uint8), 0, ""
     reader = whole.stream_reader(packed.data, read_across_frames=True)
     try:
-        while len(out) < limit and (piece := reader.read(min(_STEP, limit - len(out)))):
-            out += piece
-    except (zstandard.ZstdError, MemoryError) as error:
+        while have < limit and (n := reader.readinto(out[have : have + _STEP].data)):
+            have += n
+    except zstandard.ZstdError as error:
+        _check_memory(error)
         wrong = f"its zstd frame is damaged: {error}"
-    if len(out) < size and not wrong:
+    if have < min(size, limit) and not wrong:
         wrong = "its zstd frame is cut"
-    return np.frombuffer(bytes(out), np.uint8), wrong
+    return out[:have], wrong
+
+
+def _check_memory(error: Exception) -> None:
+    """Raise MemoryError if that is what zstd means."""
+    if _NO_MEMORY in str(error).lower():
+        raise MemoryError(str(error)) from error
 
 
 def problem_of(chunk: Chunk, wrong: str) -> Problem:
@@ -81,26 +100,31 @@ def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> Chunk
     """Return the cache of decompressed chunks; damage is added to *problems* when a chunk is decompressed."""
 
     def read(number: int) -> Buffer:
-        data, wrong = unpack(source, chunks[number])
-        wrong = wrong or _header_difference(source, chunks[number])
-        problem = problem_of(chunks[number], wrong) if wrong else None
-        if problem and problem not in problems:
-            problems.append(problem)
+        chunk, differs = _as_recorded(source, chunks[number])
+        data, wrong = unpack(source, chunk)
+        wrong = wrong or differs
+        if wrong:
+            noted.add(problems, problem_of(chunks[number], wrong))
         return data
 
-    return ChunkCache(read, [size_limit(one) for one in chunks], False)
+    noted = Noted()
+    return ChunkCache(read, [size_limit(source, one) for one in chunks], False, source.limits)
 
 
-def _header_difference(source: Source, chunk: Chunk) -> str:
-    """Return how the record of a chunk differs from its chunk index; empty if it does not, or was read itself."""
+def _as_recorded(source: Source, chunk: Chunk) -> tuple[Chunk, str]:
+    """Return a chunk as its own record describes it, and how its chunk index differs; empty if it does not."""
     if chunk.crc >= 0:
-        return ""
+        return chunk, ""
     try:
         there = Chunk.read(source, chunk.pos, source.size)
     except BadRecord as error:
-        return str(error)
+        return chunk, str(error)
+    if there.compression not in COMPRESSIONS:
+        return chunk, "the index differs"
     same = (there.compression, there.data, there.stored, there.size)
-    return "" if same == (chunk.compression, chunk.data, chunk.stored, chunk.size) else "the index differs"
+    if same == (chunk.compression, chunk.data, chunk.stored, chunk.size):
+        return chunk, ""
+    return there, "the index differs"
 
 
 def compressions(chunks: Iterable[Chunk]) -> list[str]:

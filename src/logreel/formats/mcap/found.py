@@ -77,6 +77,7 @@ class FoundFile:
     data_end    file offset of the data end record and the checksum in it; None if there is no such record
     metadata_places                        file offsets of the metadata records
     indexed_attachments, indexed_metadata  file offsets according to the summary
+    late        offset and name of each definition that a file read from the front has behind the end of its data only
     """
 
     profile: str = ""
@@ -91,6 +92,7 @@ class FoundFile:
     metadata_places: list[int] = field(default_factory=list)
     indexed_attachments: list[int] = field(default_factory=list)
     indexed_metadata: list[int] = field(default_factory=list)
+    late: list[tuple[int, str]] = field(default_factory=list)
     statistics: Statistics | None = None
     problems: list[Problem] = field(default_factory=list)
     by_summary: bool = False
@@ -127,10 +129,13 @@ class FoundFile:
                     False,
                     "a schema has the number 0: ignored",
                 )
-            elif self.schemas.setdefault(number, schema) != schema:
+                return
+            self._note_late(number in self.schemas, f"schema {number}", record, where)
+            if self.schemas.setdefault(number, schema) != schema:
                 self._note_redefined(f"schema {number}", record, where)
         elif kind == records.CHANNEL:
             channel = Channel.read(record.fields(source))
+            self._note_late(channel.id in self.channels, f"channel {channel.id}", record, where)
             if self.channels.setdefault(channel.id, channel) != channel:
                 self._note_redefined(f"channel {channel.id}", record, where)
         elif kind == records.ATTACHMENT:
@@ -152,6 +157,10 @@ class FoundFile:
             text = f"{whose} record of kind {kind} was passed over"
             at, size = (record.pos, records.HEAD + record.size) if where is None else (where, 0)
             self.note("unknown", at, size, kind < records.PRIVATE, text)
+
+    def _note_late(self, is_known: bool, what: str, record: Record, where: int | None) -> None:
+        if self.data_end is not None and where is None and not is_known:
+            self.late.append((record.pos, what))
 
     def _note_redefined(self, what: str, record: Record, where: int | None) -> None:
         self.note(

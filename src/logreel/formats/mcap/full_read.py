@@ -14,6 +14,7 @@ from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages
 from logreel.formats.mcap.records import Chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
+from logreel.log.noted import Noted
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.index_builder import IndexBuilder
@@ -60,7 +61,8 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
     whole.parts.sort(key=lambda part: part.pos)
     have = {one.pos for one in whole.attachments}
     whole.attachments += [one for one in file.attachments if one.pos not in have]
-    whole.metadata += [one for one in file.metadata if one not in whole.metadata]
+    known_metadata = {_metadata_key(one) for one in whole.metadata}
+    whole.metadata += [one for one in file.metadata if _metadata_key(one) not in known_metadata]
     whole.statistics = whole.statistics or file.statistics
     whole.by_summary = file.by_summary
     # Messages of channels without a definition are reported by the IndexBuilder.
@@ -75,6 +77,12 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
             at = part.pos if missing and not extra else at
             extra += missing
     return FullRead(whole, extra, at)
+
+
+def _metadata_key(one: tuple[str, dict[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a metadata record in a form that a set can contain."""
+    name, values = one
+    return name, tuple(sorted(values.items()))
 
 
 def _key(chunk: Chunk) -> tuple[int, str]:
@@ -97,10 +105,10 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
 
 def share_problems(file: FoundFile, builder: IndexBuilder, whole: FoundFile) -> None:
     """Give both files one list of problems; messages that an index leaves out are no longer reported as lost."""
+    noted = Noted()
     for one in file.problems:
         if one in builder.left_out:
             one = replace(one, lost=False, text=builder.left_out[one])
-        if one not in whole.problems:
-            whole.problems.append(one)
+        noted.add(whole.problems, one)
     file.problems[:] = whole.problems
     whole.problems = file.problems

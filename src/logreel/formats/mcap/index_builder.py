@@ -12,17 +12,16 @@ import numpy as np
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, read_messages
 from logreel.formats.mcap.reader import read_inside
-from logreel.formats.mcap.records import HEAD, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.formats.mcap.records import ENTRY, HEAD, INDEX, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
 from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt, StoredValues
+from logreel.index.rules import ChannelRules, FieldAt, LoadedValues, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
 from logreel.kernels import mcap
+from logreel.limits import beyond
 
-#: Most entries of the block table (channels × chunks); real logs have far fewer.
-MOST_ENTRIES = 1 << 27
 #: Numbers of each message before its payload.
 SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
 
@@ -34,14 +33,14 @@ class IndexBuilder:
     unnamed   messages met in chunks that their index does not name, which are therefore not delivered
     left_out  problems that report only such messages, each with its text for after a full read
 
-    Raises UnsupportedError for more than MOST_ENTRIES entries.
+    Raises UnsupportedError for more entries of the block table (channels × chunks) than the limits allow.
     """
 
     def __init__(self, source: Source, file: FoundFile, number: Mapping[int, int], chunks: Chunks) -> None:
         self._source, self._file, self._chunks = source, file, chunks
         self._parts, self._ids = file.parts, np.array(sorted(number, key=number.__getitem__), np.int64)
-        if len(self._parts) * (len(number) + 1) > MOST_ENTRIES:
-            text = f"{len(number)} channels in {len(self._parts)} chunks are more than the index can hold"
+        if len(self._parts) * (len(number) + 1) > source.limits.index_entries:
+            text = f"{len(number)} channels in {len(self._parts)} chunks are beyond {beyond('index_entries')}"
             raise UnsupportedError(text, path=source.name)
         self.unnamed = 0
         self.left_out: dict[Problem, str] = {}
@@ -62,7 +61,8 @@ class IndexBuilder:
             np.zeros(n, np.uint32),
         )
         # Without compressed chunks, all offsets are offsets in the file.
-        plain = all(one.is_plain for one in file.chunks)
+        # Chunks of a remote file are fetched one by one.
+        plain = all(one.is_plain for one in file.chunks) and not chunks.in_ranges
         base = np.array([part.base + plain * file.chunks[part.chunk].data for part in self._parts], np.int64)
         self._end = base + np.array([part.end - part.base for part in self._parts], np.int64)
         chunk = np.array([FILE if plain else part.chunk for part in self._parts], np.int32)
@@ -86,8 +86,11 @@ class IndexBuilder:
 
     def index(self, cheap: bool) -> MessageIndex:
         """Return the MessageIndex; *cheap*: decompressing all chunks takes a fraction of a second."""
+        loaded = LoadedValues(self._time, self._load, self._spans()) if self._chunks.in_ranges else None
         rules = [
-            ChannelRules(partial(self._times, channel=c), StoredValues(self._size), side_columns=SIDE_COLUMNS)
+            ChannelRules(
+                loaded or partial(self._times, channel=c), StoredValues(self._size), side_columns=SIDE_COLUMNS
+            )
             for c in range(len(self._ids))
         ]
         return MessageIndex(self._chunks, self._blocks, rules, None, self._resolve, cheap)
@@ -110,6 +113,15 @@ class IndexBuilder:
         with self._lock:
             self._read_indexes()
         return index.entry_values(channel, self._time)
+
+    def _spans(self) -> I64:
+        """Return int64[b, 2]: first and last time of each block, ns, as its chunk states them."""
+        chunks = [self._file.chunks[part.chunk] for part in self._parts]
+        return np.array([(one.start, one.end) for one in chunks], np.int64).reshape(-1, 2)
+
+    def _load(self, rows: I64) -> None:
+        with self._lock:
+            self._read_indexes(rows)
 
     # --------------------------------------------------------------------------------------------- filling
 
@@ -134,10 +146,10 @@ class IndexBuilder:
             )
             self._size[rest], self._time[rest] = MISSING_SIZE, self._file.chunks[self._parts[row].chunk].start
 
-    def _read_indexes(self) -> None:
-        """Read the message index records of all chunks whose index was not read before."""
-        rows = np.flatnonzero(self._to_read)
-        self._to_read[:] = False
+    def _read_indexes(self, rows: I64 | None = None) -> None:
+        """Read the message index records of the chunks *rows*, or of all, whose index was not read before."""
+        rows = np.flatnonzero(self._to_read) if rows is None else rows[self._to_read[rows]]
+        self._to_read[rows] = False
         indexes = [self._parts[row].indexes for row in rows.tolist()]
         found = np.concatenate([np.zeros((0, 3), np.int64), *indexes])
         row, column = np.repeat(rows, [len(one) for one in indexes]), self._column[found[:, 0]]
@@ -145,9 +157,9 @@ class IndexBuilder:
         table = np.column_stack([found[:, 2], found[:, 0], found[:, 1], size, first, row])
         table = table[(column >= 0) & (found[:, 1] > 0)]
         good = np.zeros(len(table), np.uint8)
-        mcap.read_index_entries(
-            self._source.data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good
-        )
+        self._source.fetch(table[:, 0], table[:, 0] + INDEX + table[:, 2] * ENTRY)
+        data = self._source.span(0, 0) if self._chunks.in_ranges else self._source.data
+        mcap.read_index_entries(data, np.ascontiguousarray(table[:, :5]), self._time, self._entry, good)
         for k in np.flatnonzero(good == 2).tolist():
             # Some writers sort the entries by time; messages of a channel are ordered by their place in the file.
             span = slice(int(table[k, 4]), int(table[k, 4] + table[k, 2]))
@@ -163,10 +175,15 @@ class IndexBuilder:
         """Return the messages of a chunk, found by reading it."""
         part = self._parts[row]
         file = FoundFile()
-        base, end = int(self._blocks.base[row]), int(self._end[row])
-        inside = Source(self._chunks[int(self._blocks.chunk[row])][base:end], "")
+        data = self._chunks[int(self._blocks.chunk[row])]
+        base, end = int(self._blocks.base[row]), self._end_of(row, data)
+        inside = Source(data[base:end], "")
         read_inside(inside, part.chunk, part.pos, file)
         return read_messages(file.parts)
+
+    def _end_of(self, row: int, data: Buffer) -> int:
+        """Return where a part ends in *data*: a decompressed chunk may be larger than its index states."""
+        return min(int(self._end[row]), len(data)) if self._blocks.chunk[row] == FILE else len(data)
 
     def _replace(self, row: int) -> None:
         """Fill in the messages of a chunk whose index is damaged by reading the chunk."""
@@ -200,7 +217,8 @@ class IndexBuilder:
         """Read sizes of payloads of some blocks and check their offsets, if not done before; thread-safe."""
         with self._lock:
             if self._to_read.any():
-                self._read_indexes()
+                self._read_indexes(rows if self._chunks.in_ranges else None)
+            self._chunks.fetch(self._blocks.chunk[rows[self._to_place[rows]]].tolist())
             for row in rows[self._to_place[rows]].tolist():
                 self._to_place[row] = False
                 self._locate(row)
@@ -209,7 +227,7 @@ class IndexBuilder:
         """Read sizes of the messages that the index of a chunk names; repair or report an index that does not fit."""
         b, span = self._blocks, self._span(row)
         data = self._chunks[int(b.chunk[row])]
-        base, end = int(b.base[row]), min(int(self._end[row]), len(data))
+        base, end = int(b.base[row]), self._end_of(row, data)
         live = np.flatnonzero(b.start[row, 1:] > b.start[row, :-1])
         runs = np.empty((len(live), 5), np.int64)
         runs[:, 0], runs[:, 1] = b.start[row, live], b.start[row, live + 1]

@@ -30,8 +30,10 @@ def check_index(source: Source, file: FoundFile, compare: bool) -> None:
     """
     indexed = [part for part in file.parts if part.found is None]
     known = [file.chunks[part.chunk] for part in indexed]
-    small = sum(map(size_limit, known)) <= SMALL
-    uncounted = file.statistics is None and sum(one.stored for one in known) <= UNCOUNTED
+    small = sum(size_limit(source, one) for one in known) <= SMALL
+    # Of a remote file, chunks are fetched when they are needed.
+    most = 0 if source.in_ranges else UNCOUNTED
+    uncounted = file.statistics is None and sum(one.stored for one in known) <= most
     differing = [
         part
         for part in indexed

@@ -120,11 +120,17 @@ class Record:
 _HEAD = struct.Struct("<BQ")
 
 
+def _head(source: Source, pos: int) -> tuple[int, int]:
+    source.span(pos, pos + HEAD)
+    kind, size = _HEAD.unpack_from(source.span_view, pos)
+    return kind, size
+
+
 def record_at(source: Source, pos: int, end: int) -> Record:
     """Return the record at *pos*; raise BadRecord if there is none, or if it ends after *end*."""
     if not 0 <= pos <= end - HEAD:
         raise BadRecord(f"there is no record at {pos}")
-    kind, size = _HEAD.unpack_from(source.view, pos)
+    kind, size = _head(source, pos)
     if kind == 0 or size > end - pos - HEAD:
         raise BadRecord(f"there is no whole record at {pos}")
     return Record(pos, kind, size)

@@ -56,13 +56,14 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         cache(source, file.chunks, file.problems),
         lambda n: file.chunks[n].size,
         lambda n: file.chunks[n].pos,
+        (lambda n: file.chunks[n].data + file.chunks[n].stored) if file.by_summary else None,
     )
     builder = IndexBuilder(source, file, number, chunks)
     return assemble(
         source,
         file,
         channels,
-        builder.index(is_cheap(file)),
+        builder.index(is_cheap(file) and not chunks.in_ranges),
         builder.bounds,
         lambda: verify(source, file, builder),
         lambda: _reread(source, file, builder),

@@ -24,6 +24,9 @@ from logreel.formats.mcap.records import (
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 
+#: Bytes at the end of a remote file that are fetched first: a small summary is among them.
+TAIL_BYTES = 64 << 10
+
 
 def read(source: Source) -> FoundFile | None:
     """Return the content of a file by its summary, without reading chunks; None if it does not cover all messages.
@@ -31,6 +34,7 @@ def read(source: Source) -> FoundFile | None:
     Raises BadRecord if the summary contradicts itself or the file.
     """
     tail = source.size - TAIL
+    source.span(source.size - TAIL_BYTES, source.size)
     raw = source.read(tail, TAIL)
     if tail < len(MAGIC) or raw[0] != records.FOOTER or raw[-8:] != MAGIC or raw[1] != 20:
         return None
@@ -39,7 +43,8 @@ def read(source: Source) -> FoundFile | None:
         return None
     if not len(MAGIC) <= start <= tail:
         raise BadRecord(f"it is said to be at {start}")
-    if crc and zlib.crc32(source.view[start : source.size - 12]) != crc:
+    source.span(start, source.size)
+    if crc and zlib.crc32(source.span_view[start : source.size - 12]) != crc:
         raise BadRecord("its checksum is wrong")
     file, chunks = FoundFile(by_summary=True), list[ChunkIndex]()
     for record in records.records(source, start, tail):
@@ -156,5 +161,5 @@ def _chunk(one: ChunkIndex) -> Chunk:
     if one.stored > one.pos + one.length - data or (not one.compression and one.size != one.stored):
         raise BadRecord(f"the chunk at {one.pos} is shorter than its content")
     if one.size > LARGEST:
-        raise BadRecord(f"the chunk at {one.pos} has {one.size} bytes")
+        raise BadRecord(f"the chunk at {one.pos} has {one.size} bytes; at most {LARGEST} are read")
     return Chunk(one.pos, one.start, one.end, one.size, -1, one.compression, data, one.stored)

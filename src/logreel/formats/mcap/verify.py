@@ -13,6 +13,7 @@ from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.full_read import FullRead, read_all
 from logreel.formats.mcap.index_check import differing
 from logreel.formats.mcap.records import HEAD, BadRecord, Chunk
+from logreel.formats.mcap.statements import compare, plausible_counts
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
@@ -24,6 +25,9 @@ def verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterator[F
     """Yield the Findings of a whole file, in no particular order."""
     yield from builder.verify()
     there = read_all(source, file, builder)
+    known = {(one.code, one.offset) for one in file.problems}
+    yield from (Finding.of(one) for one in there.file.problems if (one.code, one.offset) not in known)
+    yield from compare(source, there.file)
     yield from _verify_index(there, builder)
     yield from _verify_other_indexes(file, there.file)
     for chunk in there.file.every:
@@ -35,7 +39,7 @@ def verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterator[F
         if one.crc and crc != one.crc:
             text = f"the checksum of attachment {one.name!r} is wrong"
             yield Finding("crc", "error", one.pos, one.size, text)
-    yield from _verify_statistics(file, there.file)
+    yield from _verify_statistics(source, file, there.file)
 
 
 def _verify_chunk(source: Source, known: Chunk) -> Iterator[Finding]:
@@ -85,7 +89,7 @@ def _verify_other_indexes(file: FoundFile, whole: FoundFile) -> Iterator[Finding
             yield Finding("index", "warn", 0, 0, text)
 
 
-def _verify_statistics(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
+def _verify_statistics(source: Source, file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
     """Compare the statistics with the content of the file."""
     stats = file.statistics
     if stats is None:
@@ -94,12 +98,13 @@ def _verify_statistics(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
     for part in whole.parts:
         for number, count in part.counts().tolist():
             counts[number] += count
+    used = {number for number, n in counts.items() if n}
+    schemas, channels, place = plausible_counts(source, whole, used)
     for text in differing(stats, counts):
-        yield Finding("statistics", "warn", None, 0, text)
-    # Writers count definitions in several ways: those in the summary, those with messages, or all.
+        yield Finding("statistics", "warn", place, 0, text)
     counted: tuple[tuple[Severity, str, int, int], ...] = (
-        ("note", "schemas", stats.schemas, len(whole.schemas)),
-        ("note", "channels", stats.channels, len(whole.channels)),
+        ("note" if stats.schemas in schemas else "warn", "schemas", stats.schemas, len(whole.schemas)),
+        ("note" if stats.channels in channels else "warn", "channels", stats.channels, len(whole.channels)),
         ("warn", "attachments", stats.attachments, len(whole.attachments)),
         ("warn", "metadata records", stats.metadata, len(whole.metadata)),
         ("warn", "chunks", stats.chunks, len(whole.every)),
@@ -107,12 +112,12 @@ def _verify_statistics(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
     for severity, what, stated, found in counted:
         if stated != found:
             text = f"the statistics count {stated} {what}, there are {found}"
-            yield Finding("statistics", severity, None, 0, text)
+            yield Finding("statistics", severity, place, 0, text)
     times = [edge for part in whole.parts if part.found is not None for edge in _edges(part.found.time)]
     if times and (min(times), max(times)) != (stats.start, stats.end):
         text = f"the statistics have messages from {stats.start} to {stats.end} ns"
         text += f", there are some from {min(times)} to {max(times)}"
-        yield Finding("statistics", "warn", None, 0, text)
+        yield Finding("statistics", "warn", place, 0, text)
 
 
 def _edges(time: I64) -> tuple[int, int]:

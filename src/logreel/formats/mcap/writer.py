@@ -137,7 +137,7 @@ class McapWriter(RecordWriter):
             time_at=MESSAGE_HEAD - LOG_TIME,
             time_kind=NANOSECONDS_TWICE,
         )
-        self._fresh = np.append(self._fresh, is_new)
+        self._fresh.append(is_new)
 
     def go_on(self, log: Log, summary: Summary, crc: int | None, loose: bool) -> None:
         """Continue *log*, whose header and data section are in the file.
@@ -341,7 +341,7 @@ class McapWriter(RecordWriter):
         self._catch_up()
         self._write_old_origin()
         self._compressor.close()
-        for number in np.flatnonzero(self._fresh).tolist():
+        for number in np.flatnonzero(self._fresh.rows).tolist():
             self._write(self._definition(number))
         crc = 0 if self._lacks_crc else self._crc
         self._write(record_bytes(records.DATA_END, struct.pack("<I", crc)))

@@ -45,8 +45,8 @@ def append(
         raise UnsupportedError(
             "is encrypted: only bags that are not can be continued",
             path=log.name,
-            hint="copy it by logreel.slice, which decrypts it, and append to the copy",
-            cli="copy it by 'logreel slice', which decrypts it, and append to the copy",
+            hint="copy it by logreel.slice, opened with decrypt=True, and append to the copy",
+            cli="copy it by 'logreel slice --decrypt', and append to the copy",
         )
     source = Source(log.index.chunks[FILE], log.name)
     if log.version == "2.0":
@@ -141,8 +141,8 @@ def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -
     if index.stated is not None:
         if not index.stated or (index.definitions and not index.records):
             _refuse(log, "its recorder did not complete it: its header names no index")
-        topics = {one.key: one.topic for one in connections}
-        wrong = next(iter(index.findings(source, parts, topics)), None)
+        found = index.findings(source, parts, connections)
+        wrong = next((one for one in found if one.code == "index"), None)
         if wrong is not None:
             _refuse(log, f"its index does not fit its messages: {wrong.text}")
         head = read_record(source, reader_v1.FIRST_RECORD, source.size)
@@ -150,7 +150,7 @@ def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -
         entries = {r.text(b"topic"): source.data[r.data : r.end].view(ENTRY) for r in index.records}
         header = OldHeader.read(source, head)
         _check_width(log, header)
-        old = OldIndex(header, index.definitions, raw, entries)
+        old = OldIndex(header, {topic: r.pos for topic, r in index.definitions.items()}, raw, entries)
     elif index.records:
         _refuse(log, "it has an index, and no header that says where")
     if indexed not in (None, old is not None):

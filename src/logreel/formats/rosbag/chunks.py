@@ -13,11 +13,12 @@ from logreel.formats.rosbag.encryption import Cipher
 from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Source
+from logreel.log.noted import Noted
 
-#: Most bytes that a chunk is decompressed to: recorders close chunks at 768 KiB by default.
-MAX_CHUNK = 1 << 28
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20
+#: Part of the message of zlib where memory ends, which is no damage.
+_NO_MEMORY = "Error -4 "
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +55,37 @@ class Unpacked:
     used: int
 
 
+def size_limit(source: Source, chunk: Chunk) -> int:
+    """Return the most bytes that *chunk* is decompressed to; 0 stated bytes are unknown ones."""
+    return source.limits.unpacked(chunk.size or source.limits.chunk_bytes, chunk.stored)
+
+
 def unpack(source: Source, chunk: Chunk) -> Unpacked:
-    """Return the decompressed content of *chunk*, never more bytes than the chunk states, nor than MAX_CHUNK.
+    """Return the decompressed content of *chunk*, never more bytes than it states, nor than the limits allow.
 
     For a damaged or cut chunk this is the valid prefix: in LZ4 and bz2 all blocks before the damage.
     """
-    packed = source.data[chunk.data : chunk.data + chunk.stored]
+    end = chunk.data + chunk.stored
+    packed = source.span(chunk.data, end)[chunk.data : end]
     if chunk.is_plain:
         return Unpacked(packed, "", len(packed))
     if chunk.cipher is not None:
         clear, wrong = chunk.cipher.decrypt(packed)
-        found = unpack(Source(clear, ""), Chunk(chunk.pos, 0, len(clear), chunk.compression, chunk.size))
+        inside = Source(clear, "")
+        inside.limits = source.limits
+        found = unpack(inside, Chunk(chunk.pos, 0, len(clear), chunk.compression, chunk.size))
         if chunk.compression == "none" and len(clear) != chunk.size:
             wrong = wrong or f"it decrypts to {len(clear)} bytes where {chunk.size} are stated"
         return Unpacked(found.data, wrong or found.wrong, len(packed))
-    limit = min(chunk.size, MAX_CHUNK) if chunk.size else MAX_CHUNK
+    limit = size_limit(source, chunk)
     # One byte above the limit shows that there is more, and lets the checksum at the end be read.
     data, wrong, left = {"bz2": _bz2, "lz4": unpack_lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)
     if not wrong and chunk.size and len(data) != chunk.size:
-        many = "more" if len(data) > limit else len(data)
-        wrong = f"it unpacks to {many} bytes where {chunk.size} are stated"
-    elif len(data) > limit:
-        wrong = f"it unpacks to more than {limit} bytes"
+        wrong = f"it unpacks to {len(data)} bytes where {chunk.size} are stated"
+        if len(data) > limit == chunk.size:
+            wrong = f"it unpacks to more bytes than the {chunk.size} that are stated"
+    if len(data) > limit != chunk.size:
+        wrong = source.limits.exceeded(chunk.stored)
     return Unpacked(data[:limit], wrong, len(packed) - left)
 
 
@@ -103,12 +113,24 @@ def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
 def _zlib(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     """Decompress a zlib chunk, which development versions of April 2010 wrote; return the same as ``_bz2``."""
     decompressor = zlib.decompressobj()
+    # Pages that are not written take no memory.
+    out, have, wrong = np.empty(limit, np.uint8), 0, ""
     try:
-        data = decompressor.decompress(packed.tobytes(), limit)
+        for at in range(0, len(packed), _STEP):
+            feed = packed[at : at + _STEP].tobytes()
+            while feed and have < limit and not decompressor.eof:
+                data = decompressor.decompress(feed, min(_STEP, limit - have))
+                out[have : have + len(data)] = np.frombuffer(data, np.uint8)
+                have, feed = have + len(data), decompressor.unconsumed_tail
+            if decompressor.eof:
+                left = len(decompressor.unused_data) + max(0, len(packed) - at - _STEP)
+                return out[:have], "", left
+        wrong = "its zlib stream is cut" if have < limit else ""
     except zlib.error as error:
-        return packed[:0], f"its zlib stream is damaged: {error}", 0
-    wrong = "" if decompressor.eof or len(data) == limit else "its zlib stream is cut"
-    return np.frombuffer(data, np.uint8), wrong, len(decompressor.unused_data)
+        if _NO_MEMORY in str(error):
+            raise MemoryError(str(error)) from error
+        wrong = f"its zlib stream is damaged: {error}"
+    return out[:have], wrong, 0
 
 
 def problem_of(chunk: Chunk, unpacked: Unpacked) -> Problem | None:
@@ -125,10 +147,12 @@ def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> Chunk
     def read(number: int) -> Buffer:
         unpacked = unpack(source, chunks[number])
         problem = problem_of(chunks[number], unpacked)
-        if problem and problem not in problems:
-            problems.append(problem)
+        if problem is not None:
+            noted.add(problems, problem)
         return unpacked.data
+
+    noted = Noted()
 
     # LZ4 is decompressed about as fast as a temporary file is read; decrypted bytes must not be written to a file.
     slow = any(c.compression in ("bz2", "zlib") for c in chunks) and not any(c.cipher for c in chunks)
-    return ChunkCache(read, [min(c.size, MAX_CHUNK) for c in chunks], slow)
+    return ChunkCache(read, [size_limit(source, c) for c in chunks], slow, source.limits)

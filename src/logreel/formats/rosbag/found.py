@@ -84,6 +84,22 @@ class IndexedMessages:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What the summary of a bag says of its chunks, in file order.
+
+    pos    int64[k]     file offset of each chunk
+    end    int64[k]     file offset of what follows it and its index records: the next chunk, or the summary
+    pairs  int64[m, 3]  chunk number, connection and number of messages where there are any, ordered by chunk
+    span   int64[k, 2]  ns of the first and the last message of each chunk, -1 if not stated
+    """
+
+    pos: I64
+    end: I64
+    pairs: I64
+    span: I64
+
+
+@dataclass(frozen=True, slots=True)
 class IndexClaims:
     """The messages that the index of a chunk names: data start and size (to be filled in), connection, time in ns."""
 
@@ -99,6 +115,7 @@ class FoundFile:
 
     parts     messages by chunk; empty if *index* is used
     index     messages by the index; None if it is not used
+    summary   of a remote bag that is read in ranges: what its summary says; *index* and *chunks* are empty then
     costly    estimated cost of decompressing all chunks, in uncompressed bytes read
     is_early  True for the development versions of April 2010
     cipher    decrypts the bag; None if it is not encrypted
@@ -109,6 +126,7 @@ class FoundFile:
     chunks: list[Chunk] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     index: IndexedMessages | None = None
+    summary: Summary | None = None
     chunk_count: int = 0
     compressions: set[str] = field(default_factory=set)
     costly: int = 0

@@ -47,6 +47,58 @@ def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64
     return np.argsort(channel, kind="stable") if rising.all() else np.lexsort((entry, channel))
 
 
+def by_channel(
+    found: IndexedMessages, known: Channels
+) -> tuple[I64, I64, NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return messages ordered by chunk and channel, those of a channel in a chunk by their place.
+
+    Returns int64[k, channels + 1], the start of each channel in the others: int64[n] times in ns, uint32[n] offsets of
+    records in the chunks, uint32[n] connections.
+    """
+    number, _channels = known.number, len(known)
+    row, conn, count = found.run.T
+    channel = np.array([number[c] for c in conn.tolist()], np.int64)
+    rows = len(found.pos)
+    start = starts_of(found.run, rows, known)
+    time, entry, key = found.time, found.entry, np.repeat(conn.astype(np.uint32), count)
+    order = np.lexsort((channel, row))
+    if (order[1:] < order[:-1]).any():
+        first = run_starts(count)[order]
+        at = np.repeat(first - run_starts(count[order])[:-1], count[order]) + np.arange(len(time))
+        time, entry, key = time[at], entry[at], key[at]
+    # So far the connections of a channel are one after another, not in the order of the file.
+    edges = start.ravel()
+    for k in np.flatnonzero(~ascending_runs(entry, np.append(edges, len(entry)))).tolist():
+        span = slice(int(edges[k]), int(edges[k + 1]))
+        by_place = np.argsort(entry[span], kind="stable")
+        time[span], entry[span], key[span] = (a[span][by_place] for a in (time, entry, key))
+    return start, time, entry, key
+
+
+def starts_of(run: I64, rows: int, known: Channels) -> I64:
+    """Return int64[rows, channels + 1], the start of each channel of each chunk among all messages.
+
+    run  int64[m, 3]  chunk number, connection and number of messages
+    """
+    row, conn, count = run.T
+    channel = np.array([known.number[c] for c in conn.tolist()], np.int64)
+    counts = np.zeros((rows, len(known)), np.int64)
+    np.add.at(counts, (row, channel), count)
+    start = np.zeros((rows, len(known) + 1), np.int64)
+    start[:, 1:] = np.cumsum(counts, axis=1)
+    start += run_starts(counts.sum(axis=1))[:-1, None]
+    return start
+
+
+def turns_of(conn: NDArray[np.uint32], known: Channels) -> NDArray[np.uint32] | None:
+    """Return uint32[n]: the number of each connection in its channel; None if every channel has one connection."""
+    if not known.are_several:
+        return None
+    keys = np.array(sorted(known.number), np.uint32)
+    turn = np.array([known.turn[k] for k in keys.tolist()], np.uint32)
+    return turn[keys.searchsorted(conn)]
+
+
 class IndexBuilder:
     """All messages of a bag by block and channel; ``index`` returns the MessageIndex.
 
@@ -124,35 +176,13 @@ class IndexBuilder:
         cls, found: IndexedMessages, known: Channels, chunks: Chunks, problems: list[Problem]
     ) -> IndexBuilder:
         """Build the table of messages that the index names."""
-        number, channels = known.number, len(known)
-        row, conn, count = found.run.T
-        channel = np.array([number[c] for c in conn.tolist()], np.int64)
+        start, time, entry, key = by_channel(found, known)
         rows = len(found.pos)
-        counts = np.zeros((rows, channels), np.int64)
-        np.add.at(counts, (row, channel), count)
-        start = np.zeros((rows, channels + 1), np.int64)
-        start[:, 1:] = np.cumsum(counts, axis=1)
-        start += run_starts(counts.sum(axis=1))[:-1, None]
-        time, entry, key = found.time, found.entry, np.repeat(conn.astype(np.uint32), count)
-        order = np.lexsort((channel, row))
-        if (order[1:] < order[:-1]).any():
-            first = run_starts(count)[order]
-            at = np.repeat(first - run_starts(count[order])[:-1], count[order]) + np.arange(len(time))
-            time, entry, key = time[at], entry[at], key[at]
-        # So far the connections of a channel are one after another, not in the order of the file.
-        edges = start.ravel()
-        for k in np.flatnonzero(~ascending_runs(entry, np.append(edges, len(entry)))).tolist():
-            span = slice(int(edges[k]), int(edges[k + 1]))
-            by_place = np.argsort(entry[span], kind="stable")
-            time[span], entry[span], key[span] = (a[span][by_place] for a in (time, entry, key))
         base = found.data if found.plain else np.zeros(rows, np.int64)
         chunk = np.full(rows, FILE, np.int32) if found.plain else np.arange(rows, dtype=np.int32)
         blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
-        turn = None
-        if known.are_several:
-            keys = np.array(sorted(number), np.uint32)
-            turn = np.array([known.turn[k] for k in keys.tolist()], np.uint32)[keys.searchsorted(key)]
         end = base + found.size
+        turn = turns_of(key, known)
         return cls(blocks, key, time, size, found.pos, end, chunks, problems, True, found.span, turn)
 
     def bounds(self) -> tuple[int | None, int | None]:
@@ -194,8 +224,13 @@ class IndexBuilder:
         """Read offset and size of the payloads of some blocks, if not done before; thread-safe."""
         with self._lock:
             rows = rows[self._pending[rows]]
-            for chunk in np.unique(self._blocks.chunk[rows]).tolist():
-                self._locate(self._chunks[chunk], rows[self._blocks.chunk[rows] == chunk])
+            if not len(rows):
+                return
+            chunk = self._blocks.chunk[rows]
+            order = np.argsort(chunk, kind="stable")
+            numbers, first = np.unique(chunk[order], return_index=True)
+            for number, part in zip(numbers.tolist(), np.split(rows[order], first[1:]), strict=True):
+                self._locate(self._chunks[number], part)
             self._pending[rows] = False
 
     def _locate(self, data: Buffer, rows: I64) -> None:

@@ -93,6 +93,18 @@ def repair(claims: IndexClaims, data: Buffer, base: int, end: int, pos: int) -> 
     return Problem("index", pos, 0, bool(missing or more), text)
 
 
+def read_messages(data: Buffer) -> ChunkMessages:
+    """Return all messages in the bytes of a chunk."""
+    parts = _read(data, 0, len(data))
+    none = np.zeros(0, np.int64)
+    key, time, entry, size = (
+        np.concatenate([none, *(getattr(part, name) for part in parts)])
+        for name in ("key", "time", "entry", "size")
+    )
+    entry += np.repeat(np.array([part.base for part in parts], np.int64), [len(part.key) for part in parts])
+    return ChunkMessages(FILE, 0, 0, len(data), key, time, entry.astype(np.uint32), size.astype(np.uint32))
+
+
 def _count(data: Buffer, base: int, end: int) -> int:
     return sum(len(part.key) for part in _read(data, base, end))
 

@@ -100,9 +100,18 @@ def refuse_nested(source: Source, record: Record) -> None:
         raise BadRecord("it holds other records")
 
 
+def wrong_header(head: Record) -> list[Problem]:
+    """Return the problem of a file header whose op is that of another record; none if it is right."""
+    if head.op == records.OP_FILE:
+        return []
+    return [
+        Problem("header", head.pos, 0, False, f"the file header states that it is a record of op {head.op}")
+    ]
+
+
 def after_padding(source: Source, head: Record, problems: list[Problem]) -> int:
     """Return the offset of the first record after a file header, whose data is blanks unless its size is damaged."""
-    padding = source.data[head.data : head.end]
+    padding = source.span(head.data, head.end)[head.data : head.end]
     if head.end <= source.size and ((padding == 0x20) | (padding == 0)).all():
         return head.end
     why = "the file header does not end where it says"
@@ -133,7 +142,7 @@ def skip_damage(
     reason = f" ({why})" if why else ""
     # Bytes of a decompressed chunk are not bytes of the file.
     here = size if where is None else 0
-    if not source.data[pos:found].any():
+    if not source.span(pos, found)[pos:found].any():
         # Real bags have zeros between the last chunk and the index.
         problems.append(
             Problem("zeros", at, here, found == source.size, f"{size} bytes of zeros between records{inside}")

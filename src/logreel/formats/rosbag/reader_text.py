@@ -46,12 +46,14 @@ class FoundText:
     """Messages, connections and problems of a bag of version 0, 1.0 or 1.1.
 
     topics  version 1.0: key of each topic that was declared
+    stated  version 1.0: the number of topics as the file states it, its offset and its bytes; None in other versions
     """
 
     source: Source
     problems: list[Problem] = field(default_factory=list)
     connections: dict[tuple[str, str, str], Connection] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
+    stated: tuple[str, int, int] | None = None
     key: list[int] = field(default_factory=list)
     time: list[int] = field(default_factory=list)
     data: list[int] = field(default_factory=list)
@@ -199,8 +201,10 @@ def _report_rest(bag: FoundText, pos: int, error: NoRecord) -> None:
 
 def _begin_1_0(bag: FoundText) -> int:
     _, pos = _line(bag.source, 0) if not bag.source.head.startswith(MULTILOG) else ("", len(MULTILOG))
-    # The number of topics is not needed: a name met for the first time declares a topic.
-    return _line(bag.source, pos)[1]
+    # The number of topics is not needed for reading: a name met for the first time declares a topic.
+    quantity, after = _line(bag.source, pos)
+    bag.stated = quantity, pos, after - pos - 1
+    return after
 
 
 def _read_1_0(bag: FoundText, pos: int) -> int:
@@ -319,4 +323,15 @@ def read(source: Source, version: str) -> FoundText:
             pos = how.read(bag, pos)
         except NoRecord as error:
             pos = how.skip(bag, pos, error)
+    _compare_quantity(bag)
     return bag
+
+
+def _compare_quantity(bag: FoundText) -> None:
+    """Report a number of topics that is not that of the topics in the file."""
+    if bag.stated is None:
+        return
+    quantity, pos, size = bag.stated
+    if not quantity.isdecimal() or int(quantity) != len(bag.topics):
+        text = f"the header states {quantity[:20]!r} topics, the file has {len(bag.topics)}"
+        bag.problems.append(Problem("header", pos, size, False, text))

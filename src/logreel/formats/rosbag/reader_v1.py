@@ -12,7 +12,7 @@ from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.found import ChunkMessages
-from logreel.formats.rosbag.reader import Region, after_padding, read_region
+from logreel.formats.rosbag.reader import Region, after_padding, read_region, wrong_header
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.formats.rosbag.verify_v1 import Index
 from logreel.io.chunks import FILE
@@ -33,7 +33,7 @@ def read(source: Source) -> tuple[list[ChunkMessages], list[Connection], list[Pr
         if record.op == records.OP_INDEX:
             index.records.append(record)
         if record.op == records.OP_DEFINITION:
-            index.definitions.setdefault(record.text(b"topic"), record.pos)
+            index.add_definition(record)
             declared.add_definition(record)
 
     region = Region(source, FILE, after_header(source, problems, index), source.size)
@@ -95,8 +95,10 @@ def after_header(source: Source, problems: list[Problem], index: Index) -> int:
         head = read_record(source, FIRST_RECORD, source.size)
     except BadRecord:
         return FIRST_RECORD
-    if head.op == records.OP_FILE and b"index_pos" in head.fields:
+    if b"index_pos" in head.fields:
         index.stated = int.from_bytes(head.fields[b"index_pos"], "little")
+        problems += wrong_header(head)
+        return after_padding(source, head, problems)
     return after_padding(source, head, problems) if head.op == records.OP_FILE else FIRST_RECORD
 
 

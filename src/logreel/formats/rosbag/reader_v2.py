@@ -20,6 +20,7 @@ from logreel.formats.rosbag.reader import (
     read_region,
     refuse_nested,
     skip_damage,
+    wrong_header,
 )
 from logreel.formats.rosbag.records import (
     BadRecord,
@@ -41,12 +42,14 @@ def read(source: Source) -> FoundFile:
         bag = FoundFile(problems=[Problem("header", min(first, end), 0, False, text)])
         _read_all(source, skip_damage(source, first, end, bag.problems, error.cut), end, bag)
         return _in_file_offsets(bag)
-    bag = FoundFile(is_early=b"topic_count" in head.fields, cipher=cipher_of(source, head))
+    bag = FoundFile(
+        problems=wrong_header(head), is_early=b"topic_count" in head.fields, cipher=cipher_of(source, head)
+    )
     try:
         read_index(source, head, bag)
     except BadRecord as error:
         problem = Problem("index", head.pos, 0, False, f"the index is not used: {error}")
-        bag = FoundFile(problems=[problem], is_early=bag.is_early, cipher=bag.cipher)
+        bag = FoundFile(problems=[*wrong_header(head), problem], is_early=bag.is_early, cipher=bag.cipher)
         _read_all(source, after_padding(source, head, bag.problems), end, bag)
     return _in_file_offsets(bag)
 

@@ -98,21 +98,27 @@ def read_record(source: Source, pos: int, end: int) -> Record:
     left = end - pos
     if left < 4:
         raise BadRecord("the header length is cut", cut=True)
-    (n,) = U32.unpack_from(source.view, pos)
+    n = _u32(source, pos)
     if n > MAX_HEADER:
-        raise BadRecord(f"a header of {n} bytes")
+        raise BadRecord(f"a header of {n} bytes; at most {MAX_HEADER} are read")
     if n > left - 8:
         raise BadRecord(f"a header of {n} bytes where {left} are left", cut=True)
     fields = parse_fields(source.read(pos + 4, n))
     if len(fields.get(b"op", b"")) != 1:
         raise BadRecord("a record without op")
-    (size,) = U32.unpack_from(source.view, pos + 4 + n)
+    size = _u32(source, pos + 4 + n)
     return Record(pos, fields, pos + 8 + n, size)
+
+
+def _u32(source: Source, pos: int) -> int:
+    source.span(pos, pos + 4)
+    (value,) = U32.unpack_from(source.span_view, pos)
+    return int(value)
 
 
 def find_record(source: Source, pos: int, end: int) -> int:
     """Return the first offset after *pos* at which a whole record begins, or *end*."""
-    return rosbag.find_record(source.data, pos + 1, end, LONGEST_FOUND)
+    return rosbag.find_record(source.span(pos, end), pos + 1, end, LONGEST_FOUND)
 
 
 def topic_key(topic: bytes) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,6 +18,8 @@ from logreel.formats.rosbag.definitions import Definitions
 from logreel.formats.rosbag.encryption import ENCRYPTOR
 from logreel.formats.rosbag.found import ChunkMessages, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
+from logreel.formats.rosbag.statements import chunk_statements
+from logreel.formats.rosbag.summary_builder import RemoteChunks, SummaryBuilder
 from logreel.formats.rosbag.version import version_of
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
@@ -53,30 +55,33 @@ def _scan_text(source: Source, version: str) -> Scan:
 
 def _scan_v1(source: Source, version: str) -> Scan:
     parts, connections, problems, index = reader_v1.read(source)
-    topics = {one.key: one.topic for one in connections}
     scan = _scan(source, version, parts, connections, problems, Chunks(source), {})
     # Without an index, parts need not be kept for a comparison.
-    if index.stated or index.records:
-        scan = replace(scan, verify=lambda: index.findings(source, parts, topics))
-    return scan
+    kept = parts if index.stated or index.records else []
+    return replace(scan, verify=lambda: index.findings(source, kept, connections))
 
 
 def _scan_v2(source: Source, version: str) -> Scan:
     found = reader_v2.read(source)
-    chunks = Chunks(
-        source,
-        cache(source, found.chunks, found.problems),
-        lambda n: found.chunks[n].size,
-        lambda n: found.chunks[n].pos,
+    remote = None if found.summary is None else RemoteChunks(source, found, found.summary)
+    chunks = (
+        Chunks(
+            source,
+            cache(source, found.chunks, found.problems),
+            lambda n: found.chunks[n].size,
+            lambda n: found.chunks[n].pos,
+        )
+        if remote is None
+        else remote.as_chunks()
     )
     metadata = {
         "chunks": found.chunk_count,
         "compression": sorted(found.compressions),
-        "indexed": found.index is not None,
+        "indexed": found.index is not None or remote is not None,
     }
     if found.cipher is not None:
         metadata |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
-    messages = found.parts if found.index is None else found.index
+    messages = remote or (found.parts if found.index is None else found.index)
     scan = _scan(
         source,
         version,
@@ -87,13 +92,20 @@ def _scan_v2(source: Source, version: str) -> Scan:
         metadata,
         found.is_cheap,
     )
-    return replace(scan, format_state=[chunk.size for chunk in found.chunks])
+
+    def verify() -> Iterator[Finding]:
+        yield from scan.verify()
+        yield from chunk_statements(source, found)
+
+    sizes = [chunk.size for chunk in found.chunks] if remote is None else remote.known_sizes()
+    encryption = "" if found.cipher is None else f"{ENCRYPTOR} for the GnuPG user {found.cipher.user!r}"
+    return replace(scan, format_state=sizes, verify=verify, encryption=encryption)
 
 
 def _scan(
     source: Source,
     version: str,
-    messages: list[ChunkMessages] | IndexedMessages,
+    messages: list[ChunkMessages] | IndexedMessages | RemoteChunks,
     connections: Iterable[Connection],
     problems: list[Problem],
     chunks: Chunks,
@@ -103,7 +115,11 @@ def _scan(
     channels = Channels(Definitions(source, problems))
     for connection in connections:
         channels.add(connection)
-    builder = build_index(messages, channels, chunks, problems)
+    builder = (
+        SummaryBuilder(messages, channels, chunks)
+        if isinstance(messages, RemoteChunks)
+        else build_index(messages, channels, chunks, problems)
+    )
     index = builder.index(cheap)
     if version.split(".")[0] != "2":
         # Before, messages are not in chunks, and 2008 there were no checksums.

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import Chunk
 from logreel.formats.rosbag.encryption import decrypted_record
-from logreel.formats.rosbag.found import FoundFile, IndexedMessages, add_connection
+from logreel.formats.rosbag.found import FoundFile, IndexedMessages, Summary, add_connection, chunk_of
 from logreel.formats.rosbag.index_builder import ascending_runs, run_starts
 from logreel.formats.rosbag.index_check import check_outer_chunks
 from logreel.formats.rosbag.reader import skip_damage
@@ -34,12 +35,20 @@ def read_index(source: Source, head: Record, bag: FoundFile) -> None:
         raise BadRecord("the recorder did not write one")
     if not head.end <= at <= source.size:
         raise BadRecord(f"it is said to be at {at}")
+    source.span(at, source.size)
     pos, pairs, span = _summary(source, at, bag)
     stated = head.u32(b"conn_count"), head.u32(b"chunk_count")
     if (len(bag.connections), len(pos)) != stated:
         raise BadRecord(
             f"{stated[0]} connections and {stated[1]} chunks are stated, {len(pos)} chunks are described"
         )
+    if source.in_ranges and bag.cipher is None:
+        # The records after each chunk are read when its messages are needed.
+        bag.summary = _summary_of(source, head.end, at, bag, pos, pairs, span)
+        return
+    if source.in_ranges:
+        # Of an encrypted bag, all of it.
+        _ = source.data
     bag.index = replace(_read_chunk_indexes(source, head.end, at, bag, pos, pairs), span=span)
 
 
@@ -63,6 +72,7 @@ def _summary(source: Source, at: int, bag: FoundFile) -> tuple[I64, I64, I64]:
             rows = np.full((len(counts), 3), len(places), np.int64)
             rows[:, 1:] = counts
             parts.append(rows)
+            bag.problems += _wrong_info(record, len(counts))
             places.append(min(record.u32(b"chunk_pos"), source.size))
             spans.append((record.time(b"start_time"), record.time(b"end_time")))
         at = after
@@ -72,6 +82,16 @@ def _summary(source: Source, at: int, bag: FoundFile) -> tuple[I64, I64, I64]:
     pairs = pairs[pairs[:, 2] > 0]
     pairs[:, 0] = np.argsort(order)[pairs[:, 0]]
     return pos[order], _sorted(pairs, bag), np.array(spans, np.int64).reshape(-1, 2)[order]
+
+
+def _wrong_info(record: Record, entries: int) -> list[Problem]:
+    """Return the problems of what a chunk info states of itself: its version, and its number of *entries*."""
+    wrong = []
+    if (version := record.u32(b"ver")) != 1:
+        wrong.append(f"the version {version}, there is only 1")
+    if (count := record.u32(b"count")) != entries:
+        wrong.append(f"{count} connections, it has {entries}")
+    return [Problem("index", record.pos, 0, False, f"a chunk info states {text}") for text in wrong]
 
 
 def _record(source: Source, pos: int, bag: FoundFile) -> tuple[Record, Source, int]:
@@ -106,20 +126,7 @@ def _read_chunk_indexes(
     pos      int64[k]     offsets of the chunks
     pairs    int64[m, 3]  chunk number, connection and number of messages according to the summary
     """
-    many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
-    chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
-    why, k = rosbag.read_chunk_headers(source.data, pos, many, chunk, found)
-    if why != rosbag.OK:
-        raise BadRecord(
-            {
-                rosbag.NO_CHUNK: f"there is no chunk of a known compression at {pos[k]}",
-                rosbag.CUT: f"the chunk at {pos[k]} is cut",
-            }.get(why, f"the index of the chunk at {pos[k]} is incomplete")
-        )
-    runs = _sorted(np.column_stack([np.repeat(np.arange(len(pos)), many), found]), bag)
-    if not np.array_equal(runs[:, :3], pairs):
-        row = int(np.flatnonzero((runs[:, :3] != pairs).any(axis=1))[0])
-        raise BadRecord(f"the index of the chunk at {pos[pairs[row, 0]]} does not fit the summary")
+    chunk, runs = chunk_indexes(source, bag, pos, pairs)
     chunks = [
         Chunk(at, data, stored, rosbag.COMPRESSIONS[packing], size, bag.cipher)
         for at, (data, stored, packing, size, _) in zip(pos.tolist(), chunk.tolist(), strict=True)
@@ -131,7 +138,56 @@ def _read_chunk_indexes(
     _check_gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
     check_outer_chunks(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
     bag.chunks = chunks
-    return _entries(source, bag, pos, chunk, runs)
+    return entries(source, pos, chunk, runs, all(one.is_plain for one in chunks))
+
+
+def chunk_indexes(source: Source, bag: FoundFile, pos: I64, pairs: I64) -> tuple[I64, I64]:
+    """Read the headers of the chunks at *pos* and of their index records.
+
+    pairs  int64[m, 3]  number in *pos*, connection and number of messages according to the summary
+
+    Returns int64[k, 5]: offset of the data, stored bytes, compression, decompressed bytes, offset behind the index
+    records; and int64[m, 4]: *pairs* with the offsets of the entries. Raises BadRecord for a difference.
+    """
+    many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
+    chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
+    # Of a remote bag, the caller has fetched these bytes.
+    why, k = rosbag.read_chunk_headers(source.span(0, 0), pos, many, chunk, found)
+    if why != rosbag.OK:
+        raise BadRecord(
+            {
+                rosbag.NO_CHUNK: f"there is no chunk of a known compression at {pos[k]}",
+                rosbag.CUT: f"the chunk at {pos[k]} is cut",
+            }.get(why, f"the index of the chunk at {pos[k]} is incomplete")
+        )
+    runs = _sorted(np.column_stack([np.repeat(np.arange(len(pos)), many), found]), bag)
+    if not np.array_equal(runs[:, :3], pairs):
+        row = int(np.flatnonzero((runs[:, :3] != pairs).any(axis=1))[0])
+        raise BadRecord(f"the index of the chunk at {pos[pairs[row, 0]]} does not fit the summary")
+    return chunk, runs
+
+
+def _summary_of(
+    source: Source, first: int, at: int, bag: FoundFile, pos: I64, pairs: I64, span: I64
+) -> Summary:
+    """Return the summary of a remote bag after a look at its first chunk; raise BadRecord if it is impossible.
+
+    first  offset of the first record after the file header
+    at     offset of the summary
+    """
+    end = np.append(pos[1:], at)
+    if len(pos) and (pos[0] < first or (pos >= end).any()):
+        raise BadRecord("its chunks are not where they can be")
+    if not len(pos) and first < at:
+        raise BadRecord("it names no chunk")
+    if len(pos):
+        _check_gaps(source, np.array([first]), pos[:1], bag)
+        bag.count(chunk_of(read_record(source, int(pos[0]), source.size), bag))
+        bag.chunk_count = len(pos)
+    empty = np.flatnonzero(np.bincount(pairs[:, 0], pairs[:, 2], len(pos)) == 0)
+    if len(empty):
+        raise BadRecord(f"it names no message of the chunk at {pos[empty[0]]}")
+    return Summary(pos, end, pairs, span)
 
 
 def _check_gaps(source: Source, pos: I64, end: I64, bag: FoundFile) -> None:
@@ -147,13 +203,16 @@ def _check_gaps(source: Source, pos: I64, end: I64, bag: FoundFile) -> None:
         skip_damage(source, a, b, bag.problems, False)
 
 
-def _entries(source: Source, bag: FoundFile, pos: I64, chunk: I64, runs: I64) -> IndexedMessages:
-    """Read the entries of the index records: time and offset of each message."""
+def entries(source: Source, pos: I64, chunk: I64, runs: I64, plain: bool) -> IndexedMessages:
+    """Read the entries of the index records: time and offset of each message; raise BadRecord for impossible ones.
+
+    chunk, runs  what ``chunk_indexes`` returned
+    """
     count = runs[:, 2]
     n = int(count.sum())
     time, entry = np.empty(n, np.int64), np.empty(n, np.uint32)
     outside = rosbag.read_index_entries(
-        source.data, np.column_stack([count, runs[:, 3], chunk[runs[:, 0], 3]]), time, entry
+        source.span(0, 0), np.column_stack([count, runs[:, 3], chunk[runs[:, 0], 3]]), time, entry
     )
     if outside < len(runs):
         raise BadRecord(f"the index of the chunk at {pos[runs[outside, 0]]} points outside of it")
@@ -165,7 +224,6 @@ def _entries(source: Source, bag: FoundFile, pos: I64, chunk: I64, runs: I64) ->
         entry[span], time[span] = entry[span][order], time[span][order]
         if (entry[span][1:] == entry[span][:-1]).any():
             raise BadRecord(f"the index of the chunk at {pos[runs[k, 0]]} names a message twice")
-    plain = all(one.is_plain for one in bag.chunks)
     # Kernels need contiguous arrays.
     data, size = chunk[:, 0].copy(), chunk[:, 3].copy()
     return IndexedMessages(pos, data, size, plain, runs[:, :3], time, entry)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from logreel.errors import Finding, Problem
+from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.found import ChunkMessages
 from logreel.formats.rosbag.records import Record
 from logreel.io.arrays import I64
@@ -22,12 +23,16 @@ class Index:
 
     stated       offset of the index according to the file header; 0: never completed; None: there is no file header
     records      one for each topic
-    definitions  offset of the definition record of each topic
+    definitions  the first definition record of each topic
     """
 
     stated: int | None = None
     records: list[Record] = field(default_factory=list)
-    definitions: dict[str, int] = field(default_factory=dict)
+    definitions: dict[str, Record] = field(default_factory=dict)
+
+    def add_definition(self, record: Record) -> None:
+        """Add a definition record; the first one of a topic counts."""
+        self.definitions.setdefault(record.text(b"topic"), record)
 
     def cut(self, source: Source) -> Problem | None:
         """Return the problem of a file that ends with a whole record before its stated index; None otherwise."""
@@ -42,12 +47,15 @@ class Index:
         return Problem("truncated", source.size, 0, missing > 0, text)
 
     def findings(
-        self, source: Source, parts: list[ChunkMessages], topics: Mapping[int, str]
+        self, source: Source, parts: list[ChunkMessages], connections: Sequence[Connection]
     ) -> Iterator[Finding]:
-        """Yield Findings ``index`` for differences of header and index from the messages.
-
-        topics  the topic of each key of *parts*
-        """
+        """Yield Findings: ``definition`` for definitions, ``index`` for header and index that messages contradict."""
+        types = {
+            one.topic: {other.type for other in connections if other.topic == one.topic}
+            for one in connections
+        }
+        yield from self._wrong_definitions(connections)
+        topics = {one.key: one.topic for one in connections}
         if not self.stated and not self.records:
             return
         first = min((record.pos for record in self.records), default=None)
@@ -63,8 +71,23 @@ class Index:
             indexed.add(topic)
             for text in self._wrong(source, record, topic, *due.get(topic, (_NONE, _NONE))):
                 yield _finding(record.pos, text, topic)
+            if (kind := record.text(b"type")) not in types.get(topic, {kind}):
+                yield _finding(record.pos, f"the index states the type {kind!r}", topic)
+            if any(record.fields.get(b"ver", b"")):
+                version = int.from_bytes(record.fields[b"ver"], "little")
+                yield _finding(record.pos, f"the index states the version {version}, there is only 0", topic)
         for topic in due.keys() - indexed if self.records else ():
             yield _finding(first or 0, "the index leaves out the topic", topic)
+
+    def _wrong_definitions(self, connections: Sequence[Connection]) -> Iterator[Finding]:
+        for one in connections:
+            record = self.definitions.get(one.topic)
+            if record is None or "*" in (one.md5, record.text(b"md5")):
+                continue
+            said = record.text(b"type"), record.text(b"md5")
+            if said != (one.type, one.md5):
+                text = f"the definition is of {said[0]} with md5 {said[1]}, messages are of {one.type} with {one.md5}"
+                yield Finding("definition", "warn", record.pos, 0, text, one.topic)
 
     def _wrong(self, source: Source, record: Record, topic: str, start: I64, time: I64) -> Iterator[str]:
         count = int.from_bytes(record.fields.get(b"count", b""), "little")
@@ -80,7 +103,7 @@ class Index:
         # Readers of the time looked up the definition at the first entry.
         place = entries["pos"].astype(np.int64)
         wrong = ~np.isin(_data_of(source, place), start)
-        if len(place) and int(place[0]) == self.definitions.get(topic):
+        if len(place) and topic in self.definitions and int(place[0]) == self.definitions[topic].pos:
             wrong[0] = False
         if wrong.any():
             at = int(place[wrong][0])

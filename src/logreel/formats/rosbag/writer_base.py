@@ -12,7 +12,7 @@ from logreel.formats.rosbag.channels import CONNECTION
 from logreel.formats.rosbag.schema_maker import BagSchemaMaker
 from logreel.formats.rosbag.write_channels import Declared, declare, has_same_checksum
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, GrowingArray
 from logreel.log.schema import Schema
 from logreel.write.payloads import Payloads
 from logreel.write.record_writer import RecordWriter
@@ -33,7 +33,7 @@ class BagWriter(RecordWriter):
         super().__init__(out, self.schemas)
         #: int64[c, 2]: first line of each channel and number of its lines; a line is a record header of messages,
         #: one for each connection.
-        self._lines = np.zeros((0, 2), np.int64)
+        self._lines = GrowingArray(np.int64, 2)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel.
@@ -62,8 +62,9 @@ class BagWriter(RecordWriter):
 
     def _add_lines(self, declared: Declared, lines: int, fresh: bool) -> None:
         self.schemas.channels.append(declared)
-        self._lines = np.append(self._lines, [[len(self._fresh), lines]], axis=0)
-        self._fresh = np.append(self._fresh, np.full(lines, fresh))
+        self._lines.append((len(self._fresh), lines))
+        for _ in range(lines):
+            self._fresh.append(fresh)
 
     def is_same_schema(self, old: Schema, new: Schema) -> bool:
         """Return whether type and definition are the same, compared by their checksum, as in ROS."""
@@ -80,7 +81,7 @@ class BagWriter(RecordWriter):
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages; the last side column is the connection in the channel, limited to the last one."""
-        first, lines = self._lines[channel].T
+        first, lines = self._lines.rows[channel].T
         turn = (
             np.zeros(len(channel), np.int64)
             if payloads.side_columns is None

@@ -23,7 +23,7 @@ from logreel.formats.rosbag.records import (
 from logreel.formats.rosbag.write_channels import Declared
 from logreel.formats.rosbag.writer_base import BagWriter
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, GrowingArray
 from logreel.io.chunks import Buffer
 from logreel.log.schema import Schema
 
@@ -107,7 +107,7 @@ class BagV12Writer(_BagV1Writer):
         self._indexed, self._old = indexed, old
         self._definition: dict[int, int] = {}
         self._entries: list[tuple[NDArray[np.int32], NDArray[np.void]]] = []
-        self._nsec_at = np.zeros(0, np.int64)
+        self._nsec_at = GrowingArray(np.int64)
         if old is not None:
             # Until the new index is written, readers must not look for one.
             self.out.patch(len(_MAGIC_1_2), self._header(0))
@@ -130,7 +130,7 @@ class BagV12Writer(_BagV1Writer):
         named |= {"nsec": bytes(4), "sec": bytes(4), **_names(declared)}
         head = record_head(records.OP_MESSAGE, named, 0)
         self._headers.add(head, size_at=len(head) - 4)
-        self._nsec_at = np.append(self._nsec_at, nsec_at)
+        self._nsec_at.append(nsec_at)
         return 1
 
     def declare(self, number: int) -> None:
@@ -148,7 +148,7 @@ class BagV12Writer(_BagV1Writer):
         entries = np.empty(len(time), ENTRY)
         entries["sec"], entries["nsec"] = np.divmod(time, 10**9)
         entries["pos"] = place + self.out.tell()
-        nsec_at = place + self._nsec_at[channel]
+        nsec_at = place + self._nsec_at.rows[channel]
         for name, at in (("nsec", nsec_at), ("sec", nsec_at + SEC_AFTER_NSEC)):
             made[at[:, None] + np.arange(4)] = entries[name].copy().view(np.uint8).reshape(-1, 4)
         if self._indexed:

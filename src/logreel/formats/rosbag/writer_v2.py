@@ -235,7 +235,8 @@ def typical_limit(sizes: Sequence[int]) -> int:
     """Return the limit that closes chunks at the same messages as in a bag with chunks of *sizes*; 0: unknown."""
     whole = sizes[:-1]
     # Chunks that were closed by a flush are smaller.
-    typical = [size for size in whole if 2 * size > statistics.median(whole)]
+    median = statistics.median(whole) if whole else 0
+    typical = [size for size in whole if 2 * size > median]
     return min(max(0, min(typical, default=0) - 1), LARGEST)
 
 

@@ -163,8 +163,11 @@ class Definitions:
             size += width * count
             tail = tail + width * count if is_padding else 0
             leaves += 0 if is_padding else inner * (1 if kind in BASIC else count)
-            if size > MAX_BYTES or leaves > MAX_LEAVES:
-                raise DefinitionError(f"format {name} is larger than a message can be")
+            if size > MAX_BYTES:
+                text = f"format {name} has {size} bytes or more; a message has at most {MAX_BYTES}"
+                raise DefinitionError(text)
+            if leaves > MAX_LEAVES:
+                raise DefinitionError(f"format {name} has more than {MAX_LEAVES} leaves")
         self._extents[name] = Extent(size, tail, leaves, stamp)
         return self._extents[name]
 
@@ -194,7 +197,7 @@ class Definitions:
         extent = self.extent(name)
         size = extent.size * (1 if count is None else count)
         if not 0 < size <= MAX_BYTES:
-            raise DefinitionError(f"{size} bytes of {name} fit into no record")
+            raise DefinitionError(f"{size} bytes of {name} fit into no record, which has 1 to {MAX_BYTES}")
         layout = Layout(Struct((self._field(FieldText(name, count, "value", False)),)), name)
         return layout, size - extent.tail, size
 

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from logreel.errors import DefinitionError
+from logreel.limits import Limits, beyond
 
-#: Real definitions have about 100 kB; hostile JSON needs up to 30 times its size in memory.
-MAX_JSON = 8 << 20
 #: Longest text of a definition, and longest sentence; real ones have less than 400 characters.
 MAX_TEXT = 16384
 #: Sentences that are kept while events are read.
@@ -203,18 +202,21 @@ class Definitions:
         return [_Value(value, enum) for value, enum in zip(values, enums, strict=True)]
 
 
-def load(xz: bytes) -> Definitions:
-    """Parse the joined parts of ``metadata_events``, an XZ stream of JSON.
+def load(xz: bytes, most: int = Limits().event_json_bytes) -> Definitions:
+    """Parse the joined parts of ``metadata_events``, an XZ stream of JSON of at most *most* bytes.
 
     Raises DefinitionError when the stream is damaged or unreasonably large, or the JSON is not of this kind.
     """
     try:
         stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_LZMA)
-        text = stream.decompress(xz, max_length=MAX_JSON + 1)
-    except (lzma.LZMAError, MemoryError) as error:
+        text = stream.decompress(xz, max_length=most + 1)
+    # A MemoryError is one of this process, since *memlimit* has another error: texts must not be left out silently.
+    except lzma.LZMAError as error:
         raise DefinitionError(f"event definitions are not a sound XZ stream: {error}") from error
-    if len(text) > MAX_JSON:
-        raise DefinitionError(f"event definitions unpack to more than {MAX_JSON} bytes: refused")
+    if len(text) > most:
+        raise DefinitionError(
+            f"event definitions unpack to more than {most} bytes, {beyond('event_json_bytes')}"
+        )
     if not stream.eof:
         raise DefinitionError(
             f"event definitions are cut off: the XZ stream does not end in its {len(xz)} bytes"

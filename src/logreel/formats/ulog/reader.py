@@ -55,6 +55,7 @@ class Reader:
         self.segments = [0]
         self.segment_us = [int.from_bytes(source.read(8, 8), "little")]
         self.own_definitions = [True]
+        self._has_too_many = False
         self._framing = Framing(source)
         self._view = source.view
         self._problem = self._framing.problem
@@ -324,6 +325,7 @@ class Reader:
     def _new_segment(self, pos: int, reason: str) -> None:
         """Begin a new segment at *pos*: another log, whose messages get separate channels."""
         if len(self.segments) >= MAX_SEGMENTS:
+            self._note_too_many(pos, reason)
             return
         self.segments.append(pos)
         self.segment_us.append(self.segment_us[-1])
@@ -333,15 +335,24 @@ class Reader:
         for number, old in list(self._ids.items()):
             self._assign(number, self._channel(pos, self.topics[old].name, self.topics[old].instance))
 
+    def _note_too_many(self, pos: int, reason: str) -> None:
+        """Add a problem, once, for logs that do not become segments of their own."""
+        if not self._has_too_many:
+            self._has_too_many = True
+            text = f"another log begins here: {reason}; as the file has more than {MAX_SEGMENTS}, it and further ones "
+            self._problem("segment", pos, 0, False, text + "are kept in the same channels as the one before")
+
     def _is_second_file(self, pos: int, end: int) -> bool:
         """Return whether definitions begin at *pos*, as after a file header."""
-        kinds = bytearray()
+        start, kinds = pos - FILE_HEADER, bytearray()
         # Loggers may write dozens of information records before the first format.
         while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < MAX_BEFORE_FORMATS:
             size, kind = self._framing.header(pos)
             kinds.append(kind)
             pos += HEAD + size
             if ord("F") in kinds and len(kinds) >= 3:
+                if pos <= end and len(self.segments) >= MAX_SEGMENTS:
+                    self._note_too_many(start, "a second file header")
                 return pos <= end and len(self.segments) < MAX_SEGMENTS
         return False
 

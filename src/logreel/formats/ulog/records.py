@@ -27,6 +27,9 @@ HEAD, DATA_HEAD = 3, 5
 FLAGS, FLAGS_AT = 40, FILE_HEADER + HEAD
 #: Bit in the first byte of compatible flags: the log has default parameters.
 DEFAULTS_FLAG = 1
+#: Bit in the first byte of incompatible flags, at INCOMPATIBLE_AT: data was appended, at the three u64 of OFFSETS_AT.
+APPENDED_FLAG = 1
+INCOMPATIBLE_AT, OFFSETS_AT = FLAGS_AT + 8, FLAGS_AT + 16
 
 #: Basic types of ULog, and their names in a Layout.
 BASIC = {

@@ -71,7 +71,7 @@ def scan_segment(source: Source, found: Found) -> Scan:
         text=partial(text_lines, others, index),
         utc_offset=lambda: 0 if has_wall_clock else utc_offset(others, index),
         saved=save(found),
-        verify=partial(verify, others),
+        verify=partial(verify, others, index),
         logged_times=partial(logged_times, times, index),
         format_state=others,
     )

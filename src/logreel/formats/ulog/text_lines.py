@@ -8,7 +8,6 @@ from logreel.errors import DefinitionError
 from logreel.formats.ulog import events
 from logreel.formats.ulog.events import Row
 from logreel.formats.ulog.found import Topic
-from logreel.formats.ulog.keyed_records import KeyedRecords
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.index.gather import gather_bytes
 from logreel.index.message_index import MessageIndex
@@ -35,7 +34,7 @@ def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
         if topic.name == "event"
         for row in _event_rows(others.source, index, number, topic)
     ]
-    merged = events.lines(strings, rows, _event_definitions(others.keyed)) if rows else strings
+    merged = events.lines(strings, rows, _event_definitions(others)) if rows else strings
     # By identity: two strings may be equal, and only one of them have a tag.
     source = {id(strings[i]): f"tag {tag}" for i, tag in tags.items()}
     logged = set(map(id, strings))
@@ -53,11 +52,12 @@ def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
     return sorted(lines, key=lambda line: line.time)
 
 
-def _event_definitions(keyed: KeyedRecords) -> events.Definitions | None:
+def _event_definitions(others: NonDataRecords) -> events.Definitions | None:
     """Return the first usable event definitions of the log, or None."""
-    for parts in keyed.multiples.get("metadata_events", []):
+    most = others.source.limits.event_json_bytes
+    for parts in others.keyed.multiples.get("metadata_events", []):
         try:
-            return events.load(b"".join(p.key.data for p in parts))
+            return events.load(b"".join(p.key.data for p in parts), most)
         except DefinitionError:
             continue
     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from logreel.errors import TopicError, UsageError
-from logreel.log.topic_match import REGEX
+from logreel.log.topic_match import GROUPS, REGEX, regex_groups
 
 _GROUP = re.compile(r"\{(\d*)\}")
 _WILD = re.compile(r"\*\*?|\?|\[!?[^\]]+\]")
@@ -15,9 +15,9 @@ _WILD = re.compile(r"\*\*?|\?|\[!?[^\]]+\]")
 def new_topics(topics: Iterable[str], rename: Mapping[str, str]) -> dict[str, str]:
     """Return the new topics of those that *rename* changes.
 
-    rename  new by old: a topic, a shell pattern (``/robot1/*``), or ``re:`` and a regular expression; in the new name
-            ``{}`` is what the next wildcard or group matched, ``{1}`` the first one, ``{0}`` the whole topic. An
-            existing topic is no pattern, and has precedence; else the first pattern that matches applies
+    rename  new by old: a topic, a shell pattern (``/robot1/*``), or ``re:`` and a regular expression of RE2; in the
+            new name ``{}`` is what the next wildcard or group matched, ``{1}`` the first one, ``{0}`` the whole topic.
+            An existing topic is no pattern, and has precedence; else the first pattern that matches applies
 
     Raises TopicError for an entry that matches nothing, UsageError for invalid patterns and for topics that would
     become equal.
@@ -26,17 +26,17 @@ def new_topics(topics: Iterable[str], rename: Mapping[str, str]) -> dict[str, st
     found: dict[str, str] = {}
     for old, new in rename.items():
         if old in names:
-            found[old] = _filled(new, None, old)
+            found[old] = _filled(new, [], 0, old)
     for old, new in rename.items():
         if old in names:
             continue
-        pattern, some = _compiled(old), False
+        (fit, total), some = _compiled(old), False
         for name in names:
-            match = None if name.startswith("~") else pattern.fullmatch(name)
-            if match is not None:
+            groups = None if name.startswith("~") else fit(name)
+            if groups is not None:
                 some = True
                 if name not in found:
-                    found[name] = _filled(new, match, name)
+                    found[name] = _filled(new, groups, total, name)
         if not some:
             raise TopicError("channel to be renamed", old, names, none="the log has no channels")
     _check(names, found)
@@ -57,37 +57,46 @@ def _check(names: list[str], found: Mapping[str, str]) -> None:
         taken[new] = name
 
 
-def _compiled(old: str) -> re.Pattern[str]:
-    """Return an expression with a group for each wildcard of *old*."""
+def _compiled(old: str) -> tuple[Callable[[str], list[str] | None], int]:
+    """Return a function that returns the texts of the groups or wildcards of *old* in a topic, and their number.
+
+    Patterns may come from a recipe of others, so they are matched in linear time.
+    """
     if old.startswith(REGEX):
+        pattern = old.removeprefix(REGEX)
+        # RE2 says what is wrong; Python only counts the groups.
+        regex_groups(pattern, 0)
         try:
-            return re.compile(old.removeprefix(REGEX))
-        except re.error as error:
+            total = re.compile(pattern).groups
+        except (re.error, RecursionError, OverflowError) as error:
             raise UsageError(f"{old}: not a regular expression: {error}") from None
-    out, pos = "", 0
+        return regex_groups(pattern, total), total
+    out, pos, count = "(?s)", 0, 0
     for wild in _WILD.finditer(old):
         word = wild[0]
         inside = (
             ".*" if word[0] == "*" else "." if word == "?" else word.replace("[!", "[^").replace("\\", r"\\")
         )
         out += re.escape(old[pos : wild.start()]) + f"({inside})"
-        pos = wild.end()
+        pos, count = wild.end(), count + 1
     try:
-        return re.compile(out + re.escape(old[pos:]), re.DOTALL)
-    except re.error as error:
-        raise UsageError(f"{old}: not a pattern: {error}") from None
+        return regex_groups(out + re.escape(old[pos:]), count), count
+    except UsageError as error:
+        raise UsageError(f"{old}: not a pattern: {error.text.rpartition(': ')[2]}") from None
 
 
-def _filled(new: str, match: re.Match[str] | None, topic: str) -> str:
-    """Return *new* with the groups of *match*; None: an exact name, without groups."""
-    count = iter(range(1, 1 + (match.re.groups if match is not None else 0)))
+def _filled(new: str, groups: list[str], total: int, topic: str) -> str:
+    """Return *new* with the texts of *groups*, the first of *total*; an exact name has none."""
+    count = iter(range(1, 1 + total))
 
     def group(one: re.Match[str]) -> str:
         number = int(one[1]) if one[1] else next(count, -1)
         if number == 0:
             return topic
-        if match is None or not 0 < number <= match.re.groups:
+        if not 0 < number <= total:
             raise UsageError(f"{new!r}: {one[0]} has no wildcard or group in the old name")
-        return match[number] or ""
+        if number > len(groups):
+            raise UsageError(f"{new!r}: only the first {GROUPS} wildcards or groups can be named")
+        return groups[number - 1]
 
     return _GROUP.sub(group, new)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +11,7 @@ from typing import Any, Literal
 
 from logreel.errors import UsageError
 from logreel.log.times import Length, duration_ns
+from logreel.ops.toml_lines import line_of
 
 #: Largest recipe file.
 MAX_BYTES = 1 << 20
@@ -132,20 +132,13 @@ def read_recipe(path: str | os.PathLike[str]) -> Recipe:
             given |= {plain: value}
             Recipe.of(**{plain: value})
         except UsageError as error:
-            raise UsageError(f"line {_line(text, key)}: {error.text}", path=name) from None
+            raise UsageError(f"line {line_of(text, [key])}: {error.text}", path=name) from None
     folder = Path(path).parent
     try:
         made = Recipe.of(**given)
     except UsageError as error:
         raise UsageError(error.text, path=name) from None
     return replace(made, attach=tuple(replace(a, path=os.fspath(folder / a.path)) for a in made.attach))
-
-
-def _line(text: str, key: str) -> int:
-    """Return the number of the line on which a key or the table of that name begins."""
-    word = re.escape(key)
-    pattern = re.compile(rf"\s*(\[+\s*[\"']?{word}[\"']?\s*[\].]|[\"']?{word}[\"']?\s*[=.])")
-    return next((n for n, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)
 
 
 def _spelled(key: str) -> str:

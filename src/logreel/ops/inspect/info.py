@@ -11,6 +11,7 @@ from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Segment
+from logreel.log.times import mean_rate
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
 
@@ -38,10 +39,10 @@ class ChannelInfo(Brief):
 
     @property
     def rate(self) -> float | None:
-        """Messages per second between the first and the last one; None for less than two times."""
-        if self.start_ns is None or self.end_ns is None or self.end_ns <= self.start_ns:
+        """Messages per second between the first and the last one; None as for ``Channel.rate``."""
+        if self.start_ns is None or self.end_ns is None:
             return None
-        return (self.messages - 1) * 1e9 / (self.end_ns - self.start_ns)
+        return mean_rate(self.messages - 1, self.end_ns - self.start_ns)
 
 
 @dataclass(frozen=True, slots=True)

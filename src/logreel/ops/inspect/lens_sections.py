@@ -31,6 +31,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
 from logreel.ops.inspect.robot_description import robots
 from logreel.ops.inspect.stats import channel_stats
+from logreel.ops.query.frame_links import links_of, roots_of
 
 #: What channels with a lens are called; those of text and transforms have sections of their own.
 ROLES: dict[type, str] = {
@@ -67,9 +68,12 @@ NAMES = 6
 Found = list[tuple[Channel, list[Lens]]]
 
 
-def by_lenses(log: Log, stated: set[str]) -> Iterator[Section]:
-    """Yield the sections that lenses and times give; those with a key in *stated* are left out."""
-    channels = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
+def by_lenses(log: Log, stated: set[str], whole: Log | None = None) -> Iterator[Section]:
+    """Yield the sections that lenses and times give; those with a key in *stated* are left out.
+
+    whole  the log with all channels, if *log* lacks some; pauses are those of all
+    """
+    channels = _filled(log)
     # Flight controllers have hundreds of topics, whose sensors and times the sections of the flight cover.
     is_flight = bool(stated & {"flight", "vehicle"})
     found = [] if is_flight else [(ch, lenses(ch)) for ch in channels]
@@ -81,11 +85,17 @@ def by_lenses(log: Log, stated: set[str]) -> Iterator[Section]:
         left_out = [Image] if "pictures" in stated else []
         yield Section("sensors", "Sensors", tuple(_sensors(found, left_out)))
         yield Section("topics", "Other topics", tuple(_others(found, left_out)))
-    if "transforms" not in stated:
-        yield Section("transforms", "Transforms", tuple(_transforms(found)))
+    if "transforms" not in stated and not is_flight:
+        yield Section("transforms", "Transforms", tuple(_transforms(log)))
     if "pauses" not in stated:
-        backwards = () if is_flight else _backwards(channels)
-        yield Section("pauses", "Times", (*_pauses(log, channels), *backwards))
+        every = channels if whole is None else _filled(whole)
+        backwards = () if is_flight else _backwards(every)
+        yield Section("pauses", "Times", (*_pauses(log, every), *backwards))
+
+
+def _filled(log: Log) -> list[Channel]:
+    """Return the channels with messages, without reserved ones."""
+    return [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:
@@ -218,12 +228,12 @@ def _sensor(ch: Channel, role: str) -> Fact:
     value = {"role": role, "messages": len(ch), "rate": stats.rate, "gaps": stats.gap_count}
     text = f"{role}, {counted(len(ch), 'message')}"
     is_steady = False
-    if stats.period_ns is not None and stats.period_ns.median > 0:
+    if stats.period_ns is not None and stats.rate is not None and stats.period_ns.median > 0:
         rate = 1e9 / stats.period_ns.median
         value["median_rate"] = rate
         # Messages that come in bursts have a median period that says nothing about their rate.
-        is_steady = stats.rate is None or rate < BURSTS * stats.rate
-        text += f", {rate if is_steady or stats.rate is None else stats.rate:.3g} Hz"
+        is_steady = rate < BURSTS * stats.rate
+        text += f", {rate if is_steady else stats.rate:.3g} Hz"
         text += "" if is_steady else " in bursts"
     level = None
     if stats.gap_count and is_steady:
@@ -239,22 +249,13 @@ def _sensor(ch: Channel, role: str) -> Fact:
     return Fact(ch.topic, ch.topic, value, text, level=level)
 
 
-def _transforms(channels: Found) -> Iterator[Fact]:
+def _transforms(log: Log) -> Iterator[Fact]:
     """Yield the frames, and the roots of their trees: one, if no link is missing."""
-    links: set[tuple[str, str]] = set()
-    for ch, found in channels:
-        for lens in found:
-            if isinstance(lens, Transform) and lens.frame and lens.child:
-                with suppress(LogError):
-                    places = lens.track(ch)
-                    if places.frame is not None and places.child is not None:
-                        pairs = zip(places.frame.tolist(), places.child.tolist(), strict=True)
-                        links |= {(_plain(parent), _plain(child)) for parent, child in set(pairs)}
+    links, _ = links_of(log, poses=False, stamps=False)
     if not links:
         return
-    children = {child for _, child in links}
-    frames = children | {parent for parent, _ in links}
-    roots = sorted(frames - children)
+    frames = {link.child for link in links} | {parent for link in links for parent in link.parents}
+    roots = roots_of(links)
     yield Fact("frames", "frames", sorted(frames), _names(sorted(frames)))
     if len(roots) > 1:
         text = f"{len(roots)} trees without a link between them, of {_names(roots)}"
@@ -263,14 +264,9 @@ def _transforms(channels: Found) -> Iterator[Fact]:
         yield Fact("roots", "root", roots, roots[0])
     else:
         yield Fact("roots", "roots", [], "none: the links form a circle", level=WARNING)
-    doubled = sorted(child for child in children if sum(c == child for _, c in links) > 1)
+    doubled = sorted(link.child for link in links if len(link.parents) > 1)
     if doubled:
         yield Fact("parents", "two parents", doubled, _names(doubled), level=WARNING)
-
-
-def _plain(frame: str) -> str:
-    """Return a name of a frame without the slash that old bags write before it."""
-    return str(frame).lstrip("/")
 
 
 def _names(names: Sequence[str]) -> str:
@@ -289,8 +285,9 @@ def _pauses(log: Log, channels: Sequence[Channel]) -> Iterator[Fact]:
     dense = 4 * BINS
     order = sorted(channels, key=lambda ch: (len(ch) < dense, len(ch) if len(ch) >= dense else -len(ch)))
     for ch in order:
-        places = (ch.times - log.start) // width
-        filled[places[(places >= 0) & (places <= BINS)]] = True
+        for times in log.index.times_in_pieces(ch.number):
+            places = (times - log.start) // width
+            filled[places[(places >= 0) & (places <= BINS)]] = True
         at = np.flatnonzero(filled)
         empty = np.diff(at) * width
         # A log with few messages pauses most of the time.
@@ -317,8 +314,12 @@ def _backwards(channels: Sequence[Channel]) -> Iterator[Fact]:
     """Yield the channels whose times go back from one message to the next one in the file."""
     counts = {}
     for ch in channels:
-        times = ch.times
-        if back := int(np.count_nonzero(times[1:] < times[:-1])):
+        back, last = 0, None
+        for times in ch.log.index.times_in_pieces(ch.number):
+            back += int(np.count_nonzero(times[1:] < times[:-1]))
+            back += last is not None and bool(times[0] < last)
+            last = times[-1]
+        if back:
             counts[ch.topic] = back
     if counts:
         listed = ", ".join(f"{name} {n} times" for name, n in list(counts.items())[:NAMES])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from logreel.errors import UsageError
 from logreel.log.scan import Parameter
+from logreel.ops.formula_text import safe_text
 from logreel.ops.json_values import float_text
 
 Value = float | int | str
@@ -35,6 +36,7 @@ def params_text(
     initial: bool = False,
     final: bool = False,
     timestamps: bool = False,
+    safe_csv: bool = False,
 ) -> str:
     """Return parameters as text.
 
@@ -47,6 +49,7 @@ def params_text(
     delimiter   between the values of ``csv`` and ``history``
     initial     ``history``, ``octave``: leave later values out
     final       ``params``, ``yaml``: the last values instead of the first ones
+    safe_csv    ``csv``, ``history``: put ``'`` in front of text that a spreadsheet would run as a formula
     timestamps  ``history``: a second line for each parameter with the times of its values in µs; 0 for the first one
 
     Raises UsageError for another *form*, and for an option that *form* does not have.
@@ -59,9 +62,12 @@ def params_text(
         (initial, "initial", ("history", "octave")),
         (final, "final", ("params", "yaml")),
         (delimiter != ",", "delimiter", ("csv", "history")),
+        (safe_csv, "safe_csv", ("csv", "history")),
     ):
         if given and form not in forms:
-            flag = {"initial": "only-initial", "delimiter": "separator"}.get(name, name)
+            flag = {"initial": "only-initial", "delimiter": "separator", "safe_csv": "safe-csv"}.get(
+                name, name
+            )
             raise UsageError(
                 f"{form!r} has no such choice",
                 hint=f"{name} is for the form {' and '.join(map(repr, forms))}",
@@ -70,9 +76,9 @@ def params_text(
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise UsageError(f"a delimiter is one character, not {delimiter!r}")
     if form == "csv":
-        return _table(found, delimiter)
+        return _table(found, delimiter, safe_csv)
     if form == "history":
-        return _history(found, delimiter, initial, timestamps)
+        return _history(found, delimiter, initial, timestamps, safe_csv)
     if form == "octave":
         return "".join(_octave(p, initial, skipped) for p in found)
     write: Callable[[str, Value | None, list[str]], str] = _yaml if form == "yaml" else _qgc
@@ -91,29 +97,35 @@ def _values(p: Parameter, initial: bool) -> list[Value]:
     return [p.value] if initial else [p.value, *later]
 
 
-def _table(found: Sequence[Parameter], delimiter: str) -> str:
+def _rows(out: io.StringIO, delimiter: str, safe: bool) -> Callable[[Sequence[Value | None]], object]:
+    """Return a function that writes a row of CSV to *out*; *safe*: so that no spreadsheet runs its texts."""
+    write = csv.writer(out, delimiter=delimiter, lineterminator="\n").writerow
+    if not safe:
+        return write
+    return lambda row: write([safe_text(cell) if isinstance(cell, str) else cell for cell in row])
+
+
+def _table(found: Sequence[Parameter], delimiter: str, safe: bool) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    write = _rows(out, delimiter, safe)
     kinds = list(dict.fromkeys(kind for p in found for kind in p.defaults))
-    writer.writerow(["name", "type", "initial", "final", *(f"{kind}_default" for kind in kinds), "changes"])
+    write(["name", "type", "initial", "final", *(f"{kind}_default" for kind in kinds), "changes"])
     for p in found:
         values = [p.value, p.final, *(p.defaults.get(kind) for kind in kinds)]
         texts = [float_text(v) if isinstance(v, float) else v for v in values]
-        writer.writerow([p.name, p.type, *texts, len(p.real_changes)])
+        write([p.name, p.type, *texts, len(p.real_changes)])
     return out.getvalue()
 
 
-def _history(found: Sequence[Parameter], delimiter: str, initial: bool, timestamps: bool) -> str:
+def _history(found: Sequence[Parameter], delimiter: str, initial: bool, timestamps: bool, safe: bool) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    write = _rows(out, delimiter, safe)
     for p in found:
         values = _values(p, initial)
-        writer.writerow([p.name, *values])
+        write([p.name, *values])
         if timestamps:
             first = [] if p.value is None else [0]
-            writer.writerow(
-                ["timestamp", *[*first, *(change.time // 1000 for change in p.changes)][: len(values)]]
-            )
+            write(["timestamp", *[*first, *(change.time // 1000 for change in p.changes)][: len(values)]])
     return out.getvalue()
 
 

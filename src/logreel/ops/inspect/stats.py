@@ -14,7 +14,7 @@ from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_n
 from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.tables import as_numpy
-from logreel.log.times import Time, interval
+from logreel.log.times import Time, interval, mean_rate
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.topic_fields import FieldsByTopic, fields_by_topic
@@ -164,7 +164,7 @@ def channel_stats(
             int(steps.max()),
             float(steps.std(dtype=np.float64)),
         )
-        rate = 1e9 / period.mean if period.mean else None
+        rate = mean_rate(len(steps), int(steps.sum()))
         if len(steps) >= GAP_PERIODS:
             bound = max(GAP_FACTOR * median, 2 * float(np.percentile(steps, 90)))
             found = np.flatnonzero(steps > bound)

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
+from logreel.lenses import Text, Transform, lenses
 from logreel.lenses.charts import Band
 from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
 from logreel.log.brief import Brief
-from logreel.log.log import Log
+from logreel.log.limited_log import without_channels
+from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text, utc_shift, utc_text
-from logreel.ops.inspect.lens_sections import by_lenses
+from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text_sections import text_sections
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.charts import bands
@@ -108,25 +110,40 @@ class Summary(Brief):
         return pa.Table.from_pylist(rows, schema)
 
 
-def summary(what: Openable | Log, *, segment: int | None = None, definitions: Definitions = ()) -> Summary:
+def summary(
+    what: Openable | Log,
+    *,
+    segment: int | None = None,
+    definitions: Definitions = (),
+    max_messages: int | None = None,
+) -> Summary:
     """Return what happened in a recording: facts from its own words and from the topics of its format.
 
     what     an open Log, or anything that ``logreel.open`` takes
     segment  number of one log of a file with several; see ``Log.segments``
     definitions  as for ``logreel.open``
+    max_messages  bounds the memory: fields of channels with more messages are not read, nor transforms and lines of
+             text of channels with more than an eighth of that; the section ``left_out`` names these channels with
+             their numbers of messages. None: all are read
 
     Channels that cannot be decoded are left out and their problems recorded; they never raise an error here.
     """
     with as_open_log(what, definitions) as whole:
-        log = whole if segment is None else whole.segment(segment)
+        every = log = whole if segment is None else whole.segment(segment)
         shift = utc_shift(log)
+        large = {} if max_messages is None else _large(log, max_messages)
+        if large:
+            log = without_channels(log, large)
+        has_text_left_out = any(_is_text(every[topic]) for topic in large)
         spans = tuple(bands(log))
         stated = [section for section in _stated(log) if section.facts]
         sections = [
-            _recording(log),
+            _recording(every),
             *stated,
-            *by_lenses(log, {section.key for section in stated}),
-            *text_sections(log, spans, {section.key for section in stated}),
+            *by_lenses(log, {section.key for section in stated}, every),
+            # The lines of a format are all or none.
+            *(() if has_text_left_out else text_sections(log, spans, {section.key for section in stated})),
+            Section("left_out", "Left out", tuple(map(_left_out, large.items()))),
         ]
         return Summary(
             log.name,
@@ -137,6 +154,31 @@ def summary(what: Openable | Log, *, segment: int | None = None, definitions: De
             tuple(section for section in sections if section.facts),
             spans,
         )
+
+
+def _large(log: Log, most: int) -> dict[str, int]:
+    """Return the numbers of messages of channels that have too many for a summary in bounded memory, by topic."""
+    found = {}
+    for topic, ch in log.channels.items():
+        if len(ch) > most or (len(ch) > most // 8 and (_is_text(ch) or _has_lens(ch, Transform))):
+            found[topic] = len(ch)
+    return found
+
+
+def _is_text(ch: Channel) -> bool:
+    """Return whether messages of *ch* are lines of the log's text, each of which becomes an object of Python."""
+    return ch.topic.partition("[")[0] == "~text" or (not ch.reserved and _has_lens(ch, Text))
+
+
+def _has_lens(ch: Channel, kind: type) -> bool:
+    with suppress(LogError):
+        return any(isinstance(lens, kind) for lens in lenses(ch))
+    return False
+
+
+def _left_out(one: tuple[str, int]) -> Fact:
+    topic, count = one
+    return Fact(topic, topic, count, f"{count} messages", note="too many to be read in bounded memory")
 
 
 def _stated(log: Log) -> Iterator[Section]:
@@ -184,7 +226,7 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
             "problems",
             "problems",
             {"count": len(log.problems), "lost_bytes": lost},
-            f"{first}{more}" + (f"; {lost} bytes lost" if lost else ""),
+            f"{first}{more}" + (f"; {counted(lost, 'byte')} lost" if lost else ""),
             level=ERROR if lost else WARNING,
         )
 

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from logreel.errors import LogError, UsageError
+from logreel.log.decrypted import decrypted_notes
 from logreel.ops.migrate.paths import Gap
 from logreel.ops.migrate.plan import Files, Planner
 from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name
@@ -38,6 +39,7 @@ def write_template(
     if suffix not in (".bmr", ".toml"):
         raise UsageError("a rule file is *.bmr or *.toml", path=os.fspath(path))
     with as_open_log(src) as log:
+        decrypted_notes(log)
         plans = Planner(rules, to, known).plans(log)
     gaps: dict[tuple[object, object], Gap] = {}
     for plan in plans:

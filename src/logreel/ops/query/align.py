@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
@@ -166,15 +167,48 @@ def _sample_times(
     end = log.end + 1 if span[1] is None and log.end is not None else span[1]
     if first is None or end is None or end <= first:
         return 0, lambda lo, hi: np.zeros(0, np.int64)
-    period = SECOND / how.hertz
+    return regular_times(log, first, end, how.hertz)
+
+
+def regular_times(log: Log, first: int, end: int, hertz: Fraction) -> tuple[int, Callable[[int, int], I64]]:
+    """Return how many moments of a rate there are from *first* (ns) on before *end*, and a function.
+
+    The function returns int64[hi - lo]: the times (ns) of moments lo to hi. UsageError for more than ``MOMENTS``.
+    """
+    period = SECOND / hertz
     count = -((first - end) // period)
     if count > MOMENTS:
-        text = f"from {first} ns to {end} ns there are {count} moments of {how.rate}, more than {MOMENTS}"
+        text = f"from {first} ns to {end} ns there are {count} moments of {hertz} Hz, more than {MOMENTS}"
         raise UsageError(f"{text}: choose an interval, or a lower rate", path=log.name)
     # Integer arithmetic does not drift.
     return count, lambda lo, hi: np.array(
         [first + i * period.numerator // period.denominator for i in range(lo, hi)], np.int64
     )
+
+
+def times_in_order(ch: Channel) -> tuple[I64, I64 | None]:
+    """Return the times (ns) of the messages of *ch* in order, and the row of each; None: rows are in order."""
+    times, rows = ch.times, ch.log.index.rows_between(ch.number, None, None)
+    # A log may be limited to some of its messages.
+    whole = isinstance(rows, slice) and rows == slice(0, len(ch))
+    if whole and (times[1:] >= times[:-1]).all():
+        return times, None
+    picked = np.arange(len(ch), dtype=np.int64)[rows]
+    order: I64 = picked[np.argsort(times[picked], kind="stable")]
+    return times[order], order
+
+
+class Matched(NamedTuple):
+    """Columns of a channel at some times.
+
+    columns  Arrow arrays with a row per time; null where no row matches
+    times    int64[n] ns of the row that matched; any number where none does
+    found    bool[n]: where a row matched
+    """
+
+    columns: list[pa.Array[Any]]
+    times: I64
+    found: NDArray[np.bool_]
 
 
 class Follower:
@@ -187,16 +221,7 @@ class Follower:
         self._ch, self._how = ch, how
         self._reader = TableReader(ch, paths, shape)
         self._dense = TableReader(ch, paths, Shape(True, False, shape.interpolate, gaps=False))
-        times, rows = ch.times, ch.log.index.rows_between(ch.number, None, None)
-        # A log may be limited to some of its messages.
-        whole = isinstance(rows, slice) and rows == slice(0, len(ch))
-        picked = np.arange(len(ch), dtype=np.int64)[rows]
-        if not (whole and (times[1:] >= times[:-1]).all()):
-            self._order: I64 | None = picked[np.argsort(times[picked], kind="stable")]
-            times = times[self._order]
-        else:
-            self._order = None
-        self._times = times
+        self._times, self._order = times_in_order(ch)
         self.fields = [_named(field, ch) for field in self._reader.projection.arrow_fields()]
 
     def weight(self, at: I64) -> int:
@@ -207,32 +232,44 @@ class Follower:
 
     def at(self, at: I64) -> list[pa.Array[Any]]:
         """Return the columns at the times *at*."""
-        return self._from_single_rows(at) if self._ch.is_uniform else self._from_decoded_rows(at)
+        return self.matched(at, self._how.method, self._how.within).columns
 
-    def _from_single_rows(self, at: I64) -> list[pa.Array[Any]]:
+    def matched(self, at: I64, method: str, within: int | None = None) -> Matched:
+        """Return the columns at the times *at*, and which rows they are from.
+
+        method  as of ``pick``
+        """
+        if not len(at):
+            none = np.zeros(0, np.int64)
+            return _taken(self._reader.read(slice(0, 0)), none, none, none)
+        how = (method, within)
+        return self._from_single_rows(at, *how) if self._ch.is_uniform else self._from_decoded_rows(at, *how)
+
+    def _from_single_rows(self, at: I64, method: str, within: int | None) -> Matched:
         """Return the columns if each message is one row: only the matching messages are decoded."""
-        picked = pick(self._times, at, self._how.method, self._how.within)
+        picked = pick(self._times, at, method, within)
         rows = picked if self._order is None else np.where(picked < 0, -1, self._order[picked])
         wanted, place = np.unique(rows, return_inverse=True)
         none = int(len(wanted) > 0 and wanted[0] < 0)
         table = self._reader.read(as_slice(wanted[none:]))
-        return _take_rows(table, place.reshape(-1) - none)
+        return _taken(table, place.reshape(-1) - none, self._times, picked)
 
-    def _from_decoded_rows(self, at: I64) -> list[pa.Array[Any]]:
+    def _from_decoded_rows(self, at: I64, method: str, within: int | None) -> Matched:
         """Return the columns if messages hold several rows or may be broken: decode all messages around, then match."""
         lo, hi = self._candidate_messages(at)
         while True:
             table, times = self._rows(lo, hi)
             before = lo > 0 and (not len(times) or times[0] > at[0])
             after = hi < len(self._times) and (not len(times) or times[-1] < at[-1])
-            if not before and not (after and self._how.method == "nearest"):
+            if not before and not (after and method != "previous"):
                 break
             # The matching message is broken: look further.
             lo, hi = (
                 max(0, lo - (hi - lo)) if before else lo,
                 min(len(self._times), 2 * hi - lo) if after else hi,
             )
-        return _take_rows(table, pick(times, at, self._how.method, self._how.within))
+        rows = pick(times, at, method, within)
+        return _taken(table, rows, times, rows)
 
     def _candidate_messages(self, at: I64) -> tuple[int, int]:
         """Return the messages, by time, that can match: from one before the first time to one after the last."""
@@ -253,10 +290,18 @@ class Follower:
 
 
 def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
-    """Return int64[m]: index of the one of the ascending *times* that matches each time of *at*, or -1."""
+    """Return int64[m]: index of the one of the ascending *times* that matches each time of *at*, or -1.
+
+    method  ``previous`` and ``nearest``: as for ``Alignment``; ``next``: the first row at or after the time
+    within  largest distance in ns, None: no limit
+    """
     n = len(times)
     if n == 0:
         return np.full(len(at), -1, np.int64)
+    if method == "next":
+        after = times.searchsorted(at, "left")
+        ahead = np.where(after == n, _FAR, (times[np.minimum(after, n - 1)] - at).view(np.uint64))
+        return np.where((after == n) | (within is not None and ahead > np.uint64(within or 0)), -1, after)
     before = times.searchsorted(at, "right") - 1
     # Differences need 64 bits.
     gap = np.where(before < 0, _FAR, (at - times[np.maximum(before, 0)]).view(np.uint64))
@@ -269,13 +314,12 @@ def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
     return np.where(far, -1, found)
 
 
-def _take_rows(table: pa.Table, rows: I64) -> list[pa.Array[Any]]:
-    """Return the columns of *table* except the time at *rows*; null for row -1."""
-
+def _taken(table: pa.Table, rows: I64, times: I64, picked: I64) -> Matched:
+    """Return the columns of *table* except the time at *rows*, null for row -1, with the *times* that were *picked*."""
     where = row_numbers(rows, rows < 0)
-    return [
-        column.combine_chunks() for column in table.select(range(1, table.num_columns)).take(where).columns
-    ]
+    taken = table.select(range(1, table.num_columns)).take(where).columns
+    at = times[np.maximum(picked, 0)] if len(times) else np.zeros(len(picked), np.int64)
+    return Matched([column.combine_chunks() for column in taken], at, picked >= 0)
 
 
 def _named(field: pa.Field[Any], ch: Channel) -> pa.Field[Any]:

@@ -18,7 +18,7 @@ from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Channel
 from logreel.log.tables import as_numpy
 from logreel.ops.query.sorted_column import MemoryColumn
-from logreel.ops.query.sql import CLOSED, Bounds, answer, import_duckdb
+from logreel.ops.query.sql import CLOSED, Bounds, answer, import_duckdb, memory_errors
 
 
 def words(text: str) -> frozenset[str]:
@@ -93,10 +93,12 @@ def parsed_expression(
     Raises UsageError for other text; MissingDependencyError without DuckDB.
     """
     duckdb = import_duckdb()
-    with duckdb.connect(":memory:", config=CLOSED) as con:
+    with memory_errors(duckdb), duckdb.connect(":memory:", config=CLOSED) as con:
         try:
             query = "SELECT json_serialize_sql(?::VARCHAR)"
             found = json.loads(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
+        except duckdb.OutOfMemoryException:
+            raise
         except (duckdb.Error, ValueError, RecursionError):
             raise UsageError(f"the {what} cannot be read") from None
     if found.get("error"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from logreel.lenses.curve import Curve
 from logreel.lenses.local import BODY
 from logreel.lenses.rotation import unit
 from logreel.lenses.vehicle import vehicle_poses
-from logreel.log.times import SECOND
+from logreel.log.times import SECOND, mean_rate
 from logreel.ops.rewrite.latched import is_marked_latched
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Link:
         """Transforms per second between the first and the last, or None."""
         if self.static or len(self) < 2:
             return None
-        return (len(self) - 1) * SECOND / (self.end - self.start)
+        return mean_rate(len(self) - 1, self.end - self.start)
 
     @cached_property
     def curve(self) -> Curve:
@@ -176,6 +176,11 @@ def links_of(
                 "the stamps of transforms are of another clock than the log: times of logging are used"
             )
     return _grouped(batches, stamps, notes), notes
+
+
+def roots_of(links: Sequence[Link]) -> list[str]:
+    """Return the sorted names of frames that are the child of no link: one, if the frames form one tree."""
+    return sorted({parent for link in links for parent in link.parents} - {link.child for link in links})
 
 
 def _are_of_log(log: Log, batches: list[Batch]) -> bool:

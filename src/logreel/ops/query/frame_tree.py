@@ -14,7 +14,7 @@ from logreel.io.arrays import I64
 from logreel.lenses import F64
 from logreel.lenses.rotation import angle_between
 from logreel.log.times import duration_text
-from logreel.ops.query.frame_links import Link
+from logreel.ops.query.frame_links import Link, roots_of
 
 #: A step is a jump if it is longer than this many metres or rad and this many times the 95th percentile of the steps.
 JUMP_M, JUMP_RAD, JUMP_FACTOR, JUMP_STEPS = 0.5, 0.5, 20, 10
@@ -81,8 +81,7 @@ class FrameTree:
     @cached_property
     def roots(self) -> list[str]:
         """Frames without a parent, sorted."""
-        children = {one.child for one in self._links}
-        return sorted({parent for one in self._links for parent in one.parents} - children)
+        return roots_of(self._links)
 
     def children(self, frame: str) -> list[FrameLink]:
         """Return the links below *frame* at the end of the log, sorted by name."""

@@ -81,10 +81,12 @@ def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count:
     left = count
     most = MOST if left is None else max(1, min(MOST, left))
     for batch in TableReader(ch, [*paths.values()], shape).batches(rows, most, BYTES):
-        table = pa.Table.from_batches([batch.slice(0, left)]).rename_columns(["time", *paths])
-        yield pl.from_arrow(table)
+        frame: Any = pl.from_arrow(pa.Table.from_batches([batch]).rename_columns(["time", *paths]))
+        # polars cannot take over slices of arrays with lists of fixed size.
+        frame = frame if left is None else frame.head(left)
+        yield frame
         if left is not None:
-            left -= table.num_rows
+            left -= frame.height
             if left == 0:
                 return
 
@@ -93,7 +95,7 @@ def _rows(ch: Channel, predicate: Any, utc: bool) -> Rows:
     """Return the messages that meet those conditions of *predicate* that use ``time`` alone."""
     import polars as pl
 
-    parts = [part for part in _parts(predicate) if {*part.meta.root_names()} == {"time"}]
+    parts = [part for part in conjuncts(predicate) if {*part.meta.root_names()} == {"time"}]
     if not parts:
         return slice(0, len(ch))
     times = pl.DataFrame({"time": pl.from_arrow(time_column(ch, ch.times, utc))})
@@ -101,11 +103,11 @@ def _rows(ch: Channel, predicate: Any, utc: bool) -> Rows:
     return as_slice(passed)
 
 
-def _parts(predicate: Any) -> Iterator[Any]:
+def conjuncts(predicate: Any) -> Iterator[Any]:
     """Yield the conditions that *predicate* combines with "and"."""
     inputs = predicate.meta.pop()
     if len(inputs) == 2 and any(predicate.meta.eq(a & b) for a, b in (inputs, inputs[::-1])):
         for part in inputs:
-            yield from _parts(part)
+            yield from conjuncts(part)
     else:
         yield predicate

@@ -33,9 +33,23 @@ def referenced_columns(condition: pc.Expression, schema: pa.Schema, given: Itera
             return False
         return True
 
+    others = [name for name in schema.names if name not in given]
     if enough(given):
         return []
-    return [name for name in schema.names if name not in given and not enough({*schema.names} - {name})]
+    # Each test takes a time that grows with the columns, so halves are tested before single columns.
+    everything, used, waiting = {*schema.names}, [], [others]
+    if not enough(everything):
+        return others
+    while waiting:
+        some = waiting.pop()
+        if enough(everything - {*some}):
+            continue
+        if len(some) == 1:
+            used += some
+        else:
+            half = len(some) // 2
+            waiting += [some[half:], some[:half]]
+    return used
 
 
 def matching_rows(condition: pc.Expression, schema: pa.Schema, times: I64, known: Known, rows: Rows) -> Rows:
@@ -65,7 +79,7 @@ def _matching_ranges(
     """Yield the ranges of ascending *times* from *first* to *stop* for which *condition* can be true, in order."""
     cuts = np.unique(np.linspace(first, stop, PARTS + 1).astype(np.int64))
     low, high = times[cuts[:-1]].tolist(), times[cuts[1:] - 1].tolist()
-    kept = _possible_parts(condition, schema, [known(a, b) for a, b in zip(low, high, strict=True)])
+    kept = possible_parts(condition, schema, [known(a, b) for a, b in zip(low, high, strict=True)])
     for a, b in merge_intervals([(i, i + 1) for i in kept]):
         lo, hi = int(cuts[a]), int(cuts[b])
         if stop - first <= PARTS:
@@ -80,7 +94,7 @@ def _matching_ranges(
         yield from merge_intervals(ranges)
 
 
-def _possible_parts(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expression]) -> list[int]:
+def possible_parts(condition: pc.Expression, schema: pa.Schema, known: list[pc.Expression]) -> list[int]:
     """Return the indices in *known* for which *condition* can be true."""
     nowhere, form = pyarrow.fs.LocalFileSystem(), ds.IpcFileFormat()
     parts = [

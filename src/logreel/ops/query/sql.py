@@ -17,6 +17,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
 from logreel.layout.arrow_arrays import values_of
+from logreel.log.decrypted import refusal
 from logreel.log.log import Log
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, utc_shift
@@ -100,12 +101,17 @@ def answer(
         raise UsageError("a query needs a log to ask")
     duckdb = import_duckdb()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(memory_errors(duckdb))
         # Connecting takes about as long as opening a log.
         pool = stack.enter_context(ThreadPoolExecutor(1))
         config = CLOSED if bounds is None else {**CLOSED, "memory_limit": bounds.memory, "temp_directory": ""}
         connection = pool.submit(duckdb.connect, ":memory:", config=config)
         stack.callback(lambda: connection.result().close())
         held = open_many(logs, stack, definitions)
+        if any(refusal(log) for log in held):
+            # What does not fit into memory would be written to the disk.
+            connection.result().close()
+            connection = pool.submit(duckdb.connect, ":memory:", config={**config, "temp_directory": ""})
         names = distinct([log.name for log in held])
         spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
@@ -184,6 +190,15 @@ def import_duckdb() -> Any:
     except ImportError as error:
         raise MissingDependencyError("duckdb", "sql") from error
     return duckdb
+
+
+@contextmanager
+def memory_errors(duckdb: Any) -> Iterator[None]:
+    """Raise MemoryError where DuckDB cannot allocate in the block."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

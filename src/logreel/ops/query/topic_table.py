@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from logreel.errors import NotFoundError, UsageError
+from logreel.index.ranges import intersect_rows
+from logreel.io.arrays import I64
 from logreel.layout.arrow import schema_of
 from logreel.layout.arrow_arrays import fixed_list_type, item_type, values_of
 from logreel.layout.paths import path_text
 from logreel.log.log import Channel
 from logreel.log.tables import Rows, Shape, TableReader, time_column
-from logreel.ops.query.prune import matching_rows, referenced_columns
+from logreel.ops.query.prune import matching_rows, possible_parts, referenced_columns
 from logreel.ops.query.record_batches import BYTES, MOST
 
 TIME, TIME_NS, LOG, TOPIC = "time", "time_ns", "log", "topic"
@@ -77,10 +79,23 @@ class Part:
         """Columns that have one value for all messages of the channel."""
         return {TOPIC: self.ch.topic, LOG: self.log} if self.labelled else {LOG: self.log}
 
-    def times(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return int64[n]: times (ns) of all messages of the channel, as in the column ``time``."""
-        column = time_column(self.ch, self.ch.times, self.utc)
-        return values_of(column.buffers()[1], np.int64, len(column)) if len(column) else self.ch.times
+    def times(self, rows: I64 | None = None) -> I64:
+        """Return int64[n]: times (ns) of all messages, or of those at *rows*, as in the column ``time``."""
+        return self._shown(
+            self.ch.times if rows is None else self.ch.log.index.times_of(self.ch.number, rows)
+        )
+
+    def _shown(self, times: I64) -> I64:
+        column = time_column(self.ch, times, self.utc)
+        return values_of(column.buffers()[1], np.int64, len(column)) if len(column) else times
+
+    def spans(self) -> tuple[I64, I64, I64] | None:
+        """Return ``block_spans`` of the channel, with times as in the column ``time``; None for a local log."""
+        found = self.ch.log.index.block_spans(self.ch.number)
+        if found is None:
+            return None
+        first, stop, span = found
+        return first, stop, np.column_stack([self._shown(span[:, 0].copy()), self._shown(span[:, 1].copy())])
 
     def known(self, low: int, high: int) -> pc.Expression:
         """Return an expression that holds for all messages with times from *low* to *high*, both included."""
@@ -222,7 +237,17 @@ class TopicTable(ds.Dataset):
         known = {TIME, TIME_NS, *part.labels}
         if condition is None or not known & {*referenced_columns(condition, self._schema, ())}:
             return part.rows
-        return matching_rows(condition, self._schema, part.times(), part.known, part.rows)
+        rows = part.rows
+        if (spans := part.spans()) is None:
+            return matching_rows(condition, self._schema, part.times(), part.known, rows)
+        # Of a remote log, times are fetched only of chunks with messages for which the condition can be true.
+        known_of = [part.known(int(low), int(high)) for low, high in spans[2].tolist()]
+        kept = possible_parts(condition, self._schema, known_of)
+        ranges = [np.arange(spans[0][k], spans[1][k]) for k in kept]
+        found = intersect_rows(np.concatenate([np.zeros(0, np.int64), *ranges]), rows)
+        some = np.arange(found.start, found.stop) if isinstance(found, slice) else found
+        times = part.times(some)
+        return some[matching_rows(condition, self._schema, times, part.known, slice(0, len(some)))]
 
 
 @dataclass(frozen=True)

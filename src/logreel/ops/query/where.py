@@ -29,7 +29,7 @@ from logreel.log.topic_match import listed
 from logreel.ops.query.expression import FUNCTIONS, KINDS, parsed_expression, parts_of, words
 from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, MOST, most_rows
-from logreel.ops.query.sql import CLOSED, Asked, Tables, import_duckdb
+from logreel.ops.query.sql import CLOSED, Asked, Tables, import_duckdb, memory_errors
 from logreel.ops.query.topic_fields import check_fields
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class Tester:
 
     def __enter__(self) -> Tester:
         self._duckdb = import_duckdb()
-        with ExitStack() as stack:
+        with memory_errors(self._duckdb), ExitStack() as stack:
             config = {**CLOSED, "memory_limit": MEMORY, "temp_directory": ""}
             self._con = stack.enter_context(self._duckdb.connect(":memory:", config=config))
             self._con.execute("SET lock_configuration = true")
@@ -384,7 +384,8 @@ class Tester:
         return self._value("json_deserialize_sql(?::JSON)", json.dumps(frame))
 
     def _value(self, expression: str, given: str) -> str:
-        text: str = self._con.execute(f"SELECT {expression}", [given]).fetchall()[0][0]
+        with memory_errors(self._duckdb):
+            text: str = self._con.execute(f"SELECT {expression}", [given]).fetchall()[0][0]
         return text
 
 

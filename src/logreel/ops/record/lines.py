@@ -19,7 +19,9 @@ from logreel.log.schema import Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.record.parts import PartWriter
+from logreel.ops.record.pipe_lines import LONGEST
 from logreel.ops.record.selection import Selection
+from logreel.ops.record.spool import Spool
 from logreel.ops.rewrite.rewrite import add_channel
 from logreel.registry.format import Format
 from logreel.write.log_copier import copier_for, try_each
@@ -67,10 +69,19 @@ class LineRecorder:
     fmt      its format
     ahead    most messages that are read before unknown types are inferred
     strict   raise LogError at the first line that cannot be written
+    spool    file for lines whose types are not known yet; None: they are only in memory
+    every    seconds after which messages are flushed; None: only at the end
     """
 
     def __init__(
-        self, writer: PartWriter, fmt: Format, ahead: int, strict: bool, selection: Selection
+        self,
+        writer: PartWriter,
+        fmt: Format,
+        ahead: int,
+        strict: bool,
+        selection: Selection,
+        spool: Spool | None = None,
+        every: float | None = None,
     ) -> None:
         self.channels: dict[str, _Channel] = {}
         self.notes: list[str] = []
@@ -80,6 +91,9 @@ class LineRecorder:
         #: Lines read before types are inferred, and their limits.
         self._waiting: list[_Line] = []
         self._ahead, self._room, self._since, self._heard = ahead, AHEAD_BYTES, 0.0, 0.0
+        self._spool, self._every = spool, every
+        #: When the lines in the spool were written to the log, which may not have passed them to the system yet.
+        self._inferred: float | None = None
         self._known: dict[str, tuple[Schema | Layout, Mapping[str, Any]]] = {}
         #: Whether the recording wants a topic.
         self._accepted: dict[str, bool] = {}
@@ -231,6 +245,8 @@ class LineRecorder:
             self._since = self._since if self._waiting else self._heard
             self._waiting.append(line)
             self._room -= len(text)
+            if self._spool is not None:
+                self._spool.add(text)
             if len(self._waiting) == self._ahead or self._room < 0:
                 self.infer()
         else:
@@ -245,9 +261,31 @@ class LineRecorder:
         return self._accepted[topic]
 
     def infer_if_due(self, silent: bool) -> None:
-        """Infer types if lines have waited long enough; *silent*: none came now."""
+        """Infer types if lines have waited long enough; *silent*: none came now. Remove lines that are in the log."""
         if self._waiting and self._waited_enough(silent):
             self.infer()
+        elif self._spool is not None:
+            self._spool.sync()
+            # Not sooner: some formats take no definitions after a flush.
+            if self._inferred is not None and monotonic() - self._inferred >= (self._every or 0.0):
+                self._writer.flush()
+                self._end_spool()
+
+    def close(self) -> None:
+        """Remove the lines that are in the log; called after the log is complete."""
+        if not self._waiting:
+            self._end_spool()
+
+    def leave(self) -> str | None:
+        """Return the path of the file with lines that are not in the log; None if there is none. For a failure."""
+        if self._spool is not None and self._spool.leave():
+            return self._spool.path
+        return None
+
+    def _end_spool(self) -> None:
+        if self._spool is not None:
+            self._spool.remove()
+        self._spool = self._inferred = None
 
     @property
     def is_waiting(self) -> bool:
@@ -272,6 +310,7 @@ class LineRecorder:
                 self._channel_of(topic, some)
         for line in lines:
             self._write(line)
+        self._inferred = monotonic()
 
     def _write(self, line: _Line) -> None:
         try:
@@ -310,7 +349,8 @@ def _parsed(place: str, text: bytes | str) -> _Line:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"this is no JSON: {error}") from None
+        cut = f", and was cut at {LONGEST} bytes: longer lines are not read" if len(text) >= LONGEST else ""
+        raise UsageError(f"this is no JSON: {error}{cut}") from None
     if not isinstance(found, dict):
         raise UsageError("this is no JSON object")
     topic, time, data = (found.get(name) for name in ("topic", "time_ns", "data"))

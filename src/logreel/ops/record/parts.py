@@ -226,7 +226,10 @@ class PartWriter:
         self._writer.text(time, text, level)
 
     def flush(self, sync: bool | None = None) -> None:
-        """Write everything so far to the file; as ``Writer.flush``."""
+        """Write everything so far to the files; as ``Writer.flush``."""
+        if sync:
+            # Those that are being completed are on the disk afterwards.
+            self._wait()
         self._writer.flush(sync)
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ from logreel.ops.record.selection import Selection
 from logreel.ops.record.session import Session
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, LiveQueue, LiveSource
 from logreel.ops.record.sources.registry import live_source
+from logreel.ops.record.spool import Spool, is_kept
 from logreel.ops.rewrite.target import Copied
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
@@ -84,12 +85,14 @@ def record(
     format, flush_every, sync, force, options  as for ``create``
     ahead    most lines that are read before unknown types are inferred; waits at most ten seconds, or two without a
              line; the type of a channel that appears later is inferred from its first message
-    strict   raise LogError at the first line that cannot be written; earlier messages are in the ``.active`` file
+    strict   raise LogError at the first line that cannot be written; earlier messages are in the ``.active`` file, or
+             in the ``.lines`` file if their types were not known yet
     definitions  as for ``logreel.open``, of *like*
     stop     function called again and again; returns True to complete the log
     progress  function called a few times per second with the state of the recording
     say      function called with each notice of a source, such as a lost connection, from any thread
 
+    Lines of a pipe that wait until their types are inferred are in the file ``path + ".lines"`` until the log has them.
     A message that does not fit the type of its channel is left out and counted, never changed. ``skipped`` also lists
     what the format cannot hold of *like* and *metadata*, and sources that failed: the others go on. Lost messages are
     counted in ``losses``, and in the log. Raises as ``create`` does, DefinitionError or UsageError for a schema that
@@ -133,24 +136,46 @@ def record(
             )
 
         writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
-        lines = LineRecorder(writer, fmt, ahead, strict, selection)
+        spool = None
+        if stream is None and ahead > 0 and flush_every is not None and not is_kept(source):
+            try:
+                spool = Spool(writer.path, force, flush_every if sync else None)
+            except BaseException:
+                writer.discard()
+                raise
+        lines = LineRecorder(writer, fmt, ahead, strict, selection, spool, flush_every)
         session = Session(writer, lines, selection, queue, flush_every, seconds, progress, say)
         try:
             lines.add_known(log, schemas or {}, metadata or {})
         except BaseException:
             writer.discard()
             raise
-        with writer:
-            if live:
-                stopped = session.run(live, stop)
-            else:
-                ends = None if seconds is None else monotonic() + seconds
-                stopped = _record_lines(source, lines, writer, flush_every, stop, ends, selection, progress)  # type: ignore[arg-type] # no live source
-            if live and len(session.errors) == len(live) and not session.messages and not lines.lines:
-                writer.discard()
-                raise LogError("; ".join(session.errors), path=name)
-            if log is not None:
-                lines.copy_text(log)
+        try:
+            with writer:
+                if live:
+                    stopped = session.run(live, stop)
+                else:
+                    ends = None if seconds is None else monotonic() + seconds
+                    stopped = _record_lines(
+                        source,  # type: ignore[arg-type] # no live source
+                        lines,
+                        writer,
+                        flush_every,
+                        stop,
+                        ends,
+                        selection,
+                        progress,
+                    )
+                if live and len(session.errors) == len(live) and not session.messages and not lines.lines:
+                    writer.discard()
+                    raise LogError("; ".join(session.errors), path=name)
+                if log is not None:
+                    lines.copy_text(log)
+        except BaseException:
+            if (left := lines.leave()) is not None:
+                say(f"{left} holds the first lines")
+            raise
+        lines.close()
     size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
     return _result(name, writer, lines, session, selection, stopped, bool(split), size)
 

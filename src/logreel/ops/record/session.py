@@ -188,7 +188,9 @@ class Session:
         """Flush and show the progress if it is time to."""
         now = monotonic()
         self._lines.infer_if_due(silent=True)
-        holds = self._held is not None or self._lines.is_waiting
+        # Other formats take the definitions of the lines later.
+        defines_first = self._writer.format_writer.defines_first
+        holds = self._held is not None or (self._lines.is_waiting and defines_first)
         if self._every is not None and now - self._flushed >= self._every and not holds:
             self._writer.flush()
             self._flushed = now

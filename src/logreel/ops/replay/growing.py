@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event
 
 from logreel.errors import UsageError
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.growing_log import POLL
 from logreel.log.log import Channel, Log, Message
 from logreel.log.times import SECOND, Length, Time, duration_ns
@@ -136,6 +137,8 @@ def play_growing(
         raise UsageError("a log that is still written is not played backwards")
     if not sink.follows:
         raise UsageError("this sink needs the whole log: wait until it is written")
+    if sink.sends:
+        decrypted_notes(log)
     stop = stop or Event()
     waiting = _Waiting(stop, sink)
     pause = sink.delay if delay is None else duration_ns(delay) / SECOND

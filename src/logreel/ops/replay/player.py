@@ -8,6 +8,7 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import UsageError
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log, Message
 from logreel.log.times import SECOND, Length, Time, duration_ns, time_ns
 from logreel.ops.open_logs import open_many
@@ -102,6 +103,9 @@ class Player:
         clock_topic = CLOCK if clock is None else names.pop(CLOCK, CLOCK)
         with contextlib.ExitStack() as stack:
             self.logs = open_many(several, stack, definitions)
+            if sink is not None and sink.sends:
+                for log in self.logs:
+                    decrypted_notes(log)
             self._timeline = Timeline(
                 self.logs,
                 topics=topics,

@@ -23,6 +23,8 @@ class Sink:
     batches  True: ``batch`` is called with all messages that are due at once
     waits    True: the Player waits at the end for ``seek`` or ``stop``
     prints   True: the sink writes to standard output
+    sends    False: what it gets stays in this process or is printed as text; other sinks get messages of encrypted logs
+             only if these were opened with ``decrypt=True``
     delay    seconds that the Player waits between ``open`` and the first message, unless told otherwise
     follows  True: the sink can play a log that is still written: it gets each message by ``message``, and channels that
              get their first message later by ``add_channels``; ``player.grows`` is True
@@ -31,6 +33,7 @@ class Sink:
     batches = False
     waits = False
     prints = False
+    sends = True
     delay = 0.0
     follows = False
     #: Function that shows a sentence to the user.
@@ -78,6 +81,8 @@ class Sink:
 
 class Calls(Sink):
     """Sink that calls a function with each message."""
+
+    sends = False
 
     def __init__(self, function: Callable[[Message], object]) -> None:
         self._function = function

@@ -131,7 +131,7 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
     gather_times((log.index, number) for number in counted)
     found, others = list[int](), list[int]()
     for number in counted:
-        times = log.index.times(number)[rows[number]]
+        times = log.index.times_of(number, rows[number])
         if len(times):
             later = times if floor is None else times[times >= floor]
             found += [int(later.min())] if len(later) else []
@@ -264,8 +264,8 @@ def _first(
     cut = end if last is None else last + 1
     kept: dict[int, Rows] = {n: _head(plain[n], k) for n, k in seen.items()}
     for number in rows.keys() & reserved:
-        within = log.index.times(number)[rows[number]] < (cut or 0)
-        kept[number] = np.arange(len(log.index.times(number)))[rows[number]][within]
+        within = log.index.times_of(number, rows[number]) < (cut or 0)
+        kept[number] = np.arange(log.index.count(number))[rows[number]][within]
     return {n: kept[n] for n in rows}, cut
 
 

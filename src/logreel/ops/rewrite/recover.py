@@ -101,6 +101,7 @@ def recover(
             stream=stream,
             format=name,
             options=options or {},
+            repairs=True,
         )
         one, others = _segment(log, segment)
         done = rewrite([whole_log(one)], target, skipped=others)
@@ -132,10 +133,9 @@ def losses(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
     if not problems:
         return ()
     table = log.index.table
-    places = [
-        int(base) if chunk == FILE else log.index.chunks.place_of(int(chunk))
-        for base, chunk in zip(table.base, table.chunk, strict=True)
-    ]
+    place_of = log.index.chunks.place_of
+    rows = zip(table.base.tolist(), table.chunk.tolist(), strict=True)
+    places = np.array([base if chunk == FILE else place_of(chunk) for base, chunk in rows], np.int64)
     ends = np.zeros((len(places) + 1, len(log.index.rules)), np.int64)
     for n, rule_set in enumerate(log.index.rules):
         if rule_set.synthetic is None:
@@ -143,7 +143,7 @@ def losses(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
             ends[1:, n] = np.cumsum(last - first)
     found = []
     for n, p in enumerate(problems):
-        block = int(np.searchsorted(places, p.offset, side="right"))
+        block = int(places.searchsorted(p.offset, side="right"))
         start, end = _around(log, ends, block, p.offset) if n < TIMED else (None, None)
         found.append(Loss(p.code, p.offset, p.size, start, end, p.text))
     return tuple(found)
@@ -155,12 +155,9 @@ def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | 
     Several messages are used because the last one may be torn, with a wrong time.
     """
     lo, hi = max(0, block - 2), min(len(ends) - 1, block + 1)
-    rules = log.index.rules
-    rows = {
-        c: slice(int(ends[lo, c]), int(ends[hi, c]))
-        for c, rule_set in enumerate(rules)
-        if rule_set.synthetic is None
-    }
+    # Synthetic channels have no messages in *ends*.
+    near = np.flatnonzero(ends[hi] > ends[lo]).tolist()
+    rows = {c: slice(int(ends[lo, c]), int(ends[hi, c])) for c in near}
     before, after = list[int](), list[int]()
     for piece in in_file_order(log.index, rows):
         for number in np.unique(piece.chunk).tolist():

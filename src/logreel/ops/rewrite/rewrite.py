@@ -26,6 +26,7 @@ from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
@@ -73,9 +74,12 @@ def rewrite(
     out      file for the bytes instead of a new one; of the path of *target* only the suffix is used then
     skipped  list for the sentences about what is left out
 
-    Raises UsageError for an output that is an input, UnsupportedError for a format that cannot be written, LogError if
-    the output exists or cannot be written.
+    Raises UsageError for an output that is an input and for an encrypted log that may not be decrypted,
+    UnsupportedError for a format that cannot be written, LogError if the output exists or cannot be written.
     """
+    plain = dict.fromkeys(
+        note for part in parts for note in decrypted_notes(part.log, isinstance(out, DryRun))
+    )
     # Files of one recording, one after another: their order is that of time if they do not overlap.
     in_turn = how is None and not by_time and len(parts) == 1 and _is_in_turn(parts[0])
     by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
@@ -103,10 +107,12 @@ def rewrite(
         format_writer = fmt.create(out, **options)  # type: ignore[misc]
         copier = copier_for(fmt, format_writer)
         copier.clock = target.clock
+        copier.repairs = target.repairs
         found = (how or Rewriting)(
             parts, target, fmt, out, format_writer, copier, [] if skipped is None else skipped
         )
         found.notes += [note for part in parts for note in part.notes]
+        found.notes += plain
         found.in_turn = in_turn
         return found.run(by_time)
     except BaseException:
@@ -193,15 +199,34 @@ def add_channel(
 
     Raises as ``Writer.add_channel`` does if no name is accepted.
     """
-    others, refused = set(taken), list[DefinitionError]()
+    # A copy of the names for each channel would take time in the square of their number.
+    others, refused = _Names(taken), list[DefinitionError]()
     while len(refused) < TRIES:
         name = writer.format_writer.free_name(topic, others)
         try:
             return writer.add_channel(name, schema, metadata, copied=copied), name
         except DefinitionError as error:
             refused.append(error)
-            others.add(name)
+            others.more.append(name)
     raise refused[0]
+
+
+@dataclass
+class _Names(Collection[str]):
+    """Names, and a few more."""
+
+    names: Collection[str]
+    more: list[str] = field(default_factory=list)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self.more
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.names
+        yield from self.more
+
+    def __len__(self) -> int:
+        return len(self.names) + len(self.more)
 
 
 @dataclass
@@ -228,6 +253,8 @@ class Rewriting:
     in_turn: bool = False
     #: Number of selected messages that were not written, by name.
     unwritten: Counter[str] = field(default_factory=Counter)
+    #: Part and number of each channel that the format cannot hold.
+    _left_out: set[tuple[int, int]] = field(default_factory=set)
 
     def run(self, by_time: bool) -> Rewritten:
         """Write the log, read it back, and give the file its name; raises FileChangedError if a source changed."""
@@ -456,6 +483,11 @@ class Rewriting:
                 moved = None if self._is_foreign else self.copier.side_column_map(ch.metadata, metadata)
                 if moved is not None:
                     self.moved[p, ch.number] = moved
+        if self._left_out:
+            self.parts = [
+                replace(part, rows={n: rows for n, rows in part.rows.items() if (p, n) not in self._left_out})
+                for p, part in enumerate(self.parts)
+            ]
         return table
 
     def _note_name(self, topic: str, channel: Channel, name: str) -> None:
@@ -498,19 +530,18 @@ class Rewriting:
                 self.notes.append(f"{text}it was made of {ch.metadata[MADE_OF]!r}")
             else:
                 self.skipped.append(text + why + hint)
-            rows = {number: rows for number, rows in part.rows.items() if number != ch.number}
-            self.parts = [replace(one, rows=rows) if n == p else one for n, one in enumerate(self.parts)]
+            self._left_out.add((p, ch.number))
 
     def _representable(self, part: Part) -> Part:
         """Return *part* without messages whose times the format cannot hold."""
         rows = dict(part.rows)
         for number, some in part.rows.items():
-            times = part.log.index.times(number)[some]
+            times = part.log.index.times_of(number, some)
             if not len(times) or self._holds(int(times.min()) + part.shift, int(times.max()) + part.shift):
                 continue
             times = times + part.shift
             fits = (times >= self.format_writer.earliest) & (times <= self.format_writer.latest)
-            rows[number] = np.arange(len(part.log.index.times(number)))[some][fits]
+            rows[number] = np.arange(part.log.index.count(number))[some][fits]
             topic = next(ch.topic for ch in part.channels if ch.number == number)
             text = f"{int((~fits).sum())} messages of {topic!r} were left out: "
             self.skipped.append(text + f"{self.format_writer.title} cannot hold their times")
@@ -568,7 +599,8 @@ class Rewriting:
             if name not in log or name.startswith("~") or name in self.made or self.unwritten[name]:
                 continue
             due = [
-                self.parts[p].log.index.times(ch.number)[self.parts[p].rows[ch.number]] + self.parts[p].shift
+                self.parts[p].log.index.times_of(ch.number, self.parts[p].rows[ch.number])
+                + self.parts[p].shift
                 for p, ch in members
             ]
             times = np.concatenate(due)

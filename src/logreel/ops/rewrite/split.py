@@ -14,6 +14,8 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
+from logreel.io.atomic_file import sync_folder
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals, utc_shift, utc_text
@@ -131,6 +133,7 @@ def split(
         raise UsageError("split by one of: time, size, topic, segment, value of a field, condition")
     rule = RULES[next(key for key, is_given in given.items() if is_given)]
     with as_open_log(src, definitions) as log:
+        decrypted_notes(log)
         span = interval(log, start, end) if not by_segment else (None, None)
         fmt = format_of(log)
         stem, suffix = _stem(log, fmt.suffixes)
@@ -151,7 +154,9 @@ def split(
             pieces = list(_by_condition(log, choice, span, where))
         else:
             pieces = list(_by_time(log, choice, span, every, size))
-        place.mkdir(exist_ok=True)
+        if not place.exists():
+            place.mkdir()
+            sync_folder(place.absolute().parent)
         todo, done = deque(pieces), list[Rewritten]()
         try:
             while todo:

@@ -206,9 +206,8 @@ class _Stream:
         ends = np.cumsum(found.size)
         start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
         more: dict[str, I64] = {}
-        heads = np.concatenate([[0], np.flatnonzero(np.diff(place)) + 1])
-        for one in np.unique(place[heads]).tolist():
-            mine = np.flatnonzero(place == one)
+        order = np.argsort(place, kind="stable")
+        for mine in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
             some = found.rows(mine)
             buffer = self._buffer(some)
             Payloads(buffer, some.offset, some.size).put_at(data, start[mine])

@@ -76,6 +76,7 @@ class Target:
     stream       stream for the bytes instead of a file at *path*, which is only its name
     format       name of the format, for several with one suffix; None: by the suffix
     options      further options of the format of the new log, as ``logreel.create`` takes them
+    repairs      leave out what other readers of the format refuse, with a note
     """
 
     path: str
@@ -90,6 +91,7 @@ class Target:
     stream: OutputStream | None = None
     format: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    repairs: bool = False
 
     @classmethod
     def of(

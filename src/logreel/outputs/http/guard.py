@@ -60,7 +60,28 @@ class Rules:
     ) -> Rules:
         """Return the rules of a service that listens at *host* and has the further names *hosts*; *others*: fields."""
         names = {_normal_name(one.lower()) for one in (*LOCAL, host, *hosts)}
-        return cls(token, frozenset(names), frozenset(one.rstrip("/") for one in origins), **others)
+        return cls(token, frozenset(names), frozenset(map(_normal_origin, origins)), **others)
+
+    def wrong_sender(self, headers: Headers) -> str:
+        """Return what is wrong with the Host or Origin header of a request; empty if it is accepted."""
+        host = _HOST.fullmatch(headers.only("host"))
+        if host is None or _normal_name(host[1].lower()) not in self.hosts:
+            return "this service is not known by that name in the Host header; names are allowed at its start"
+        origin = headers.only("origin")
+        own = (f"http://{host[0]}".lower(), "")
+        if headers.count("origin") > 1 or (origin.lower() not in own and origin not in self.origins):
+            return "pages of another origin may not ask, unless the service was started so"
+        return ""
+
+    def has_token(self, headers: Headers, query: bytes) -> bool:
+        """Return whether a request has the token, in its headers or in the query of its address."""
+        kind, _, given = headers.only("authorization").partition(" ")
+        if kind.lower() != "bearer":
+            if not self.in_query or headers.count("authorization"):
+                return False
+            tokens = parse_qs(query.decode("latin-1")).get("token", [])
+            given = tokens[0] if len(tokens) == 1 else ""
+        return hmac.compare_digest(given.strip().encode(), self.token.encode())
 
 
 def _normal_name(host: str) -> str:
@@ -69,6 +90,11 @@ def _normal_name(host: str) -> str:
         return str(ipaddress.ip_address(host.strip("[]")))
     except ValueError:
         return host.rstrip(".")
+
+
+def _normal_origin(origin: str) -> str:
+    """Return *origin* without a final slash; ``file://`` is complete as it is."""
+    return origin if origin.endswith("://") else origin.rstrip("/")
 
 
 class Guard:
@@ -116,18 +142,8 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request with a Host or Origin header that is not accepted, else None."""
-        headers = _Headers(scope["headers"])
-        host = _HOST.fullmatch(headers.only("host"))
-        if host is None or _normal_name(host[1].lower()) not in self._rules.hosts:
-            return _error(
-                403,
-                "this service is not known by that name in the Host header; names are allowed at its start",
-            )
-        origin = headers.only("origin")
-        own = (f"http://{host[0]}".lower(), "")
-        if headers.count("origin") > 1 or (origin.lower() not in own and origin not in self._rules.origins):
-            return _error(403, "pages of another origin may not ask, unless the service was started so")
-        return None
+        why = self._rules.wrong_sender(Headers(scope["headers"]))
+        return _error(403, why) if why else None
 
 
 class TokenGuard:
@@ -144,23 +160,16 @@ class TokenGuard:
         """Return the answer to a request with another method or without the token, else None."""
         if scope["method"] not in METHODS:
             return _error(405, "logs are only read here: use GET or HEAD", {"Allow": "GET, HEAD"})
-        if scope["path"].startswith(self._rules.private) and not self._has_token(scope):
+        if scope["path"].startswith(self._rules.private) and not self._rules.has_token(
+            Headers(scope["headers"]), scope["query_string"]
+        ):
             text = "the token is missing or wrong: send 'Authorization: Bearer TOKEN'"
             text += " or ?token=TOKEN" if self._rules.in_query else ""
             return _error(401, text, {"WWW-Authenticate": 'Bearer realm="logreel"'})
         return None
 
-    def _has_token(self, scope: Scope) -> bool:
-        kind, _, given = _Headers(scope["headers"]).only("authorization").partition(" ")
-        if kind.lower() != "bearer":
-            if not self._rules.in_query:
-                return False
-            query = parse_qs(scope["query_string"].decode("latin-1"))
-            given = "".join(query.get("token", [])[:1])
-        return hmac.compare_digest(given.strip().encode(), self._rules.token.encode())
 
-
-class _Headers:
+class Headers:
     """Headers of a request by lower-case name; a header that is repeated counts as missing."""
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:

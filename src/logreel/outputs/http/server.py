@@ -43,10 +43,9 @@ class HttpServer:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._socket = _listen(host, port)
+        self._socket = listen(host, port)
         self.port: int = self._socket.getsockname()[1]
-        name = "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
-        self.url = f"http://{name}:{self.port}/"
+        self.url = f"http://{named(host)}:{self.port}/"
         self._server: _Server | None = None
         self._stopped = False
 
@@ -109,8 +108,13 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raises LogError."""
+def named(host: str) -> str:
+    """Return the name in the URL of a server that listens at *host*."""
+    return "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address; port 0: any free port. Raises LogError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)

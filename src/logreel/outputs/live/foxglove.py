@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import importlib
 import math
+import struct
 import time
+from collections import deque
 from collections.abc import Sequence
 from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
 
-from logreel.errors import DefinitionError, LogError, MissingDependencyError
+from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
 from logreel.ops.replay import Sink
 from logreel.outputs.foxglove.channel_map import encoders_for, is_common, transcoded
 from logreel.outputs.foxglove.clock import checked_clock, offset_for
 from logreel.outputs.foxglove.live import TranslatedMessages
+from logreel.outputs.http.guard import Rules
+from logreel.outputs.http.server import named, valid_token
+from logreel.outputs.http.websocket_gate import WebSocketGate, private_address
 from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
@@ -25,6 +31,14 @@ if TYPE_CHECKING:
 TIME_PERIOD = 0.01
 #: Seconds to wait for further subscriptions after the first one, before the replay starts.
 SETTLE = 0.3
+#: Origins of the Foxglove app: in a browser, and on the desktop. Programs that are no browsers send none.
+APP_ORIGINS = ("https://app.foxglove.dev", "file://")
+#: Number of sentences about refused clients; more are not shown.
+REFUSALS = 20
+#: Number of requests that wait for their answer.
+REQUESTS = 256
+#: Request to control the playback: operation, command, speed, whether to seek, time, length of the request's name.
+_CONTROL, _PLAY, _CONTROL_HEAD = 3, 0, struct.Struct("<BBfBQI")
 
 
 class Foxglove(Sink):
@@ -34,6 +48,10 @@ class Foxglove(Sink):
     wait        True: start when the first client has subscribed
     backlog     messages queued for a slow client; then the oldest are dropped for it
     clock       ``utc``: Unix time; ``log``: clock of the first log; empty: UTC if it is known
+    token       required of every client; empty: a random one
+    read_only   True: clients only watch, and cannot pause, seek or set the rate
+    allow_host  further names of this machine in a client's URL, separated by commas
+    allow_origin  origins of further web pages that may connect: ``https://tool.example.org``, separated by commas
 
     Channels with a schema that other tools can read are sent unchanged, others as protobuf with a generated schema.
     Channels that a lens recognises are also sent in Foxglove's well-known schemas, as in ``convert x.mcap``. Pause,
@@ -51,8 +69,23 @@ class Foxglove(Sink):
         wait: bool = True,
         backlog: int = 8192,
         clock: str = "",
+        token: str = "",
+        read_only: bool = False,
+        allow_host: str = "",
+        allow_origin: str = "",
     ) -> None:
         super().__init__()
+        self._chosen_token, self.token = bool(token), valid_token(token or None)
+        self._read_only = read_only
+        origins = _listed(allow_origin)
+        for origin in origins:
+            if not _is_origin(origin):
+                raise UsageError(f"{origin!r} is no origin: write https://tool.example.org")
+        self._rules = Rules.of(self.token, host, _listed(allow_host), (*APP_ORIGINS, *origins))
+        self._gate: WebSocketGate | None = None
+        self._refusals: set[str] = set()
+        #: Requests to control the playback that came through the gate, and were not applied yet.
+        self._requests: deque[tuple[object, ...]] = deque(maxlen=REQUESTS)
         self._clock = checked_clock(clock or None)
         self._sdk = _imported()
         self._host, self._port, self._backlog = host, port, backlog
@@ -69,8 +102,24 @@ class Foxglove(Sink):
 
     @property
     def port(self) -> int:
-        """The port of the server, after ``open``."""
-        return int(self._server.port)
+        """The port that clients connect to, after ``open``."""
+        return self._opened.port
+
+    @property
+    def url(self) -> str:
+        """The URL for clients without the token, after ``open``."""
+        return f"ws://{named(self._host)}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """The URL for clients with the token, after ``open``."""
+        return f"{self.url}/?token={quote(self.token, safe='')}"
+
+    @property
+    def _opened(self) -> WebSocketGate:
+        if self._gate is None:
+            raise UsageError("the server is not open: a Player opens it")
+        return self._gate
 
     def open(self, player: PlayerControls) -> None:
         """Start the server with all channels; pause the replay until a client subscribes."""
@@ -80,18 +129,22 @@ class Foxglove(Sink):
         self._wait = self._wait and not player.paused
         if self._wait:
             player.pause()
+        gate = self._gate = WebSocketGate(
+            self._host, self._port, self._rules, self._from_client, self._refused
+        )
         # The server does not keep a reference, and channels are closed with the context.
         self._context = self._sdk.Context()
         self.add_channels(player.channels)
         capabilities, span = [self._ws.Capability.Time], None
-        if not player.grows:
+        if not player.grows and not self._read_only:
             capabilities.append(self._ws.Capability.PlaybackControl)
             span = self._absolute(player.start_time), self._absolute(player.end_time)
+        private = private_address()
         try:
             self._server = self._sdk.start_server(
                 name="logreel",
-                host=self._host,
-                port=self._port,
+                host=private,
+                port=0,
                 context=self._context,
                 capabilities=capabilities,
                 server_listener=_Listener(self),
@@ -99,8 +152,29 @@ class Foxglove(Sink):
                 message_backlog_size=self._backlog,
             )
         except Exception as error:
-            raise LogError(f"no server on {self._host}:{self._port}: {error}") from error
-        self.say(f"open ws://{self._host}:{self.port} in Foxglove")
+            raise LogError(f"the server of foxglove-sdk does not start: {error}") from error
+        gate.start(private, int(self._server.port))
+        # A token chosen by the user is not printed.
+        self.say(f"open {self.url if self._chosen_token else self.address} in Foxglove")
+
+    def _from_client(self, is_text: bool, data: bytes) -> bytes | None:
+        """Return what to pass on of a client's message: subscriptions and the like, and requests for the playback."""
+        if is_text:
+            return data
+        if self._read_only or data[:1] != bytes((_CONTROL,)) or len(data) < _CONTROL_HEAD.size:
+            return None
+        _, command, speed, seeks, time_, size = _CONTROL_HEAD.unpack_from(data)
+        name = data[_CONTROL_HEAD.size :].decode(errors="replace")
+        if size != len(data) - _CONTROL_HEAD.size:
+            return None
+        self._requests.append((name, command == _PLAY, speed, time_ if seeks else None))
+        return data
+
+    def _refused(self, reason: str) -> None:
+        """Show once why a client is refused."""
+        if reason not in self._refusals and len(self._refusals) < REFUSALS:
+            self._refusals.add(reason)
+            self.say(f"a client was refused: {reason}")
 
     def add_channels(self, channels: Sequence[Channel]) -> None:
         """Add channels to the server; its clients are informed."""
@@ -237,6 +311,8 @@ class Foxglove(Sink):
 
     def close(self) -> None:
         """Stop the server."""
+        if self._gate is not None:
+            self._gate.stop()
         if self._server is not None:
             self._server.stop()
         self.skipped += [
@@ -261,15 +337,20 @@ class Foxglove(Sink):
             timer.start()
 
     def asked(self, request: Any) -> Any:
-        """Apply a request of the app to the Player and return the new state."""
+        """Apply a request of the app to the Player and return the new state; None if it did not come by the gate."""
         player = self._player
+        plays = request.playback_command == self._ws.PlaybackCommand.Play
+        try:
+            self._requests.remove((request.request_id, plays, request.playback_speed, request.seek_time))
+        except ValueError:
+            return None
         with self._lock:
             self._wait = False
         if math.isfinite(request.playback_speed) and request.playback_speed > 0:
             player.rate = request.playback_speed
         if request.seek_time is not None:
             player.seek(request.seek_time - self._clock_offset)
-        (player.resume if request.playback_command == self._ws.PlaybackCommand.Play else player.pause)()
+        (player.resume if plays else player.pause)()
         moved = request.seek_time is not None
         return self._state(player.position, moved, request.request_id)
 
@@ -289,6 +370,17 @@ class _Listener:
 
     def on_playback_control_request(self, request: Any) -> Any:
         return self._sink.asked(request)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Return the parts of *text* between commas."""
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def _is_origin(text: str) -> bool:
+    """Return whether *text* is an origin as web pages and apps send it."""
+    parts = urlsplit(text)
+    return bool(parts.scheme) and "://" in text and not parts.path.strip("/") and not parts.query
 
 
 def _imported() -> Any:

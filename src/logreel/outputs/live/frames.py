@@ -29,6 +29,7 @@ class Frames(Sink):
 
     prints = True
     follows = True
+    sends = False
 
     def __init__(self, out: IO[bytes] | None = None) -> None:
         self._out = sys.stdout.buffer if out is None else out

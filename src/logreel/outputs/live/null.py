@@ -15,6 +15,7 @@ class Null(Sink):
 
     batches = True
     follows = True
+    sends = False
 
     def batch(self, run: Run) -> None:
         """Do nothing."""

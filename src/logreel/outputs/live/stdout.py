@@ -32,12 +32,13 @@ class Stdout(Sink):
 
     prints = True
     follows = True
+    sends = False
 
     def __init__(self, frames: str = "ndjson", out: IO[bytes] | None = None) -> None:
         if frames not in ("ndjson", "raw"):
             raise UsageError(f"frames are 'ndjson' or 'raw', not {frames!r}")
         self._out = sys.stdout.buffer if out is None else out
-        self._raw = frames == "raw"
+        self._raw = self.sends = frames == "raw"
         self._numbers: dict[Channel, int] = {}
 
     def open(self, player: PlayerControls) -> None:

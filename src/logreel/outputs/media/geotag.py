@@ -13,6 +13,7 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.lenses import Fixes
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
 from logreel.ops.open_logs import as_open_log
@@ -102,6 +103,7 @@ def _tag(
     force: bool,
 ) -> Geotagged:
     """Write the copies of the pictures *paths*; times in ns."""
+    decrypted_notes(log)
     ch, fixes = _positions(log, topic)
     found = Geotagged(ch.topic)
     method = by or ("order" if fixes.number is not None else "time")

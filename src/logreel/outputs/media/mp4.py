@@ -15,6 +15,7 @@ from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.log.times import SECOND, utc_shift, utc_text
 from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.media.frames import Frame, frame_of
+from logreel.outputs.media.h264 import add_stream, encode
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _FINE, _COARSE, _MOST = 1_000_000, 90_000, (1 << 31) - 1
 #: Seconds; after a larger jump of the times, following times are relative to the jump.
 _JUMP = 10
-_CODEC = "libx264"
 #: Encoder options for high quality.
 _QUALITY = {"crf": "18", "preset": "fast"}
 _KEY_EVERY = 30
@@ -118,16 +118,7 @@ class _VideoWriter:
                 stream.pix_fmt = "yuvj420p"
             stream.time_base = base
             return stream
-        if _CODEC not in av.codecs_available:
-            raise UnsupportedError(f"this installation of av has no {_CODEC} to encode it")
-        stream = self._file.add_stream(_CODEC, options=_QUALITY)
-        stream.width, stream.height = (size + size % 2 for size in frame.size)
-        stream.pix_fmt = "yuv420p"
-        stream.time_base = stream.codec_context.time_base = base
-        # Without B-frames, packets are in the order of their times.
-        stream.codec_context.max_b_frames = 0
-        stream.codec_context.gop_size = _KEY_EVERY
-        return stream
+        return add_stream(self._file, frame.size, base, _KEY_EVERY, _QUALITY)
 
     def _describe(self, time: int) -> None:
         shift, metadata = utc_shift(self._job.log), self._file.metadata
@@ -150,20 +141,7 @@ class _VideoWriter:
         return self._last
 
     def _encode(self, pixels: NDArray[np.uint8], at: int) -> None:
-        import av
-
-        # 4:2:0 colours need an even width and height.
-        edge = [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)][: pixels.ndim]
-        if any(map(any, edge)):
-            pixels = np.pad(pixels, edge, mode="edge")
-        frame = av.VideoFrame.from_ndarray(pixels, "gray" if pixels.ndim == 2 else "rgb24")
-        frame = frame.reformat(format="yuv420p")
-        frame.pts, frame.time_base = at, Fraction(1, self._rate)
-        try:
-            packets = self._stream.encode(frame)
-        except av.FFmpegError as error:
-            raise UnsupportedError(f"{_CODEC} cannot encode it") from error
-        self._put_all(packets)
+        self._put_all(encode(self._stream, pixels, at, Fraction(1, self._rate)))
 
     def _put_all(self, packets: list[Any]) -> None:
         for packet in packets:

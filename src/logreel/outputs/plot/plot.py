@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, cast
 from logreel.errors import UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
+from logreel.log.decrypted import refusal
 from logreel.log.times import Time, duration_text, shift_of, utc_shift, utc_text
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.curves import curves
@@ -33,6 +34,9 @@ RENDERERS = {
 class Plot(Panels):
     """Curves of a log, which can be shown as text, pictures and pages; ``logreel.plot`` makes it."""
 
+    #: Why it must not be written to a file; None: it may.
+    _refusal: UsageError | None = None
+
     def __repr__(self) -> str:
         names = [curve.name for panel in self.panels for curve in panel.curves]
         first, last = self.span
@@ -55,7 +59,11 @@ class Plot(Panels):
         out     path, whose suffix selects the kind of file, or a binary file object
         format  the suffix, for a file object
         force   replace an existing file
+
+        Raises UsageError for an encrypted log that was not opened with ``decrypt=True``.
         """
+        if self._refusal is not None:
+            raise self._refusal
         name, stream = name_and_stream(out)
         write = renderer(format or name)
         if stream is None:
@@ -98,7 +106,10 @@ def plot(
         if not fields:
             raise UsageError("say what to plot: topic.field", path=opened.name)
         panels = [Panel(tuple(curves(opened, wanted, start, end))) for wanted in fields]
-        return Plot(opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened))
+        found = Plot(opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened))
+        # Its class is frozen, and has no such field.
+        object.__setattr__(found, "_refusal", refusal(opened))
+        return found
 
 
 def _begins(log: Log) -> str:

@@ -12,6 +12,7 @@ from logreel.errors import UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.brief import Brief
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.times import Time, interval, shift_of
 from logreel.ops.inspect.summary import summary
 from logreel.ops.inspect.text import lines_between
@@ -80,10 +81,11 @@ def report(
     utc         UTC times, for logs with a known offset to UTC
     progress    called with the charts that are done, and their number
 
-    The page has less than 8 MB for any log. Raises UsageError for an interval outside of the log, and with *utc* for a
-    log whose offset to UTC is unknown.
+    The page has less than 8 MB for any log. Raises UsageError for an interval outside of the log, for an encrypted log
+    that was not opened with ``decrypt=True``, and with *utc* for a log whose offset to UTC is unknown.
     """
     with as_open_log(log) as opened:
+        decrypted_notes(opened)
         lo, hi = interval(opened, start, end)
         shift = shift_of(opened, utc)
         first, last = opened.start or 0, opened.end or 0

@@ -45,10 +45,17 @@ Found = TypeVar("Found")
 class App:
     """Handlers of all requests; ``asgi`` is the ASGI application."""
 
-    def __init__(self, catalogue: Catalogue, flows: Flows, tell: Tell, definitions: Definitions = ()) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        flows: Flows,
+        tell: Tell,
+        definitions: Definitions = (),
+        decrypt: bool = False,
+    ) -> None:
         self._catalogue, self._flows, self._tell = catalogue, flows, tell
-        self._definitions = definitions
-        self._logs = Logs(definitions)
+        self._options = definitions, decrypt
+        self._logs = Logs(*self._options)
         self._queries = Queries(self._logs)
         self._pool = ThreadPoolExecutor(OPENERS, "logreel-open")
         routes = [
@@ -148,7 +155,7 @@ class App:
         entries, skipped = self._queries.logs_to_join(self._catalogue.list(), wanted)
         if len(entries) == 1:
             return self._answer(entries[0], wanted, kind, len(skipped))
-        return self._answer_of(LogsTogether(entries, self._definitions), wanted, kind, len(skipped))
+        return self._answer_of(LogsTogether(entries, *self._options), wanted, kind, len(skipped))
 
     async def _log_index(self, request: Request) -> Response:
         given = parameters(request, single=(*UNIX, *CLOCK), several=CHANNELS)

@@ -11,6 +11,7 @@ from typing import Any
 
 from logreel.errors import FileChangedError, LogError
 from logreel.io.source import Definitions, Source
+from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Log
 from logreel.ops.inspect.info import info
 from logreel.outputs.serve.catalogue import Entry, Stamp
@@ -32,8 +33,9 @@ class ChangedError(LogError):
 class CachedLog:
     """An open log for one thread at a time; the thread that uses it holds *lock*."""
 
-    def __init__(self, entry: Entry, definitions: Definitions = ()) -> None:
-        self.entry, self.lock, self._definitions = entry, Lock(), definitions
+    def __init__(self, entry: Entry, definitions: Definitions = (), decrypt: bool = False) -> None:
+        self.entry, self.lock = entry, Lock()
+        self._definitions, self._decrypt = definitions, decrypt
         self._log: Log | None = None
 
     @contextmanager
@@ -45,7 +47,14 @@ class CachedLog:
                 # Error messages must not reveal the path on this machine.
                 source.name = self.entry.name
                 self.check()
-                self._log = open_one_of_several(source, definitions=self._definitions)  # type: ignore[arg-type]
+                self._log = open_one_of_several(
+                    source,  # type: ignore[arg-type]
+                    definitions=self._definitions,
+                    decrypt=self._decrypt,
+                )
+            # Each answer goes over the network.
+            if (refused := refusal(self._log, FOR_BOTH)) is not None:
+                raise refused
             try:
                 yield self._log
             except FileChangedError:
@@ -73,9 +82,11 @@ class LogsTogether:
     Logs with other clocks than Unix time are aligned by their offsets to UTC.
     """
 
-    def __init__(self, entries: Sequence[Entry], definitions: Definitions = ()) -> None:
+    def __init__(
+        self, entries: Sequence[Entry], definitions: Definitions = (), decrypt: bool = False
+    ) -> None:
         self.lock = Lock()
-        self._each = [CachedLog(entry, definitions) for entry in entries]
+        self._each = [CachedLog(entry, definitions, decrypt) for entry in entries]
 
     def __len__(self) -> int:
         return len(self._each)
@@ -95,10 +106,10 @@ class LogsTogether:
 
 
 class Logs:
-    """The most recently used logs, opened with *definitions* as for ``logreel.open``."""
+    """The most recently used logs, opened with *definitions* and *decrypt* as for ``logreel.open``."""
 
-    def __init__(self, definitions: Definitions = ()) -> None:
-        self._definitions = definitions
+    def __init__(self, definitions: Definitions = (), decrypt: bool = False) -> None:
+        self._definitions, self._decrypt = definitions, decrypt
         self._lock = Lock()
         self._cached: OrderedDict[str, CachedLog] = OrderedDict()
         self._summaries: dict[str, tuple[Stamp, dict[str, Any]]] = {}
@@ -108,7 +119,7 @@ class Logs:
         with self._lock:
             cached = self._cached.get(entry.id)
             if cached is None or cached.entry != entry:
-                cached = self._cached[entry.id] = CachedLog(entry, self._definitions)
+                cached = self._cached[entry.id] = CachedLog(entry, self._definitions, self._decrypt)
             self._cached.move_to_end(entry.id)
             while len(self._cached) > OPEN:
                 self._cached.popitem(last=False)

@@ -29,6 +29,7 @@ class Service:
     tell         called with sentences about events; None: not reported
     log          True: also report every request
     definitions  as for ``logreel.open``; types are for topics of any of the logs
+    decrypt      True: also send slices of encrypted logs, which are not encrypted
 
     Raises UsageError for an invalid token or origin, LogError if it cannot listen, OSError for a missing path,
     UnknownFormatError for a file that is no log.
@@ -46,6 +47,7 @@ class Service:
         tell: Callable[[str], None] | None = None,
         log: bool = False,
         definitions: Definitions = (),
+        decrypt: bool = False,
     ) -> None:
         origins = tuple(allow_origins)
         for origin in origins:
@@ -55,7 +57,7 @@ class Service:
         self.token = valid_token(token)
         tell = tell or _discard
         self._flows = Flows()
-        self._app = App(Catalogue(paths), self._flows, tell, definitions)
+        self._app = App(Catalogue(paths), self._flows, tell, definitions, decrypt)
         self._server = HttpServer(host, port)
         #: URL of the service, without the token.
         self.url = self._server.url

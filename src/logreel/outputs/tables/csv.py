@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from logreel.log.tables import distinct
+from logreel.ops.formula_text import FORMULA, NUMBER, safe_text
 from logreel.ops.query.record_batches import flatten
 from logreel.outputs.job import Job
 
@@ -25,6 +26,16 @@ def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa
     JSON text, bytes are base64; text is quoted, missing values are empty and not quoted.
     """
     _write(out, schema, batches, flat)
+
+
+def write_safe(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write as ``write`` does, with ``'`` in front of text that a spreadsheet would run; see ``guarded``."""
+    _write(out, schema, batches, lambda batch: guarded(flat(batch)))
+
+
+def write_safe_result(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write as ``write_result`` does, with ``'`` in front of text that a spreadsheet would run; see ``guarded``."""
+    _write(out, schema, batches, lambda batch: guarded(plainly_flat(batch)))
 
 
 def write_result(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -62,18 +73,23 @@ class Table:
     #: Rows that are not written yet, approximate bytes.
     waiting = 0
 
+    @staticmethod
+    def flattened(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the flat columns of *batch*."""
+        return flat(batch)
+
     def __init__(self, out: IO[bytes] | io.RawIOBase, schema: pa.Schema) -> None:
         from pyarrow import csv as arrow_csv
 
         self._writer = arrow_csv.CSVWriter(
             cast("IO[bytes]", out),
-            _write_head(out, schema, flat),
+            _write_head(out, schema, self.flattened),
             write_options=arrow_csv.WriteOptions(include_header=False),
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows."""
-        self._writer.write_batch(flat(batch))
+        self._writer.write_batch(self.flattened(batch))
 
     def flush(self) -> None:
         """Do nothing: rows are written at once."""
@@ -81,6 +97,15 @@ class Table:
     def close(self) -> None:
         """Complete the table."""
         self._writer.close()
+
+
+class SafeTable(Table):
+    """A table written batch by batch, with the same bytes as by ``write_safe``."""
+
+    @staticmethod
+    def flattened(batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the flat columns of *batch*, with guarded text."""
+        return guarded(flat(batch))
 
 
 def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -93,6 +118,26 @@ def write_rows(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterab
     ) as writer:
         for batch in batches:
             writer.write_batch(batch)
+
+
+def guarded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a flat *batch* with ``safe_text`` in place of each text and name."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def column(values: Any) -> Any:
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            return values
+        # These run in RE2, in linear time.
+        risky = pc.match_substring_regex(values, FORMULA)
+        if not pc.any(risky).as_py():
+            return values
+        risky = pc.and_not(risky, pc.match_substring_regex(values, NUMBER))
+        mark, empty = pa.scalar("'", values.type), pa.scalar("", values.type)
+        return pc.if_else(risky, pc.binary_join_element_wise(mark, values, empty), values)
+
+    names = [safe_text(name) for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays([column(one) for one in batch.columns], names=names)
 
 
 def flat(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -38,6 +38,7 @@ class Session:
     follow   whether the logs are watched for growth
     layout   a layout to begin with, as JSON data; None: the charts of the first log
     tiles    path or address of map tiles; None: none
+    leaves   whether other machines can see the page: then it shows encrypted logs only with *decrypt*
     tell     called with sentences about files that could not be sent whole
 
     flows    the files that are being sent
@@ -51,6 +52,8 @@ class Session:
         layout: Mapping[str, Any] | None = None,
         tiles: str | None = None,
         definitions: Definitions = (),
+        decrypt: bool = False,
+        leaves: bool = False,
         tell: Callable[[str], None] = _discard,
     ) -> None:
         self.flows, self.tell = Flows(), tell
@@ -58,7 +61,8 @@ class Session:
         self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.events = Events()
         self.logs = [
-            ViewLog(str(i), source, self.events.send, definitions, follow) for i, source in enumerate(sources)
+            ViewLog(str(i), source, self.events.send, definitions, follow, decrypt, leaves)
+            for i, source in enumerate(sources)
         ]
 
     def log(self, id: str) -> ViewLog:

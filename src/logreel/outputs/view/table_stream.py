@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import interval
 from logreel.ops.query.topic_fields import fields_by_topic
@@ -27,6 +28,7 @@ class TableStream:
     def __init__(self, log: Log, wanted: list[str], start: int | None, end: int | None, suffix: str) -> None:
         if not wanted:
             raise UsageError("a table needs a topic, or series: s=topic.field")
+        decrypted_notes(log)
         self._log, self._output = log, OUTPUTS[suffix]
         self._fields = fields_by_topic(log, wanted)
         self._interval = interval(log, start, end)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.source import Source
+from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Log
 from logreel.ops.query.pyramid import PyramidColumn
 from logreel.ops.query.sorted_column import MemoryColumn, SortedColumn
@@ -38,16 +39,26 @@ class ViewLog:
     ready  set when the log is open or cannot be opened
     grows  whether it is watched for growth
     error  why it cannot be opened; None if it can
+    leaves  whether other machines can see it
     lock   held by the thread that reads from the log
 
     tell  called with events: ``opened``, ``failed``
     """
 
     def __init__(
-        self, id: str, source: Openable | Log, tell: Tell, definitions: Definitions = (), grows: bool = False
+        self,
+        id: str,
+        source: Openable | Log,
+        tell: Tell,
+        definitions: Definitions = (),
+        grows: bool = False,
+        decrypt: bool = False,
+        leaves: bool = False,
     ) -> None:
+        self._leaves = leaves
         self.grows = grows
-        self.id, self.source, self.definitions = id, source, definitions
+        self.id, self.source = id, source
+        self._options: dict[str, Any] = {"definitions": definitions, "decrypt": decrypt}
         self.name, self.size = _name_and_size(source)
         self.ready, self.lock = Event(), Lock()
         self.error: str | None = None
@@ -81,12 +92,12 @@ class ViewLog:
             elif self.grows and isinstance(self.source, (str, os.PathLike)):
                 from logreel.registry.open_growing import open_growing
 
-                begun = open_growing(self.source, definitions=self.definitions, poll=POLL, stop=self._closed)
+                begun = open_growing(self.source, poll=POLL, stop=self._closed, **self._options)
                 if begun is None:
                     return
                 log = begun
             else:
-                log = open_log(self.source, definitions=self.definitions)  # type: ignore[arg-type]
+                log = open_log(self.source, **self._options)  # type: ignore[arg-type]
         except LogError as error:
             self._fail(error.text)
         except OSError as error:
@@ -95,7 +106,7 @@ class ViewLog:
             self._fail(f"cannot be opened: {error!r}")
         else:
             self._adopt(log)
-            if self.grows:
+            if self.grows and self._log is not None:
                 self._follow(log)
 
     def _follow(self, log: Log) -> None:
@@ -126,6 +137,10 @@ class ViewLog:
         self._tell({"log": self.id, "failed": why})
 
     def _adopt(self, log: Log) -> None:
+        if self._leaves and (refused := refusal(log, FOR_BOTH)) is not None:
+            log.close()
+            self._fail(refused.text)
+            return
         self._log = log
         self._set_start(log)
         self.ready.set()
@@ -155,8 +170,18 @@ class ViewLog:
             self.lock.release()
 
     def _identity(self) -> str | None:
-        """Return a text that is different for each content of the file; None if it is no single file, or grows."""
-        if self.grows or self._path is None or not os.path.isfile(self._path):
+        """Return a text that is different for each content of the file; None if nothing of it may be kept.
+
+        That is so if it is no single file, if it grows, and if it is encrypted: what is kept would not be.
+        """
+        log = self._log
+        if (
+            self.grows
+            or self._path is None
+            or not os.path.isfile(self._path)
+            or log is None
+            or log.encryption
+        ):
             return None
         return Source.open(self._path).identity
 

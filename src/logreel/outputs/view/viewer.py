@@ -51,6 +51,8 @@ class Viewer:
     tell         called with sentences about errors of the viewer itself; None: not reported
     log          True: also report every request
     definitions  as for ``logreel.open``
+    decrypt      True: the page can also save parts of encrypted logs, as files that are not encrypted, and show them to
+                 other machines than that of the viewer
 
     Raises UsageError for an invalid token or host and without a log, OSError for a missing file, LogError if it cannot
     listen.
@@ -71,6 +73,7 @@ class Viewer:
         tell: Callable[[str], None] | None = None,
         log: bool = False,
         definitions: Definitions = (),
+        decrypt: bool = False,
     ) -> None:
         names = tuple(allow_hosts)
         if not logs:
@@ -87,7 +90,14 @@ class Viewer:
         #: URL of the viewer, without the token.
         self.url = self._server.url
         self._session = Session(
-            sources, follow=follow, layout=layout, tiles=tiles, definitions=definitions, tell=tell
+            sources,
+            follow=follow,
+            layout=layout,
+            tiles=tiles,
+            definitions=definitions,
+            decrypt=decrypt,
+            leaves=not _is_local(host),
+            tell=tell,
         )
         self._app = App(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)

@@ -87,7 +87,9 @@ def parse_message(text: str, name: str) -> Message:
     Words may be separated by blanks or tabs, lines may end with CR. Raises DefinitionError with the line number.
     """
     if len(text) > MAX_TEXT:
-        raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
+        raise DefinitionError(
+            f"{name[:80]}: a definition of {len(text)} characters; at most {MAX_TEXT} are read"
+        )
     fields: list[FieldLine] = []
     constants: list[Constant] = []
     for number, line in enumerate(text.split("\n"), 1):

@@ -21,7 +21,9 @@ def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
     Unused sections are ignored, even invalid ones.
     """
     if len(text) > MAX_TEXT:
-        raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
+        raise DefinitionError(
+            f"{name[:80]}: a definition of {len(text)} characters; at most {MAX_TEXT} are read"
+        )
     if len(name) > MAX_NAME:
         raise DefinitionError(f"{name[:80]}…: a type name of {len(name)} characters")
     find = (standard() if registry is None else registry).message

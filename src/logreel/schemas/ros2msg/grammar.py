@@ -57,7 +57,9 @@ def parse(text: str, name: str) -> Mapping[str, Message]:
     Raises DefinitionError with the line number.
     """
     if len(text) > MAX_TEXT:
-        raise DefinitionError(f"{name[:80]}: a definition of {len(text)} characters")
+        raise DefinitionError(
+            f"{name[:80]}: a definition of {len(text)} characters; at most {MAX_TEXT} are read"
+        )
     found: dict[str, Message] = {}
     for section in split_text(text, name):
         if section.name not in found:

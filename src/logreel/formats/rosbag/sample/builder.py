@@ -132,12 +132,17 @@ class Builder:
         chunk = self.chunks[-1] if self._open else self.chunk()
         if connect if connect is not None else conn not in self._written:
             self._written.add(conn)
-            chunk.content += connection_record(conn, dict(self.connections)[conn])
+            chunk.content += connection_record(conn, self._topic_of(conn))
         chunk.entries.append((conn, time_ns, len(chunk.content)))
         fields = [("conn", struct.pack("<I", conn)), ("op", b"\x02"), ("time", stamp(time_ns))]
         chunk.content += record(fields, payload)
         self._open = len(chunk.content) <= self.chunk_bytes
         return self
+
+    def _topic_of(self, conn: int) -> Topic:
+        if conn < len(self.connections) and self.connections[conn][0] == conn:
+            return self.connections[conn][1]
+        return dict(self.connections)[conn]
 
     def bag_header(self, index_pos: int = 0, conn_count: int = 0, chunk_count: int = 0) -> bytes:
         """Return the bag header record."""

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding
+from logreel.index.block_table import MISSING_SIZE
+from logreel.index.ranges import places
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.ops.inspect.checks.places import offset_of
@@ -34,7 +36,9 @@ def duplicates(log: Log) -> Iterator[Finding]:
         elif len(rows):
             sequence = log.index.side_column(ch.number, "sequence")
             counted = np.zeros(len(rows), np.int64) if sequence is None else sequence[rows]
-            alike = _has_equal(ch.times[rows], log.index.sizes(ch.number)[rows], counted)
+            _, _, sizes = places(log.index, ch.number, rows)
+            # Messages that an index names and that are not there have no bytes to compare.
+            alike = _has_equal(ch.times[rows], sizes, counted) & (sizes != MISSING_SIZE)
             if alike.any():
                 doubtful[ch.number], numbers[ch.number] = rows[alike], counted[alike]
     found = digests(log, doubtful) if doubtful else {}

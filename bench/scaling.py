@@ -1,0 +1,358 @@
+"""CPU time and memory against the number of things in a log: channels, definitions, chunks, attachments, problems …
+
+Each row is a log with so many of one thing, each column a task. A task in linear time takes ten times as long for ten
+times as many. Arguments: names of cases (default: all), and exponents such as 2-4 (default: 2-5). "—": the task took
+more than 120 s of CPU.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+TASKS = ("open", "info", "check", "summary", "recover", "table")
+#: CPU seconds after which a task is given up.
+SECONDS = 120
+MOST = 65_000
+
+
+def ulog_channels(n: int) -> bytes:
+    """Each with a format, a subscription and a message."""
+    from logreel.formats.ulog.sample.builder import Builder
+
+    out = Builder().flags()
+    for i in range(min(n, MOST)):
+        out.format(f"t{i}:uint64_t timestamp;float x;").subscribe(f"t{i}", i)
+    for i in range(min(n, MOST)):
+        out.data(i, struct.pack("<Qf", 1000 + i, i))
+    return out.bytes()
+
+
+def ulog_definitions(n: int) -> bytes:
+    """Formats of which one is used."""
+    from logreel.formats.ulog.sample.builder import Builder
+
+    out = Builder().flags()
+    for i in range(n):
+        out.format(f"t{i}:uint64_t timestamp;float x;")
+    return out.subscribe("t0", 0).data(0, struct.pack("<Qf", 1000, 1)).bytes()
+
+
+def ulog_parameters(n: int) -> bytes:
+    """Distinct ones before the data."""
+    from logreel.formats.ulog.sample.builder import Builder
+
+    out = Builder().flags().format("t:uint64_t timestamp;float x;")
+    for i in range(n):
+        out.parameter(f"P{i}", i)
+    return out.subscribe("t", 0).data(0, struct.pack("<Qf", 1000, 1)).bytes()
+
+
+def ulog_changes(n: int) -> bytes:
+    """Changes of 100 parameters between messages."""
+    from logreel.formats.ulog.sample.builder import Builder
+
+    out = Builder().flags().format("t:uint64_t timestamp;float x;").subscribe("t", 0)
+    for i in range(n):
+        out.data(0, struct.pack("<Qf", 1000 + i, 1)).parameter(f"P{i % 100}", i)
+    return out.bytes()
+
+
+def ulog_info(n: int) -> bytes:
+    """Distinct keys."""
+    from logreel.formats.ulog.sample.builder import Builder
+
+    out = Builder().flags().format("t:uint64_t timestamp;float x;")
+    for i in range(n):
+        out.info(f"key_{i}", "x")
+    return out.subscribe("t", 0).data(0, struct.pack("<Qf", 1000, 1)).bytes()
+
+
+def ulog_problems(n: int) -> bytes:
+    """A byte of damage after every six messages."""
+    from logreel.formats.ulog.sample.builder import Builder
+
+    start = Builder().flags().format("t:uint64_t timestamp;float x;").subscribe("t", 0).bytes()
+    head = len(Builder().bytes())
+    good = b"".join(Builder().data(0, struct.pack("<Qf", 1000 + i, i)).bytes()[head:] for i in range(6))
+    return start + (good + b"\xff") * n
+
+
+def _topic(i: int, **more: str) -> object:
+    from logreel.formats.rosbag.sample.old import Topic
+
+    return Topic(f"/t{i}", "std_msgs/String", text="string data\n", **more)  # type: ignore[arg-type]
+
+
+def bag_connections(n: int) -> bytes:
+    """Each of another topic with a message."""
+    from logreel.formats.rosbag.sample.builder import Builder
+
+    out = Builder("none")
+    for i in range(n):
+        out.message(out.connection(_topic(i)), 10**18 + i, b"\1\0\0\0a")  # type: ignore[arg-type]
+    return out.bytes()
+
+
+def bag_chunks(n: int) -> bytes:
+    """Each with two messages."""
+    from logreel.formats.rosbag.sample.builder import Builder
+
+    out = Builder("lz4", chunk_bytes=60)
+    conn = out.connection(_topic(0))  # type: ignore[arg-type]
+    for i in range(2 * n):
+        out.message(conn, 10**18 + i, b"\1\0\0\0a")
+    return out.bytes()
+
+
+def bag_damaged_chunks(n: int) -> bytes:
+    """Each compressed, and not to be unpacked."""
+    from logreel.formats.rosbag.sample.builder import Builder
+
+    out = Builder("lz4", pack=lambda data: b"\xff" * 40, chunk_bytes=60)
+    conn = out.connection(_topic(0))  # type: ignore[arg-type]
+    for i in range(2 * n):
+        out.message(conn, 10**18 + i, b"\1\0\0\0a")
+    return out.bytes()
+
+
+def bag_problems(n: int) -> bytes:
+    """Connections with a wrong md5."""
+    from logreel.formats.rosbag.sample.builder import Builder
+
+    out = Builder("none")
+    for i in range(n):
+        out.message(out.connection(_topic(i, md5=f"{i:032x}")), 10**18 + i, b"\1\0\0\0a")  # type: ignore[arg-type]
+    return out.bytes()
+
+
+def mcap_channels(n: int) -> bytes:
+    """Each with a schema and a message, in chunks of 64 KiB."""
+    from logreel.formats.mcap.sample.builder import Builder
+
+    out = Builder("")
+    for i in range(1, min(n, MOST) + 1):
+        out.schema(i, f"pkg/T{i}", "ros1msg", b"uint32 x\n").channel(i, i, f"/t{i}", "ros1")
+        out.message(i, 10**18 + i, struct.pack("<I", i))
+    return out.bytes()
+
+
+def mcap_chunks(n: int) -> bytes:
+    """Each with two messages."""
+    from logreel.formats.mcap.sample.builder import Builder
+
+    out = Builder("zstd", chunk_bytes=60)
+    out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
+    for i in range(2 * n):
+        out.message(1, 10**18 + i, struct.pack("<I", i))
+    return out.bytes()
+
+
+def mcap_attachments(n: int) -> bytes:
+    """Each with a metadata record behind it."""
+    from logreel.formats.mcap.sample.builder import Builder
+
+    out = Builder("")
+    out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1").message(1, 10**18, bytes(4))
+    for i in range(n):
+        out.attachment(f"a{i}.txt", "text/plain", b"x").metadata(f"m{i}", {"a": "b"})
+    return out.bytes()
+
+
+def mcap_problems(n: int) -> bytes:
+    """Damage behind every second message of a file without chunks and index."""
+    from logreel.formats.mcap.sample.builder import Builder
+
+    out = Builder(None, finished=False)
+    out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
+    for i in range(n):
+        out.message(1, 10**18 + i, bytes(4)).message(1, 10**18 + i, bytes(4)).raw(b"\xff" * 9)
+    return out.bytes()
+
+
+def mcap_damaged_chunks(n: int) -> bytes:
+    """Each compressed, and not to be unpacked; the index is there."""
+    from logreel.formats.mcap.sample.builder import Builder
+
+    out = Builder("lz4", chunk_bytes=60)
+    out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
+    for i in range(2 * n):
+        out.message(1, 10**18 + i, struct.pack("<I", i))
+    return out.bytes().replace(b"\x04\x22\x4d\x18", b"\x04\x22\x4d\xff")
+
+
+def bddf_channels(n: int) -> bytes:
+    """Series, each with a message."""
+    from logreel.formats.bddf.sample.builder import Builder
+
+    out = Builder()
+    for i in range(min(n, MOST)):
+        out.data(out.messages(f"c{i}"), 10**18 + i, b"x")
+    return out.bytes()
+
+
+def bddf_problems(n: int) -> bytes:
+    """Damage behind every third block."""
+    from logreel.formats.bddf.sample.builder import Builder
+
+    out = Builder()
+    series = out.messages("c")
+    for i in range(n):
+        for k in range(3):
+            out.data(series, 10**18 + 10 * i + k, b"x")
+        out.out += b"\xff" * 8
+    return out.killed()
+
+
+def carla_actors(n: int) -> bytes:
+    """All added in the first frame, and moved in 3."""
+    from logreel.formats.carla.sample.builder import Builder
+
+    out = Builder()
+    for k in range(3):
+        frame = out.frame(k * 0.05)
+        for i in range(min(n, MOST)):
+            if k == 0:
+                frame.add(i + 1, 1, "vehicle.a.b")
+            frame.position(i + 1, (k, 0, 0))
+    return out.bytes()
+
+
+def carla_frames(n: int) -> bytes:
+    """Each with an actor that moves."""
+    from logreel.formats.carla.sample.builder import Builder
+
+    out = Builder()
+    for k in range(n):
+        frame = out.frame(k * 0.05)
+        if k == 0:
+            frame.add(1, 1, "vehicle.a.b")
+        frame.position(1, (k, 0, 0))
+    return out.bytes()
+
+
+def koblenz_problems(n: int) -> bytes:
+    """A message that is not marked as valid behind every third one."""
+    from logreel.formats.koblenz.sample.builder import Builder
+
+    out = Builder()
+    for i in range(n):
+        for k in range(3):
+            out.obd(1000.0 + 3 * i + k, 1, 2, 3.0)
+        out.add("OBDDataM", 1000.0 + 3 * i + 2, bytes(28), mark=0)
+    return out.bytes()
+
+
+def koblenz_messages(n: int) -> bytes:
+    """Of one kind."""
+    from logreel.formats.koblenz.sample.builder import Builder
+
+    out = Builder()
+    for i in range(n):
+        out.obd(1000.0 + i, 1, 2, 3.0)
+    return out.bytes()
+
+
+CASES: dict[str, Callable[[int], bytes]] = {
+    name: f for name, f in list(globals().items()) if re.match(r"(ulog|bag|mcap|bddf|carla|koblenz)_", name)
+}
+
+
+def run_task(task: str, path: str) -> None:
+    """Do one task; what it returns is not looked at."""
+    import logreel
+
+    if task == "open":
+        log = logreel.open(path)
+        _ = log.problems, len(log.channels)
+    elif task == "info":
+        json.dumps(logreel.info(path).as_dict())
+    elif task == "check":
+        _ = logreel.check(path).findings
+    elif task == "summary":
+        _ = logreel.summary(path)
+    elif task == "recover":
+        logreel.recover(path, path + ".out", force=True)
+    elif task == "table":
+        log = logreel.open(path)
+        largest = max(log.values(), key=len)
+        _ = largest.to_arrow()
+
+
+def measure(
+    name: str, n: int, tasks: tuple[str, ...] = TASKS, seconds: int = SECONDS
+) -> dict[str, tuple[float, float] | None]:
+    """Return CPU seconds and peak memory in MiB of each task, each in its own process; None: it took too long."""
+    import signal
+    import tempfile
+
+    found: dict[str, tuple[float, float] | None] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log"
+        path.write_bytes(CASES[name](n))
+        for task in tasks:
+            done = subprocess.run(
+                [sys.executable, __file__, "--task", task, str(path), str(seconds)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode == -signal.SIGXCPU:
+                found[task] = None
+                continue
+            if done.returncode:
+                raise RuntimeError(f"{name} {n} {task}: {done.stderr[-2000:]}")
+            cpu, memory = json.loads(done.stdout.splitlines()[-1])
+            found[task] = (cpu, memory)
+    return found
+
+
+def task_in_this_process(task: str, path: str, seconds: str) -> None:
+    """Print the CPU seconds and the growth of the peak memory in MiB of a task, after its imports."""
+    import resource
+    import time
+
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), resource.RLIM_INFINITY))
+
+    from logreel.formats.ulog.sample.builder import tiny
+
+    small = path + ".small"
+    Path(small).write_bytes(tiny())
+    run_task(task, small)
+    before = peak_kib()
+    start = time.process_time()
+    run_task(task, path)
+    cpu = time.process_time() - start
+    print(json.dumps([cpu, (peak_kib() - before) / 1024]))
+
+
+def peak_kib() -> int:
+    """Return the peak memory of this process; ru_maxrss would begin with that of the process that started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+
+
+def main() -> None:
+    """Print the table."""
+    if sys.argv[1:2] == ["--task"]:
+        task_in_this_process(*sys.argv[2:5])
+        return
+    chosen = [name for name in sys.argv[1:] if name in CASES] or list(CASES)
+    span = next((a for a in sys.argv[1:] if re.fullmatch(r"\d-\d", a)), "2-5")
+    print("| log | number | " + " | ".join(TASKS) + " |")
+    print("|---|---" + "|---" * len(TASKS) + "|")
+    for name in chosen:
+        for exponent in range(int(span[0]), int(span[2]) + 1):
+            found = measure(name, 10**exponent)
+            cells = ["—" if one is None else f"{one[0]:.2f} s, {one[1]:.0f} MiB" for one in found.values()]
+            number = f"{10**exponent:_}".replace("_", " ")
+            print(f"| {name.replace('_', ' ', 1)} | {number} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""What is written from encrypted files: refused unless the log was opened for that, and noted."""
+
+from __future__ import annotations
+
+from logreel.errors import UsageError
+from logreel.log.log import Log
+
+#: Hint for reports that people read in Python and on the command line.
+FOR_BOTH = "decrypt=True (--decrypt) allows that"
+
+
+def decrypted_notes(log: Log, allowed: bool = False) -> list[str]:
+    """Return a sentence for each encrypted file of *log*: what is written from it can be read without its key.
+
+    Everything that writes messages of a log calls this first, before it writes anything.
+
+    allowed  True: nothing is written, or the user has allowed it in another way than by opening the log
+
+    Raises UsageError for an encrypted file that was not opened with ``decrypt=True``.
+    """
+    if not allowed and (error := refusal(log)) is not None:
+        raise error
+    files = [one for one in log.parts if one.encryption]
+    return [f"{one.name} is encrypted ({one.encryption}), what was written from it is not" for one in files]
+
+
+def refusal(log: Log, hint: str | None = None) -> UsageError | None:
+    """Return the error for writing messages of *log*; None if it is not encrypted, or was opened with ``decrypt=True``.
+
+    hint  what to do about it; None: how to open it in Python, or the flag on the command line
+    """
+    for one in log.parts:
+        if one.encryption and not one._options.get("decrypt"):
+            return UsageError(
+                f"is encrypted ({one.encryption}), and what is written from it would not be",
+                path=one.name,
+                hint=hint or "open it by logreel.open(path, decrypt=True) to allow that",
+                cli=hint or "pass --decrypt to allow that",
+            )
+    return None
+
+
+def allow_decrypted(log: Log) -> Log:
+    """Return *log*, with content of its encrypted files allowed to be written, also by other processes that open it."""
+    for one in (log, *log.parts):
+        one._options["decrypt"] = True
+    return log

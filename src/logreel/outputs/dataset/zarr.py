@@ -1,0 +1,139 @@
+"""A Zarr store, version 3, with the layout of a replay buffer: ``data/FEATURE`` over all frames, ``meta/episode_ends``.
+
+It is the folder ``replay_buffer.zarr``.
+
+Names are shortened as in diffusion policy: ``observation.state`` is ``data/state``, ``observation.images.top`` is
+``data/top`` where no other feature has that name; pictures are uint8[frames, height, width, 3].
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import MissingDependencyError
+from logreel.outputs.dataset.episode import Camera, Episode, Head
+from logreel.outputs.dataset.store import Record
+
+NAME = "replay_buffer.zarr"
+#: Frames in a chunk of a vector.
+ROWS = 4096
+#: Pictures that are written at once, and stored in one chunk.
+PICTURES = 1
+
+
+def make(root: Path, head: Head, records: Sequence[Record]) -> ZarrStore:
+    """Return the dataset at *root*; see ``Store``."""
+    return ZarrStore(root, head, records)
+
+
+def array_names(head: Head) -> dict[str, str]:
+    """Return the name of the array of each feature: its last part, or all of it where that is not unique."""
+    last = [one.name.rpartition(".")[2] for one in head.columns]
+    return {
+        one.name: short if last.count(short) == 1 else one.name
+        for one, short in zip(head.columns, last, strict=True)
+    }
+
+
+class ZarrStore:
+    """See ``Store``.
+
+    Readers see the shapes in the metadata of the root, which is replaced in one step when an episode is complete.
+    """
+
+    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+        try:
+            import zarr
+        except ImportError as error:
+            raise MissingDependencyError("zarr", "train") from error
+        self.root, self.head, self._zarr = root, head, zarr
+        self.names = array_names(head)
+        self.path = root / NAME
+        there = (self.path / "zarr.json").exists()
+        # Not as readers see it: an interrupted run may have left longer arrays.
+        group = zarr.open_group(self.path, mode="r+" if there else "w-", use_consolidated=False)
+        self._group = group
+        if records:
+            return
+        group.attrs["fps"] = float(head.spec.rate)
+        data, meta = group.require_group("data"), group.require_group("meta")
+        for one in head.columns:
+            shape = (*one.shape, 3) if one.pictures else one.shape
+            data.create_array(
+                self.names[one.name],
+                shape=(0, *shape),
+                chunks=(PICTURES if one.pictures else ROWS, *shape),
+                dtype=one.dtype,
+                overwrite=True,
+                attributes={} if one.pictures else {"names": list(one.names)},
+            )
+        # A chunk per episode: adding one changes no file that readers may be reading.
+        meta.create_array("episode_ends", shape=(0,), chunks=(1,), dtype="int64", overwrite=True)
+
+    def add(self, episode: Episode, records: Sequence[Record]) -> None:
+        """See ``Store``."""
+        end = episode.start + episode.count
+        data = self._group["data"]
+        for one in self.head.vectors:
+            array = data[self.names[one.name]]
+            array.resize((end, *array.shape[1:]))
+            array[episode.start : end] = episode.vectors[one.name]
+        for name, camera in episode.cameras.items():
+            array = data[self.names[name]]
+            array.resize((end, *array.shape[1:]))
+            for at, pixels in enumerate(camera.frames()):
+                array[episode.start + at] = pixels
+        ends = self._group["meta"]["episode_ends"]
+        ends.resize((episode.index + 1,))
+        ends[episode.index] = end
+
+    def publish(self, records: Sequence[Record]) -> None:
+        """See ``Store``."""
+        self._publish()
+
+    def _publish(self) -> None:
+        """Replace the metadata that readers see."""
+        with warnings.catch_warnings():
+            # They are no part of the specification of version 3 yet; who does not know them reads those of the arrays.
+            warnings.simplefilter("ignore")
+            self._zarr.consolidate_metadata(self.path)
+
+    def vectors(self, record: Record) -> dict[str, NDArray[Any]]:
+        """See ``Store``."""
+        lo, hi = _rows(record)
+        data = self._group["data"]
+        return {one.name: data[self.names[one.name]][lo:hi] for one in self.head.vectors}
+
+    def camera(self, record: Record, name: str) -> Camera:
+        """See ``Store``."""
+        lo, hi = _rows(record)
+        (column,) = (one for one in self.head.cameras if one.name == name)
+        array = self._group["data"][self.names[name]]
+
+        def read() -> Iterator[NDArray[np.uint8]]:
+            for at in range(lo, hi):
+                yield array[at]
+
+        return Camera((column.shape[0], column.shape[1]), hi - lo, read)
+
+    def finish(self, records: Sequence[Record]) -> None:
+        """See ``Store``."""
+        end = _rows(records[-1])[1]
+        for name in self.names.values():
+            array = self._group["data"][name]
+            if array.shape[0] != end:
+                array.resize((end, *array.shape[1:]))
+        ends = self._group["meta"]["episode_ends"]
+        if ends.shape[0] != len(records):
+            ends.resize((len(records),))
+        self._publish()
+
+
+def _rows(record: Record) -> tuple[int, int]:
+    return int(record["first"]), int(record["first"]) + int(record["frames"])
