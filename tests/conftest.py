@@ -35,6 +35,13 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture(scope="session", autouse=True)
+def interrupt() -> None:
+    """Let new processes receive SIGINT, which they would ignore if the tests were started in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def hangup() -> Iterator[None]:
     """Let new processes receive SIGHUP, which they would ignore if the tests were started by nohup."""

@@ -72,6 +72,12 @@ def test_a_thread_that_cannot_start_is_a_sentence() -> None:
     assert "internal error" in sentence(RuntimeError("something else"))
 
 
+def test_a_library_for_which_there_is_no_memory_is_a_sentence() -> None:
+    error = ImportError("/lib/x.so: failed to map segment from shared object")
+    assert sentence(error) == "not enough memory for this"
+    assert "internal error" in sentence(ImportError("something else"))
+
+
 def test_events_are_not_left_out_where_memory_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Found by `report` in 4 MiB: its findings lacked the texts of events, without a word."""
 

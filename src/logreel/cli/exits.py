@@ -98,6 +98,9 @@ def sentence(error: BaseException) -> str:
             )
         case MemoryError():
             return "not enough memory for this"
+        case ImportError() if "failed to map segment" in str(error):
+            # Of a library, by the dynamic linker.
+            return "not enough memory for this"
         case RuntimeError() if str(error) == "can't start new thread":
             return "no thread can be started: there is not enough memory, or there are too many threads"
         case _:

@@ -22,6 +22,7 @@ from logreel.fleet.manifest import Manifest, Part, read_json, topic_folder, writ
 from logreel.fleet.source_files import CATALOGUE
 from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
+from logreel.io.thread_room import check_arrow_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,10 +106,12 @@ class Dataset:
     def arrow(self, topic: str) -> ds.Dataset:
         """Return a topic as a ``pyarrow.dataset.Dataset``, for DuckDB, polars and pyarrow.
 
-        Raises TopicError if the dataset does not have it.
+        Raises TopicError if the dataset does not have it, MemoryError or RuntimeError without room for threads that
+        read it.
         """
         import pyarrow.dataset as ds
 
+        check_arrow_threads()
         schema = self.schema(topic).schema.remove_metadata()
         files = [os.path.join(self.path, part.path) for part in self.parts.get(topic, [])]
         return ds.dataset(files, schema=schema, format="parquet")

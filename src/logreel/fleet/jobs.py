@@ -237,7 +237,7 @@ def _conform(job: Job) -> Result:
         writer = PartWriter(Path(job["stage"]), f"{stem}_{schema_digest(schema)}")
         try:
             with pq.ParquetFile(os.path.join(job["dataset"], old.path)) as file:
-                for batch in file.iter_batches(1 << 16):
+                for batch in file.iter_batches(1 << 16, use_threads=False):
                     own = dict(zip(batch.schema.names, batch.columns, strict=True))
                     rows = batch.num_rows
                     arrays = [

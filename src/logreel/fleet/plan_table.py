@@ -15,6 +15,7 @@ from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.plans import Plan, Task
 from logreel.fleet.task_reader import RowChoice, TaskReader
 from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, union
+from logreel.ops.query.filter_rows import filter_rows
 from logreel.ops.query.prune import matching_rows, possible_parts, referenced_columns
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class ArrowCondition:
 
     def apply(self, table: pa.Table) -> pa.Table:
         """Return the rows for which the condition is true."""
-        return table.filter(self._expression) if self._exact else table
+        return filter_rows(table, self._expression) if self._exact else table
 
 
 def _constants(log: str, topic: str) -> pc.Expression:

@@ -199,7 +199,8 @@ class Plan(Brief):
         if path.endswith(".parquet"):
             import pyarrow.parquet as pq
 
-            table = pq.read_table(path)
+            with pq.ParquetFile(path) as file:
+                table = file.read(use_threads=False)
             about = json.loads((table.schema.metadata or {})[_KEY])
             version, rows = about["version"], table.to_pylist()
         else:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.dataset import Dataset
-from logreel.ops.query.sql import CATALOGUE, CLOSED, RESULT_ROWS, import_duckdb, memory_errors
+from logreel.ops.query.database import connect, import_duckdb
+from logreel.ops.query.sql import CATALOGUE, RESULT_ROWS
 from logreel.ops.query.topic_table import alias
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ def answer(
     """Return the schema of the result of ``query``, and its rows in batches, computed while they are read."""
     duckdb = import_duckdb()
     found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    with memory_errors(duckdb):
-        con = duckdb.connect(":memory:", config=CLOSED)
+    con = connect(duckdb)
     try:
         missed: dict[str, TopicError] = {}
         with _errors(duckdb, missed):

@@ -17,8 +17,9 @@ from logreel.errors import UsageError
 from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Channel
 from logreel.log.tables import as_numpy
+from logreel.ops.query.database import connect, import_duckdb, memory_errors
 from logreel.ops.query.sorted_column import MemoryColumn
-from logreel.ops.query.sql import CLOSED, Bounds, answer, import_duckdb, memory_errors
+from logreel.ops.query.sql import Bounds, answer
 
 
 def words(text: str) -> frozenset[str]:
@@ -93,7 +94,7 @@ def parsed_expression(
     Raises UsageError for other text; MissingDependencyError without DuckDB.
     """
     duckdb = import_duckdb()
-    with memory_errors(duckdb), duckdb.connect(":memory:", config=CLOSED) as con:
+    with memory_errors(duckdb), connect(duckdb) as con:
         try:
             query = "SELECT json_serialize_sql(?::VARCHAR)"
             found = json.loads(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])

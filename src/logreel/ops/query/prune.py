@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 
 from logreel.io.arrays import I64
+from logreel.ops.query.filter_rows import filter_rows
 from logreel.ops.query.intervals import merge_intervals
 
 Rows = slice | I64
@@ -28,7 +29,7 @@ def referenced_columns(condition: pc.Expression, schema: pa.Schema, given: Itera
 
     def enough(names: set[str]) -> bool:
         try:
-            empty.select([name for name in schema.names if name in names]).filter(condition)
+            filter_rows(empty.select([name for name in schema.names if name in names]), condition)
         except pa.ArrowInvalid:
             return False
         return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
+from logreel.errors import DefinitionError, LogError, TopicError, UsageError
 from logreel.layout.arrow_arrays import values_of
 from logreel.log.decrypted import refusal
 from logreel.log.log import Log
@@ -23,6 +22,7 @@ from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, utc_shift
 from logreel.log.topic_match import is_pattern, match_in_each
 from logreel.ops.open_logs import open_many
+from logreel.ops.query.database import connecting, import_duckdb, memory_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,12 +38,6 @@ CATALOGUE = "logreel"
 LOOK = 0.1
 #: Rows of a batch of the result.
 RESULT_ROWS = 65536
-#: No query reads other files, the network or variables of Python.
-CLOSED = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
 #: A quoted name with a dot or an index, which may be the path of a field.
 _QUOTED = re.compile(r'"([^"]*[.\[][^"]*)"')
 _MONTH, _DAY = 30 * 86_400 * 10**9, 86_400 * 10**9
@@ -102,16 +96,13 @@ def answer(
     duckdb = import_duckdb()
     with contextlib.ExitStack() as stack:
         stack.enter_context(memory_errors(duckdb))
+        memory = None if bounds is None else bounds.memory
         # Connecting takes about as long as opening a log.
-        pool = stack.enter_context(ThreadPoolExecutor(1))
-        config = CLOSED if bounds is None else {**CLOSED, "memory_limit": bounds.memory, "temp_directory": ""}
-        connection = pool.submit(duckdb.connect, ":memory:", config=config)
-        stack.callback(lambda: connection.result().close())
+        connection = stack.enter_context(connecting(duckdb, memory, spill=bounds is None))
         held = open_many(logs, stack, definitions)
         if any(refusal(log) for log in held):
             # What does not fit into memory would be written to the disk.
-            connection.result().close()
-            connection = pool.submit(duckdb.connect, ":memory:", config={**config, "temp_directory": ""})
+            connection = stack.enter_context(connecting(duckdb, memory, spill=False))
         names = distinct([log.name for log in held])
         spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
@@ -123,7 +114,7 @@ def answer(
             ]
         asked = [Asked(*one, utc) for one in zip(held, names, spans, every, strict=True)]
         tables = Tables(asked, paths)
-        con = connection.result()
+        con = connection()
         if bounds is not None:
             stack.enter_context(_bounded(con, bounds))
         with _database_errors(duckdb, tables):
@@ -181,24 +172,6 @@ def _bounded(con: Any, bounds: Bounds) -> Iterator[None]:
         watcher.join()
     if why:
         raise why[0]
-
-
-def import_duckdb() -> Any:
-    """Return the module of DuckDB; raises MissingDependencyError without it."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingDependencyError("duckdb", "sql") from error
-    return duckdb
-
-
-@contextmanager
-def memory_errors(duckdb: Any) -> Iterator[None]:
-    """Raise MemoryError where DuckDB cannot allocate in the block."""
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise MemoryError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)

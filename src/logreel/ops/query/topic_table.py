@@ -23,6 +23,7 @@ from logreel.layout.arrow_arrays import fixed_list_type, item_type, values_of
 from logreel.layout.paths import path_text
 from logreel.log.log import Channel
 from logreel.log.tables import Rows, Shape, TableReader, time_column
+from logreel.ops.query.filter_rows import filter_rows
 from logreel.ops.query.prune import matching_rows, possible_parts, referenced_columns
 from logreel.ops.query.record_batches import BYTES, MOST
 
@@ -230,7 +231,7 @@ class TopicTable(ds.Dataset):
                 if condition is None:
                     yield batch
                 else:
-                    found = pa.Table.from_batches([batch]).filter(condition).select(names)
+                    found = filter_rows(pa.Table.from_batches([batch]), condition).select(names)
                     yield from found.to_batches()
 
     def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:

@@ -26,10 +26,11 @@ from logreel.log.limited_log import with_rows
 from logreel.log.log import Channel, Log
 from logreel.log.tables import Shape, TableReader, own_paths, time_column
 from logreel.log.topic_match import listed
+from logreel.ops.query.database import connect, import_duckdb, memory_errors
 from logreel.ops.query.expression import FUNCTIONS, KINDS, parsed_expression, parts_of, words
 from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, MOST, most_rows
-from logreel.ops.query.sql import CLOSED, Asked, Tables, import_duckdb, memory_errors
+from logreel.ops.query.sql import Asked, Tables
 from logreel.ops.query.topic_fields import check_fields
 
 if TYPE_CHECKING:
@@ -322,8 +323,7 @@ class Tester:
     def __enter__(self) -> Tester:
         self._duckdb = import_duckdb()
         with memory_errors(self._duckdb), ExitStack() as stack:
-            config = {**CLOSED, "memory_limit": MEMORY, "temp_directory": ""}
-            self._con = stack.enter_context(self._duckdb.connect(":memory:", config=config))
+            self._con = stack.enter_context(connect(self._duckdb, MEMORY, spill=False))
             self._con.execute("SET lock_configuration = true")
             self._stack = stack.pop_all()
         return self

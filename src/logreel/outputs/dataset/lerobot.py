@@ -105,7 +105,7 @@ class LeRobotStore:
         """See ``Store``."""
         import pyarrow.parquet as pq
 
-        table = pq.ParquetFile(self.data(checked_index(record))).read()
+        table = pq.ParquetFile(self.data(checked_index(record))).read(use_threads=False)
         found = {}
         for one in self.head.vectors:
             column: Any = table.column(one.name).combine_chunks()
