@@ -17,6 +17,7 @@ What must hold in every state:
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -32,6 +33,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
+import numpy as np  # noqa: E402
 from killing import Replay, Simple, content_of, wrong  # noqa: E402
 
 import logreel  # noqa: E402
@@ -44,7 +46,7 @@ from logreel.registry import index_cache  # noqa: E402
 from logreel.registry.registry import formats  # noqa: E402
 from support.harness.crash_disk import Disk, digest, put  # noqa: E402
 from support.harness.faults import Inline  # noqa: E402
-from support.harness.system_calls import Calls, Op, read_events  # noqa: E402
+from support.harness.system_calls import Calls, Op, read_events, with_unseen_renames  # noqa: E402
 
 #: Folder in memory, where syncs take no time.
 SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -360,6 +362,32 @@ def fleet_jobs(scratch: Path) -> dict[str, Job]:
     }
 
 
+#: Modules that targets of ``dataset`` need.
+NEEDS = {"hdf5": "h5py", "zarr": "zarr", "lance": "lance"}
+
+
+def rows_of(to: str, folder: Path) -> list[list[float]]:
+    """Return the vectors of a dataset, frame by frame."""
+    if to == "zarr":
+        import zarr
+
+        found = zarr.open_group(folder / "replay_buffer.zarr", mode="r")["data/action"][:]
+    elif to == "lance":
+        import lance
+
+        found = np.array(lance.dataset(folder / "frames.lance").to_table()["action"].to_pylist())
+    else:
+        import h5py
+
+        parts = []
+        for number in range(len(list(folder.glob("episode_*.hdf5")))):
+            with h5py.File(folder / f"episode_{number}.hdf5", "r") as file:
+                parts.append(file["action"][:])
+        found = np.concatenate(parts)
+    rows: list[list[float]] = found.tolist()
+    return rows
+
+
 def dataset_jobs(scratch: Path) -> dict[str, Job]:
     """Return what writes training data."""
     logs = [scratch / f"{n}.mcap" for n in range(2)]
@@ -371,9 +399,11 @@ def dataset_jobs(scratch: Path) -> dict[str, Job]:
         "features": {"action": {"topic": "simple", "fields": ["n", "x"], "max_error": "1s"}},
     }
 
-    def build(folder: Path, mark: Callable[[int], None], count: int = 2, rate: str = "200Hz") -> None:
+    def build(
+        folder: Path, mark: Callable[[int], None], count: int = 2, rate: str = "200Hz", to: str = "lerobot"
+    ) -> None:
         found = logreel.dataset(
-            logs[:count], folder / "d", spec | {"rate": rate}, progress=lambda done, total: mark(done)
+            logs[:count], folder / "d", spec | {"rate": rate}, to=to, progress=lambda done, total: mark(done)
         )
         assert len(found.episodes) == count
 
@@ -400,7 +430,35 @@ def dataset_jobs(scratch: Path) -> dict[str, Job]:
         wrong_names = sorted(name for name in new | now if now.get(name) != new.get(name))
         return f"after another run there are other files: {wrong_names[:5]}" if wrong_names else ""
 
-    return {
+    def judge_rows(to: str, folder: Path, due: int, is_done: bool) -> str:
+        """As *judge* for targets whose files differ each time, or are written more than once."""
+        there = Records(folder / "d")
+        if len(there.logs) < due:
+            return f"{due} finished logs are not recorded"
+        if is_done and rows_of(to, folder / "d") != expected:
+            return "after the end there are other rows"
+        finished = {path: path.stat().st_ino for path in (folder / "d/logreel/episodes").glob("*.json")}
+        build(folder, lambda n: None, to=to)
+        if rows_of(to, folder / "d") != expected:
+            return "after another run there are other rows"
+        again = {path: path.stat().st_ino for path in finished}
+        return "" if again == finished else "finished episodes were written again"
+
+    targets = [to for to, module in NEEDS.items() if importlib.util.find_spec(module)]
+    if targets:
+        (scratch / "expected").mkdir()
+        build(scratch / "expected", lambda n: None, to=targets[0])
+        expected = rows_of(targets[0], scratch / "expected/d")
+    others = {
+        f"dataset to {to}{' with one more log' if more else ''}": Job(
+            partial(build, to=to),
+            partial(build, mark=lambda n: None, count=1, to=to) if more else lambda folder: None,
+            partial(judge_rows, to),
+        )
+        for to in targets
+        for more in (False, True)
+    }
+    return others | {
         "dataset": Job(build, judge=partial(judge, None)),
         "dataset with one more log": Job(
             build, lambda folder: build(folder, lambda n: None, 1), partial(judge, None)
@@ -460,7 +518,7 @@ def check(name: str, job: Job, subsets: int, most: int, seed: int, scratch: Path
     calls.mark(0, DONE)
     calls.stop()
     judge = job.judge or partial(judge_names, old, contents(work), job.single)
-    events = read_events(trace)
+    events = with_unseen_renames(read_events(trace), work)
     assert any(event.op is Op.WRITE for event in events), "nothing was recorded"
     seen: set[tuple[bytes, int, bool]] = set()
     states: list[tuple[str, Any, int, bool]] = []

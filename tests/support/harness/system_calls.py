@@ -87,6 +87,36 @@ def read_events(path: Path) -> list[Event]:
     return found
 
 
+def with_unseen_renames(events: list[Event], folder: Path) -> list[Event]:
+    """Return *events* with the renames that some libraries ask the system for without the C library.
+
+    folder  as it was after the last event; a file that has another name there was renamed after its last write, in the
+            folder where it was created
+    """
+    now = {path.lstat().st_ino: os.fsencode(path.name) for path in folder.rglob("*") if path.is_file()}
+    created: dict[int, bytes] = {}
+    names: dict[bytes, int] = {}
+    last: dict[int, int] = {}
+    for number, one in enumerate(events):
+        if one.op is Op.CREATE:
+            created[one.inode] = one.data
+            names[one.data] = one.inode
+        elif one.op in (Op.RENAME, Op.LINK) and one.data in names:
+            names[one.other] = names[one.data]
+        if one.op in (Op.CREATE, Op.WRITE, Op.TRUNCATE):
+            last[one.inode] = number
+    seen = {(inode, os.path.basename(name)) for name, inode in names.items()}
+    unseen = {
+        last[inode]: Event(Op.RENAME, 0, 0, name, os.path.join(os.path.dirname(name), now[inode]))
+        for inode, name in created.items()
+        if inode in now and (inode, now[inode]) not in seen
+    }
+    found = []
+    for number, one in enumerate(events):
+        found += [one, unseen[number]] if number in unseen else [one]
+    return found
+
+
 @functools.cache
 def library() -> Path | None:
     """Return the compiled library; None without gcc, or on another system than Linux."""

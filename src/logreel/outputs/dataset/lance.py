@@ -5,7 +5,9 @@ Lance has no dots in names of columns: ``observation.state`` is ``observation_st
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.outputs.dataset.episode import Camera, Episode, Head
 from logreel.outputs.dataset.store import Record, checked_index
+from logreel.outputs.files import sync_all
 from logreel.outputs.media.png import png
 
 if TYPE_CHECKING:
@@ -36,8 +39,14 @@ def column_name(feature: str) -> str:
     return feature.replace(".", "_")
 
 
+def _version_of(manifest: Path) -> int:
+    """Return the version of a manifest by its name: the number, or 2^64 - 1 less the number."""
+    number = int(manifest.stem) if manifest.stem.isdecimal() else 0
+    return number if number < 1 << 63 else (1 << 64) - 1 - number
+
+
 class LanceStore:
-    """See ``Store``. Lance itself adds an episode completely or not at all."""
+    """See ``Store``. Lance itself adds an episode completely or not at all, but does not sync it to disk."""
 
     def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
         try:
@@ -50,9 +59,25 @@ class LanceStore:
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(f"two features would be the column {twice!r}: name them differently")
         if self.path.exists():
-            found = lance.dataset(self.path)
-            if found.count_rows(f"episode_index >= {len(records)}"):
-                found.delete(f"episode_index >= {len(records)}")
+            self._drop_later_than(sum(int(one["frames"]) for one in records))
+
+    def _drop_later_than(self, rows: int) -> None:
+        """Make the version with *rows* rows the latest one: after a power failure, later ones may be damaged."""
+        if not rows:
+            shutil.rmtree(self.path)
+            return
+        manifests = sorted((self.path / "_versions").glob("*.manifest"), key=_version_of, reverse=True)
+        for number, manifest in enumerate(manifests):
+            with suppress(ValueError, OSError):
+                if self._lance.dataset(self.path, version=_version_of(manifest)).count_rows() == rows:
+                    for later in manifests[:number]:
+                        later.unlink()
+                    return
+        raise LogError(
+            f"has no version with the {rows} rows of its finished episodes",
+            path=str(self.path),
+            hint="remove the dataset, and write it again",
+        )
 
     def schema(self) -> pa.Schema:
         """Return the columns; the metadata of a vector has the names of its elements."""
@@ -95,6 +120,7 @@ class LanceStore:
             if failed:
                 raise failed[0] from None
             raise
+        sync_all()
 
     def _batches(self, episode: Episode, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -163,3 +189,4 @@ class LanceStore:
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""
         self._lance.dataset(self.path).cleanup_old_versions(older_than=timedelta(0))
+        sync_all()

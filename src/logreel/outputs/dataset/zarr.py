@@ -8,6 +8,8 @@ Names are shortened as in diffusion policy: ``observation.state`` is ``data/stat
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from logreel.errors import MissingDependencyError
 from logreel.outputs.dataset.episode import Camera, Episode, Head
 from logreel.outputs.dataset.store import Record
+from logreel.outputs.files import new_file, sync_all
 
 NAME = "replay_buffer.zarr"
 #: Frames in a chunk of a vector.
@@ -41,6 +44,29 @@ def array_names(head: Head) -> dict[str, str]:
     }
 
 
+@functools.cache
+def _durable_store() -> Any:
+    """Return a kind of LocalStore whose files are, after a power failure, whole: the old one or the new one."""
+    from zarr.storage import LocalStore
+
+    class DurableStore(LocalStore):  # type: ignore[misc, unused-ignore]
+        async def set(self, key: str, value: Any) -> None:
+            path = self.root / key
+            if path.exists():
+                # Metadata, and chunks that also have frames of other episodes.
+                await asyncio.to_thread(_replace, path, value.to_bytes())
+            else:
+                # sync_all() syncs new chunks together.
+                await super().set(key, value)
+
+    return DurableStore
+
+
+def _replace(path: Path, content: bytes) -> None:
+    with new_file(path, force=True) as out:
+        out.write(content)
+
+
 class ZarrStore:
     """See ``Store``.
 
@@ -55,9 +81,10 @@ class ZarrStore:
         self.root, self.head, self._zarr = root, head, zarr
         self.names = array_names(head)
         self.path = root / NAME
-        there = (self.path / "zarr.json").exists()
         # Not as readers see it: an interrupted run may have left longer arrays.
-        group = zarr.open_group(self.path, mode="r+" if there else "w-", use_consolidated=False)
+        group = zarr.open_group(
+            _durable_store()(self.path), mode="r+" if records else "w", use_consolidated=False
+        )
         self._group = group
         if records:
             return
@@ -92,6 +119,7 @@ class ZarrStore:
         ends = self._group["meta"]["episode_ends"]
         ends.resize((episode.index + 1,))
         ends[episode.index] = end
+        sync_all()
 
     def publish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""
@@ -102,7 +130,7 @@ class ZarrStore:
         with warnings.catch_warnings():
             # They are no part of the specification of version 3 yet; who does not know them reads those of the arrays.
             warnings.simplefilter("ignore")
-            self._zarr.consolidate_metadata(self.path)
+            self._zarr.consolidate_metadata(_durable_store()(self.path))
 
     def vectors(self, record: Record) -> dict[str, NDArray[Any]]:
         """See ``Store``."""
