@@ -14,7 +14,7 @@ from harness import SANITIZED
 from logreel.registry.registry import formats
 from support.harness.cli_runner import SRC
 from support.harness.crash_disk import Disk, State
-from support.harness.system_calls import Event, Op, environment, library
+from support.harness.system_calls import Event, Op, environment, library, with_unseen_renames
 
 #: Random subsets after each call, and the most states of a job (0: all); ``make fuzz`` sets more.
 SUBSETS, MOST = (int(os.environ["LOGREEL_FUZZ"]) // 500, 0) if "LOGREEL_FUZZ" in os.environ else (1, 8)
@@ -54,6 +54,20 @@ def event(
 ) -> Event:
     named = op in (Op.CREATE, Op.RENAME, Op.LINK, Op.UNLINK)
     return Event(op, inode, place, os.fsencode(folder) + b"/" + data if named else data, other)
+
+
+def test_renames_that_the_library_does_not_see_are_found(tmp_path: Path) -> None:
+    """Such as those of Lance, in a folder that is renamed later itself."""
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "x").write_bytes(b"data")
+    inode, folder = (tmp_path / "new" / "x").stat().st_ino, os.fsencode(tmp_path)
+    created = event(tmp_path, Op.CREATE, inode, data=b"old/.tmp1")
+    wrote = event(tmp_path, Op.WRITE, inode, data=b"data")
+    moved = event(tmp_path, Op.RENAME, data=b"old", other=folder + b"/new")
+    renamed = Event(Op.RENAME, 0, 0, folder + b"/old/.tmp1", folder + b"/old/x")
+    assert with_unseen_renames([created, wrote, moved], tmp_path) == [created, wrote, renamed, moved]
+    seen = event(tmp_path, Op.RENAME, data=b"old/.tmp1", other=folder + b"/old/x")
+    assert with_unseen_renames([created, wrote, seen, moved], tmp_path) == [created, wrote, seen, moved]
 
 
 def test_the_model_loses_what_was_not_synced(tmp_path: Path) -> None:

@@ -66,6 +66,23 @@ def test_every_verb_survives_every_failing_call(lane: int) -> None:
     assert min(counts.values()) > 0, counts
 
 
+def test_a_run_that_hangs_is_ended_and_says_where(tmp_path: Path) -> None:
+    """The handler of the alarm that writes the frames used up the alarm: a hang was waited for, forever."""
+    code = """
+import signal, sys, threading
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from support.harness.system_calls import Calls
+Calls().report_crash(Path(sys.argv[1]))
+signal.alarm(1)
+threading.Lock().acquire() and threading.Event().wait()
+"""
+    arguments = [sys.executable, "-c", code, str(tmp_path / "frames"), str(Path(__file__).parents[1])]
+    done = subprocess.run(arguments, env=environment(library()), timeout=60)
+    assert done.returncode == -signal.SIGALRM
+    assert "PyThread_acquire_lock_timed" in (tmp_path / "frames").read_text()
+
+
 def test_a_thread_that_cannot_start_is_a_sentence() -> None:
     """Python says this of too little memory, too."""
     assert "internal error" not in sentence(RuntimeError("can't start new thread"))

@@ -180,6 +180,8 @@ static void say_frames(int number, siginfo_t *info, void *context) {
     backtrace_symbols_fd(frames, backtrace(frames, 64), crash);
     REAL(close)(crash);
     signal(number, SIG_DFL);
+    /* A fault would come again by itself, an alarm would not. */
+    raise(number);
 }
 
 /* Write the frames of a deadly signal, or of one that ends a process that hangs, to a file. */
