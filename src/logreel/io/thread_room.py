@@ -8,7 +8,7 @@ import sys
 from queue import Empty, SimpleQueue
 
 #: Seconds to wait for threads that were started to end.
-PATIENCE = 1.0
+PATIENCE = 10.0
 #: Bytes of address space that a thread takes: its stack, and the memory that glibc reserves for its allocations.
 THREAD_ROOM = 80 << 20
 
