@@ -61,9 +61,7 @@ class Memory(threading.Thread):
     def run(self) -> None:
         """Sample until ``stop``."""
         while not self._done.wait(0.05):
-            for pid in (
-                Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() + self._of_threads()
-            ):
+            for pid in self._of_threads():
                 self._sample(pid)
 
     def _of_threads(self) -> list[str]:

@@ -142,11 +142,11 @@ def mcap_channels(n: int) -> bytes:
     return out.bytes()
 
 
-def mcap_chunks(n: int) -> bytes:
+def mcap_chunks(n: int, compression: str = "zstd") -> bytes:
     """Each with two messages."""
     from logreel.formats.mcap.sample.builder import Builder
 
-    out = Builder("zstd", chunk_bytes=60)
+    out = Builder(compression, chunk_bytes=60)
     out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
     for i in range(2 * n):
         out.message(1, 10**18 + i, struct.pack("<I", i))
@@ -177,13 +177,7 @@ def mcap_problems(n: int) -> bytes:
 
 def mcap_damaged_chunks(n: int) -> bytes:
     """Each compressed, and not to be unpacked; the index is there."""
-    from logreel.formats.mcap.sample.builder import Builder
-
-    out = Builder("lz4", chunk_bytes=60)
-    out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
-    for i in range(2 * n):
-        out.message(1, 10**18 + i, struct.pack("<I", i))
-    return out.bytes().replace(b"\x04\x22\x4d\x18", b"\x04\x22\x4d\xff")
+    return mcap_chunks(n, "lz4").replace(b"\x04\x22\x4d\x18", b"\x04\x22\x4d\xff")
 
 
 def bddf_channels(n: int) -> bytes:

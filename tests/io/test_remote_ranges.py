@@ -184,13 +184,17 @@ def test_a_damaged_index_is_reported_and_no_message_of_others_is_wrong(
         assert local_problems or found == there or remote.problems
 
 
+def with_unknown_record(content: bytes, op: bytes) -> bytes:
+    """Return a bag in which the first record of this kind in the second half is of an unknown kind."""
+    at = content.index(op, len(content) // 2) + len(op) - 1
+    return content[:at] + b"\x09" + content[at + 1 :]
+
+
 def test_messages_of_a_chunk_with_a_damaged_index_record_are_read_from_the_chunk(
     server: Served, build: Callable[[str], bytes]
 ) -> None:
-    content = bytearray(build("bag-lz4"))
-    at = content.index(b"op=\x04", len(content) // 2)
-    content[at + 3] = 9
-    remote = logreel.open(server.put("log", bytes(content)))
+    content = with_unknown_record(build("bag-lz4"), b"op=\x04")
+    remote = logreel.open(server.put("log", content))
     found = [(m.time, m.channel.topic, bytes(m.data)) for m in remote.messages()]
     due = [(m.time, m.channel.topic, bytes(m.data)) for m in logreel.open(build("bag-lz4")).messages()]
     assert found == due
@@ -201,10 +205,7 @@ def test_messages_of_a_chunk_with_a_damaged_index_record_are_read_from_the_chunk
 def test_a_chunk_without_header_is_a_problem_and_the_others_are_read(
     server: Served, build: Callable[[str], bytes]
 ) -> None:
-    content = bytearray(build("bag-none"))
-    at = content.index(b"op=\x05", len(content) // 2)
-    content[at + 3] = 9
-    remote = logreel.open(server.put("log", bytes(content)))
+    remote = logreel.open(server.put("log", with_unknown_record(build("bag-none"), b"op=\x05")))
     found = {bytes(m.data) for m in remote.messages()}
     due = {bytes(m.data) for m in logreel.open(build("bag-none")).messages()}
     assert found < due

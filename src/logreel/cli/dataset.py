@@ -74,16 +74,14 @@ def dataset(
 def _show(done: DatasetWritten) -> None:
     """Print one line for each feature with its error in time, on stdout; what is left out on stderr."""
     from logreel.log.times import duration_text
+    from logreel.ops.inspect.lens_sections import counted
 
-    count = len(done.episodes)
     again = f", {done.reused} as before" if done.reused else ""
-    draw.echo(
-        f"{done.path}: {count} episode{'s' * (count != 1)} with {done.frames} frames for {done.to}{again}"
-    )
-    rows = []
+    episodes = counted(len(done.episodes), "episode")
+    draw.echo(f"{done.path}: {episodes} with {done.frames} frames for {done.to}{again}")
+    rows, frames = [], [one["frames"] for one in done.episodes]
     for name in done.episodes[0]["sync"]:
         every = [one["sync"][name] for one in done.episodes]
-        frames = [one["frames"] for one in done.episodes]
         mean = sum(one["mean_ns"] * n for one, n in zip(every, frames, strict=True)) / done.frames
         worst = max(one["max_ns"] for one in every)
         ends = [duration_text(round(one)) for one in (mean, worst, every[0]["bound_ns"])]

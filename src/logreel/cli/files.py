@@ -56,11 +56,11 @@ def _remote_logs(url: str) -> list[str]:
     """Return the objects below a prefix with a suffix of a known format, in natural order."""
     from logreel.io.remote.listing import is_prefix, objects_below
     from logreel.log.part_checks import natural_key
-    from logreel.registry.registry import formats
+    from logreel.registry.registry import log_suffixes
 
     if not is_prefix(url):
         return []
-    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    suffixes = log_suffixes()
     found = (one for one in objects_below(url) if one.lower().endswith(suffixes))
     return sorted(found, key=natural_key)
 

@@ -36,10 +36,9 @@ def _is_log(word: str) -> bool:
     """Return whether an argument names a log: a file or folder that exists, or what looks like the path of a log."""
     if word == "-" or "://" in word or (os.path.exists(word) and not glob.has_magic(word)):
         return True
-    from logreel.registry.registry import formats
+    from logreel.registry.registry import log_suffixes
 
-    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
-    return not word.startswith("re:") and (os.path.exists(word) or word.lower().endswith(suffixes))
+    return not word.startswith("re:") and (os.path.exists(word) or word.lower().endswith(log_suffixes()))
 
 
 @verb(

@@ -11,7 +11,7 @@ from typing import Any
 from logreel.fleet.catalogue_row import DAMAGED, FAILED, CatalogueRow
 from logreel.fleet.dataset import Dataset
 from logreel.log.brief import Brief
-from logreel.registry.registry import formats
+from logreel.registry.registry import log_suffixes
 
 #: A topic that this share of the logs of a format and vehicle has is missed in the others; of so many logs at least.
 USUAL, LEAST = 0.5, 3
@@ -88,7 +88,7 @@ class FleetReport(Brief):
 
     def is_unrelated(self, path: str) -> bool:
         """Return whether a file is not named as logs of any format are."""
-        return not path.lower().endswith(tuple(s for fmt in formats().values() for s in fmt.suffixes))
+        return not path.lower().endswith(log_suffixes())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``fleet report --json``."""

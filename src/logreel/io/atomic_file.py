@@ -21,9 +21,6 @@ _NO_SYNC = {
     errno.EACCES,
     errno.EROFS,
 }
-#: Arguments of renameat2 of Linux, and error numbers of systems and file systems without it.
-_AT_CWD, _EXCHANGE = -100, 2
-_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
 
 
@@ -113,18 +110,3 @@ def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None
     else:
         sync_folder(target.parent)
         temporary.unlink()
-
-
-def exchange(one: Path, other: Path) -> bool:
-    """Swap the names of two files or folders in one step; return False if the system cannot do that."""
-    import ctypes
-
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return False
-    done: int = call(_AT_CWD, os.fsencode(one), _AT_CWD, os.fsencode(other), _EXCHANGE)
-    number = ctypes.get_errno()
-    if done and number not in _NO_EXCHANGE:
-        raise OSError(number, os.strerror(number), os.fspath(other))
-    return not done

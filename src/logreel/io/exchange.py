@@ -1,8 +1,7 @@
-"""Exchange two folders in one step, so that a name never means nothing."""
+"""Exchange two files or folders in one step, so that a name never means nothing."""
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import sys
@@ -14,12 +13,14 @@ _NOT_POSSIBLE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, er
 
 
 def exchange(one: Path, two: Path) -> bool:
-    """Exchange the names of two existing folders atomically; return False where the system cannot do that.
+    """Exchange the names of two existing files or folders atomically; return False where the system cannot do that.
 
     Raises OSError if it fails for another reason.
     """
     if not sys.platform.startswith("linux"):
         return False
+    import ctypes
+
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):
@@ -30,4 +31,4 @@ def exchange(one: Path, two: Path) -> bool:
     code = ctypes.get_errno()
     if code in _NOT_POSSIBLE:
         return False
-    raise OSError(code, os.strerror(code), os.fspath(one))
+    raise OSError(code, os.strerror(code), os.fspath(two))

@@ -11,7 +11,7 @@ from logreel.io.remote.address import is_url
 from logreel.io.source import Readable
 from logreel.log.log import Log
 from logreel.log.part_checks import natural_key, shape_of
-from logreel.registry.registry import formats
+from logreel.registry.registry import log_suffixes
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
@@ -42,7 +42,7 @@ def parts_of(what: Openable) -> list[Readable | Log] | None:
 
 def _in_folder(folder: str) -> list[str]:
     """Return the logs in a folder, whose names have to be alike except for their numbers."""
-    suffixes = tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    suffixes = log_suffixes()
     names = [
         os.path.join(folder, name)
         for name in sorted(os.listdir(folder), key=natural_key)

@@ -69,6 +69,11 @@ def formats() -> dict[str, Format]:
     return {**_builtin_formats(), **_plugin_formats()}
 
 
+def log_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of all formats, in lower case, for ``str.endswith``."""
+    return tuple(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+
+
 def format_named(name: str) -> Format | None:
     """Return a format by name, or None; the plug-ins are only looked at for a name that no built-in format has."""
     return _builtin_formats().get(name) or _plugin_formats().get(name)

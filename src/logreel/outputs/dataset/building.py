@@ -331,9 +331,10 @@ class _Job:
         for text in decrypted_notes(log):
             plan.note(text)
         first = self.index
-        before = {topic: set(some) for topic, some in _broken_before(self.records, self.old, log).items()}
-        plan.broken = before | plan.broken
         identity = _identity(log, self.definitions)
+        mark = digest_of(identity)
+        before = {topic: set(some) for topic, some in _broken_before(self.records, self.old, mark).items()}
+        plan.broken = before | plan.broken
         for one in plan.stretches():
             waiting = one.parts()
             while waiting:
@@ -350,7 +351,7 @@ class _Job:
         record = {
             "key": key,
             "log": log.name,
-            "identity": digest_of(identity),
+            "identity": mark,
             "first": first,
             "notes": plan.notes,
             "skipped": plan.skipped,
@@ -535,9 +536,8 @@ def _known(old: Records | None) -> _Old:
     return found
 
 
-def _broken_before(records: Records, old: _Old, log: Log) -> dict[str, list[int]]:
-    """Return the pictures of *log* that an earlier run could not decode."""
-    identity = digest_of(_identity(log, ()))
+def _broken_before(records: Records, old: _Old, identity: str) -> dict[str, list[int]]:
+    """Return the pictures that an earlier run could not decode, of the log with the digest *identity*."""
     for one in chain(records.logs, old.records.logs):
         if one.get("identity") == identity:
             found: dict[str, list[int]] = one["broken"]

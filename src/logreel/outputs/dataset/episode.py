@@ -117,3 +117,8 @@ class Head:
     def cameras(self) -> list[Column]:
         """Columns that are pictures."""
         return [one for one in self.columns if one.pictures]
+
+    def picture_shape(self, name: str) -> tuple[int, int]:
+        """Return height and width of the pictures of a feature."""
+        ((height, width),) = (one.shape for one in self.cameras if one.name == name)
+        return height, width

@@ -77,14 +77,13 @@ class Hdf5Store:
     def camera(self, record: Record, name: str) -> Camera:
         """See ``Store``."""
         path = self.path(checked_index(record))
-        (column,) = (one for one in self.head.cameras if one.name == name)
 
         def read() -> Iterator[NDArray[np.uint8]]:
             with self._h5py.File(path, "r") as file:
                 for at in range(int(record["frames"])):
                     yield file[dataset_path(name)][at]
 
-        return Camera((column.shape[0], column.shape[1]), int(record["frames"]), read)
+        return Camera(self.head.picture_shape(name), int(record["frames"]), read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

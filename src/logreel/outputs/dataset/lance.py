@@ -173,7 +173,6 @@ class LanceStore:
 
     def camera(self, record: Record, name: str) -> Camera:
         """See ``Store``."""
-        (column,) = (one for one in self.head.cameras if one.name == name)
 
         def read() -> Iterator[NDArray[np.uint8]]:
             import av
@@ -184,7 +183,7 @@ class LanceStore:
                     (found,) = av.CodecContext.create("png", "r").decode(av.Packet(data))
                     yield found.to_ndarray(format="rgb24")
 
-        return Camera((column.shape[0], column.shape[1]), int(record["frames"]), read)
+        return Camera(self.head.picture_shape(name), int(record["frames"]), read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -61,6 +62,8 @@ class LeRobotStore:
         self._stats: dict[str, Stats] = {}
         self._counted = 0
         self._tasks: dict[str, int] = {}
+        # All episodes of a file of meta/episodes are written again with each one that is added to it.
+        self._number_stats = lru_cache(GROUP)(self._default_stats)
         for one in records:
             self._count(one)
 
@@ -116,13 +119,12 @@ class LeRobotStore:
     def camera(self, record: Record, name: str) -> Camera:
         """See ``Store``."""
         path = self.video(name, checked_index(record))
-        (column,) = (one for one in self.head.cameras if one.name == name)
 
         def read() -> Iterator[NDArray[np.uint8]]:
             # The file itself is used.
             return iter(())
 
-        return Camera((column.shape[0], column.shape[1]), int(record["frames"]), read, video=path)
+        return Camera(self.head.picture_shape(name), int(record["frames"]), read, video=path)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""
@@ -169,17 +171,14 @@ class LeRobotStore:
             "task_index": np.full(count, self._tasks[task], np.int64),
         }
 
-    def _default_stats(self, index: int, start: int, count: int, task: str) -> dict[str, Stats]:
-        return {
-            name: vector_stats(values[:, None])
-            for name, values in self._defaults(index, start, count, task).items()
-        }
+    def _default_stats(self, index: int, start: int, count: int, task: str) -> dict[str, dict[str, Any]]:
+        numbers = self._defaults(index, start, count, task)
+        return as_lists({name: vector_stats(values[:, None]) for name, values in numbers.items()})
 
     def _whole_stats(self, record: Record) -> dict[str, dict[str, Any]]:
         """Return the statistics of an episode as JSON data, in the order of the features."""
         index, start, count = checked_index(record), int(record["first"]), int(record["frames"])
-        defaults = as_lists(self._default_stats(index, start, count, record["task"]))
-        found = {**record["stats"], **defaults}
+        found = {**record["stats"], **self._number_stats(index, start, count, record["task"])}
         names = [*(one.name for one in self.head.columns), *DEFAULTS]
         return {name: {key: found[name][key] for key in KEYS} for name in names}
 

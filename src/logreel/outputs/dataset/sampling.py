@@ -47,12 +47,11 @@ class VectorSampler:
     def __init__(self, log: Log, feature: Feature) -> None:
         self.feature, self.log = feature, log
         self._parts: list[tuple[Channel, Follower, list[str]]] = []
+        chosen = [_one_field(log, text) for text in feature.fields]
         by_topic: dict[str, list[str]] = {}
-        for text in feature.fields:
-            topic, path = _one_field(log, text)
+        for topic, path in chosen:
             by_topic.setdefault(topic, []).append(path)
         how = Alignment(rate=1)
-        self._order: list[tuple[int, int]] = []
         counts: list[int] = []
         names: list[str] = []
         place = {topic: i for i, topic in enumerate(by_topic)}
@@ -74,8 +73,7 @@ class VectorSampler:
             counts.append(at)
         starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
         columns: list[int] = []
-        for text in feature.fields:
-            topic, path = _one_field(log, text)
+        for topic, path in chosen:
             first, items = widths[place[topic]][path]
             columns += range(starts[place[topic]] + first, starts[place[topic]] + first + len(items))
             names += items if len(by_topic) == 1 else [f"{topic}.{item}" for item in items]
@@ -178,9 +176,7 @@ class PicturePicker:
         self.ch = log[topics[0][0]]
         if not readers(self.ch, "pictures"):
             raise UnsupportedError(f"{self.ch.topic!r} has no pictures", path=log.name)
-        self._times, self._order = times_in_order(self.ch)
-        #: Whether pictures come in order of their times when the channel is read.
-        self.in_order = self._order is None
+        self._times, _ = times_in_order(self.ch)
 
     def at(self, times: I64) -> tuple[I64, U64]:
         """Return the time (ns) of the picture of each frame at ascending *times*, and its distance in ns."""

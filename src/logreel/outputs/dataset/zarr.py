@@ -141,14 +141,13 @@ class ZarrStore:
     def camera(self, record: Record, name: str) -> Camera:
         """See ``Store``."""
         lo, hi = _rows(record)
-        (column,) = (one for one in self.head.cameras if one.name == name)
         array = self._group["data"][self.names[name]]
 
         def read() -> Iterator[NDArray[np.uint8]]:
             for at in range(lo, hi):
                 yield array[at]
 
-        return Camera((column.shape[0], column.shape[1]), hi - lo, read)
+        return Camera(self.head.picture_shape(name), hi - lo, read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

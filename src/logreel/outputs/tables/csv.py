@@ -30,7 +30,7 @@ def write(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa
 
 def write_safe(out: IO[bytes] | io.RawIOBase, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write as ``write`` does, with ``'`` in front of text that a spreadsheet would run; see ``guarded``."""
-    _write(out, schema, batches, lambda batch: guarded(flat(batch)))
+    _write(out, schema, batches, SafeTable.flattened)
 
 
 def write_safe_result(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
