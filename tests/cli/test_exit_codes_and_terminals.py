@@ -297,6 +297,20 @@ def test_a_full_disk_is_reported_once(logs: Path) -> None:
     assert done.stderr == b"logreel: no space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+@pytest.mark.parametrize(
+    "verb", ["info", "info --json", "summary", "du", "check", "health", "stats", "text", "params"]
+)
+def test_a_full_stdout_is_a_failure_and_no_partial_success(verb: str, logs: Path) -> None:
+    command = [sys.executable, "-m", "logreel", *verb.split(), str(logs / "flight.ulg")]
+    # Unbuffered, so that the first line fails and not the flush at the end.
+    unbuffered = environment() | {"PYTHONUNBUFFERED": "1"}
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=unbuffered, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.endswith(b"logreel: no space left on device\n")
+
+
 def test_a_closed_stdout_is_accepted(logs: Path) -> None:
     command = f"'{sys.executable}' -m logreel info '{logs / 'tiny.ulg'}' >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment(), timeout=60)

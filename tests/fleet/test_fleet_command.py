@@ -32,6 +32,22 @@ def test_ingest_reports_what_it_did_and_losses_give_code_3(run: Run, logs: Path,
     assert run(*line, "--json").json["unchanged"] == [str(p) for p in sorted(logs.iterdir())]
 
 
+def test_an_ingest_that_is_continued_ends_as_one_that_was_not_interrupted(
+    run: Run, logs: Path, tmp_path: Path
+) -> None:
+    (logs / "cut.ulg").write_bytes(firmware_log(2, later=False)[:-30])
+    (logs / "later.ulg").write_bytes(firmware_log(3, later=False))
+    whole = run("fleet", "ingest", logs, "-o", tmp_path / "whole", "--workers", "1")
+    line = ["fleet", "ingest", logs, "-o", tmp_path / "continued", "--workers", "1"]
+    (logs / "later.ulg").rename(tmp_path / "later.ulg")
+    assert run(*line).code == 3
+    (tmp_path / "later.ulg").rename(logs / "later.ulg")
+    continued, nothing_to_do = run(*line), run(*line)
+    assert (whole.code, continued.code, nothing_to_do.code) == (3, 3, 3)
+    damaged = f"logreel: {logs / 'cut.ulg'}: damaged; 'logreel fleet report' says more"
+    assert all(damaged in done.err for done in (whole, continued, nothing_to_do))
+
+
 def test_an_interval_and_types_are_options_of_ingest(run: Run, logs: Path, tmp_path: Path) -> None:
     line = ["fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1"]
     done = run(*line, "-S", "+10us", "-E", "-5us", "--type", "/x=std_msgs/Float64")

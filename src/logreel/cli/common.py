@@ -227,19 +227,20 @@ def print_each(
     from logreel.cli import draw
     from logreel.cli.exits import LOST
 
-    found: list[Result] = []
+    printed = 0
 
-    def look_and_print(name: paths.Given) -> None:
-        found.append(look(name))
+    def print_result(result: Result) -> None:
+        nonlocal printed
+        printed += 1
         if as_json:
-            draw.echo_json(found[-1].as_dict(), line=True)
+            draw.echo_json(result.as_dict(), line=True)
             return
-        if gap and len(found) > 1:
+        if gap and printed > 1:
             draw.echo()
-        show(found[-1])
+        show(result)
 
-    _, code = open_each(names, look_and_print)
-    return found, LOST if code and found else code
+    results, code = open_each(names, look, print_result)
+    return results, LOST if code and results else code
 
 
 def answer_each(
@@ -272,11 +273,15 @@ def answer_each(
 
 
 def open_each(
-    names: Sequence[paths.Given], look: Callable[[paths.Given], Opened]
+    names: Sequence[paths.Given],
+    look: Callable[[paths.Given], Opened],
+    use: Callable[[Opened], object] | None = None,
 ) -> tuple[list[Opened], int]:
     """Return the results of *look* for the files that can be opened, and the exit code of the first error, else 0.
 
-    Errors are reported on stderr.
+    use  called with each result at once
+
+    Errors of *look* are reported on stderr; those of *use*, such as a full disk, are no fault of one file and end all.
     """
     from logreel.cli.exits import report
     from logreel.cli.files import file_of
@@ -286,13 +291,17 @@ def open_each(
     code = 0
     for name in names:
         try:
-            found.append(look(file_of(name)))
+            result = look(file_of(name))
         except (LogError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
             context = click.get_current_context(silent=True)
             failed = report(error, () if context is None else context.find_root().obj or ())
             code = code or failed
+            continue
+        found.append(result)
+        if use is not None:
+            use(result)
     return found, code
 
 

@@ -50,7 +50,8 @@ class Ingested(Brief):
 
     new, changed, unchanged  logs that were written, written again, and left as they were
     removed    logs of the dataset that lie where the sources are, but do not exist any more; their rows are kept
-    damaged, failed  of the logs written by this run: those with losses, and those of which nothing could be read
+    damaged, failed  of all logs that were asked for, also unchanged ones: those with losses, and those of which nothing
+               could be read
     rows, parts  rows and files that were written
     notes      what was done where versions of a topic differ, one sentence for each column; and encrypted logs
     """
@@ -166,6 +167,7 @@ class _Run:
         for path in paths:
             if path in known and not self._has_to_be_read_again(known[path]) and _same(known[path].row, path):
                 self.done.unchanged.append(path)
+                self._note_state(path, known[path].row)
             else:
                 (self.done.changed if path in known else self.done.new).append(path)
                 todo.append(path)
@@ -181,6 +183,13 @@ class _Run:
         self._conform(changed, set(pending))
         self._clean()
         return self.done
+
+    def _note_state(self, path: str, row: CatalogueRow) -> None:
+        """Note a log with losses, also one that an earlier run has written."""
+        if row.status == FAILED:
+            self.done.failed[path] = row.error
+        elif row.status != OK:
+            self.done.damaged.append(path)
 
     def _has_to_be_read_again(self, manifest: Manifest) -> bool:
         lacking = manifest.row.lacks_definitions and manifest.definitions != self.definitions
@@ -322,10 +331,7 @@ class _Run:
         one.tasks, one.results, one.jobs = [], {}, {}
         self.done.rows += sum(part.rows for part in parts)
         self.done.parts += len(parts)
-        if row.status == FAILED:
-            self.done.failed[path] = row.error
-        elif row.status != OK:
-            self.done.damaged.append(path)
+        self._note_state(path, row)
         self.count += 1
         if self.progress is not None:
             self.progress(path, self.count, total)
