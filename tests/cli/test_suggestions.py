@@ -22,7 +22,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("ls", "info"), ("filter", "slice"), ("export", "convert"), ("dump", "cat"), ("echo", "cat"), ("print", "cat"),
         ("Export", "convert"), ("inf", "info"), ("stat", "stats"), ("covnert", "convert"), ("reindex", "recover"),
-        ("topics", "info"), ("completions", "completion"), ("crala", "carla"),
+        ("topics", "info"), ("find", "info"), ("images", "convert"), ("track", "convert"), ("align", "convert"),
+        ("completions", "completion"), ("crala", "carla"),
     ],
 )  # fmt: skip
 def test_a_verb_that_does_not_exist_is_answered_with_the_one_meant(run: Run, wrong: str, right: str) -> None:
@@ -93,5 +94,10 @@ def test_every_name_of_other_programs_leads_to_one_that_exists_and_hides_none() 
     assert set(exits.ALIASES.values()) <= options
 
 
-def test_fix_may_mean_recovering_or_migrating(run: Run) -> None:
-    assert "no such command 'fix'; did you mean 'recover' or 'migrate'?" in run("fix", "a.bag", "b.bag").err
+@pytest.mark.parametrize(
+    ("wrong", "one", "other"),
+    [("fix", "recover", "migrate"), ("doctor", "check", "recover"), ("grep", "text", "cat")],
+)
+def test_a_verb_of_other_programs_may_mean_two(run: Run, wrong: str, one: str, other: str) -> None:
+    done = run(wrong, "a.bag", "b.bag")
+    assert f"no such command '{wrong}'; did you mean '{one}' or '{other}'?" in done.err

@@ -101,8 +101,10 @@ def test_a_part_begins_at_each_change_of_the_field(tmp_path: Path) -> None:
         due = held(log, "vehicle_status", "nav_state")
         assert len(due) > 2
         parts = logreel.split(log, tmp_path, on="vehicle_status.nav_state")
+        # States have the names that the format gives them.
+        names = {2: "Position", 3: "Mission", 18: "Land"}
         assert [Path(one.path).stem for one in parts] == [
-            f"bytes_{i:03}_{value}" for i, (_, value) in enumerate(due)
+            f"bytes_{i:03}_{names[value]}" for i, (_, value) in enumerate(due)
         ]
         edges = [-(2**62), *(time for time, _ in due[1:]), 2**62]
         for one, lo, hi in zip(parts, edges[:-1], edges[1:], strict=True):

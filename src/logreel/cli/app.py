@@ -34,7 +34,7 @@ ALIASES = {
     "dump": "cat", "echo": "cat", "print": "cat", "head": "cat", "tail": "cat", "messages": "cat", "read": "cat",
     "filter": "slice", "cut": "slice", "trim": "slice", "crop": "slice", "extract": "slice", "compress": "slice",
     "join": "merge", "concat": "merge", "concatenate": "merge", "combine": "merge",
-    "reindex": "recover", "repair": "recover", "fix": "recover or migrate", "doctor": "recover", "rescue": "recover",
+    "reindex": "recover", "repair": "recover", "fix": "recover or migrate", "doctor": "check or recover", "rescue": "recover",
     "verify": "check", "validate": "check", "lint": "check", "compare": "diff",
     "query": "sql", "select": "sql", "parameters": "params", "logs": "text",
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
@@ -46,6 +46,8 @@ ALIASES = {
     "rename": "edit", "restamp": "edit", "redact": "edit", "anonymize": "edit", "anonymise": "edit",
     "modify": "edit", "change": "edit",
     "lerobot": "dataset", "train": "dataset", "episodes": "dataset",
+    "grep": "text or cat", "find": "info", "search": "text or cat", "align": "convert", "resample": "convert",
+    "images": "convert", "pictures": "convert", "video": "convert", "track": "convert", "clouds": "convert",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ def value_changes(log: Log, wanted: str, span: Span, most: int) -> list[tuple[in
     NaN is equal to NaN, and to -0 is 0; null and messages that cannot be decoded do not change the value. Of messages
     with equal times, the last one counts. Raises UsageError for what is no single value, and for more intervals.
     """
-    ch, path = _one_field(log, wanted)
+    ch, path = one_field(log, wanted)
     rows = log.index.rows_between(ch.number, None, span[1])
     known, codes = dict[str, int](), list[NDArray[np.int32]]()
     reader = TableReader(ch, own_paths(ch, [path]), Shape(explode=False, clock=bool(ch.members)))
@@ -103,7 +103,7 @@ def _last_of_each_time(times: I64, values: NDArray[Any]) -> tuple[I64, NDArray[A
     return times[last], values[last]
 
 
-def _one_field(log: Log, wanted: str) -> tuple[Channel, str]:
+def one_field(log: Log, wanted: str) -> tuple[Channel, str]:
     """Return channel and path of ``topic.field``; raises UsageError unless it is one field of one channel."""
     chosen = fields_by_topic(log, [wanted])
     (topic, paths), *others = chosen.items()

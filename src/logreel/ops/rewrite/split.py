@@ -24,6 +24,7 @@ from logreel.ops.rewrite.part_names import KEYS, NAME, PartNames, safe
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
+from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -115,7 +116,8 @@ def split(
               a message that meets one to the next message of that channel that does not
     name      template of the file names, ``{stem}_{index:03}_{value}``; keys: ``stem`` name of the log without suffix,
               ``index`` number of the part from 0, ``start`` and ``end`` ns, ``utc`` start in UTC, and by rule ``value``
-              (of *on*, topic, segment), ``topic``, ``segment``; None: by rule
+              (of *on*, or the name of that state where the format knows it; topic, segment), ``topic``, ``segment``;
+              None: by rule
     keep_latched, latched  as for ``slice``, at the start of each part
 
     Exactly one of *every*, *size*, *by_topic*, *by_segment*, *on* and *where* is required; the others are as for
@@ -211,12 +213,14 @@ def _by_time(log: Log, choice: Choice, span: Span, every: int | None, size: int 
 
 
 def _by_value(log: Log, choice: Choice, span: Span, on: str) -> Iterator[Piece]:
-    from logreel.ops.query.held import value_changes
+    from logreel.ops.query.held import one_field, value_changes
 
     changes = value_changes(log, on, span, MOST_PARTS)
+    ch, path = one_field(log, on)
+    states = {str(number): name for number, name in states_of(log).get(ch.topic, {}).get(path, {}).items()}
     ends = [*(start for start, _ in changes[1:]), span[1]]
     for (start, value), end in zip(changes, ends, strict=True):
-        yield Piece(choice.part(log, start, end), {"value": value})
+        yield Piece(choice.part(log, start, end), {"value": states.get(value, value)})
 
 
 def _by_condition(log: Log, choice: Choice, span: Span, where: str | Iterable[str]) -> Iterator[Piece]:
