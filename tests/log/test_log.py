@@ -130,9 +130,12 @@ def test_tables_have_the_schemas_of_the_channels(log: Log) -> None:
 
 def test_pandas_and_polars_frames(log: Log) -> None:
     ch = log["vehicle_attitude"]
-    for frame in (ch.to_pandas(["q"]), ch.to_polars(["q"])):
-        assert list(frame.columns) == ["time", "q"]
+    q = [f"q[{i}]" for i in range(4)]
+    for frame, columns in ((ch.to_pandas(["q"]), q), (ch.to_polars(["q"]), ["q"])):
+        assert list(frame.columns) == ["time", *columns]
         assert len(frame) == len(ch)
+    np.testing.assert_array_equal(ch.to_pandas()[q].to_numpy(), ch["q"])
+    assert np.stack(ch.to_pandas(flatten=False)["q"].to_list()).tolist() == ch["q"].tolist()
 
 
 def test_missing_library_is_named_with_install_command(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

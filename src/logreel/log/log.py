@@ -363,16 +363,17 @@ class Channel:
     ) -> Any:
         """Return a ``pandas.DataFrame``; other parameters as for ``to_arrow``. Needs ``logreel[pandas]``.
 
-        flatten  True: one column per member of a struct, such as ``pose.position.x``; False: dicts
+        flatten  True: one column per member of a struct and per value of an array of fixed size, such as
+                 ``pose.position.x`` and ``q[0]``; False: dicts and arrays
         index    the column that becomes the index, usually ``time``; None: row numbers
 
         Raises NotFoundError for an unknown *index*, MissingDependencyError without pandas.
         """
-        from logreel.log.tables import flattened
+        from logreel.log.tables import MAX_COLUMNS, flattened
 
         import_optional("pandas")
         table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
-        frame = (flattened(table) if flatten else table).to_pandas()
+        frame = (flattened(table, MAX_COLUMNS) if flatten else table).to_pandas()
         if index is None:
             return frame
         if index not in frame.columns:

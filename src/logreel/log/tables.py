@@ -63,6 +63,8 @@ TIME = "time"
 
 #: Arrays of more structs than this are not flattened.
 MAX_STRUCTS = 64
+#: An array of more values than this is not split into a column per value.
+MAX_COLUMNS = 1024
 
 #: Empty tables of at most so many nodes come from their schema, for which Arrow reserves memory for each of them.
 EMPTY_NODES = 1000
@@ -642,17 +644,21 @@ def time_column(ch: TableChannel, times: I64, utc: bool = False) -> pa.Array[Any
     return pa.Array.from_buffers(time_type(ch.log, utc), len(times), [None, data])
 
 
-def flattened(rows: Any) -> Any:
+def flattened(rows: Any, values: int = 0) -> Any:
     """Return a table or batch whose struct members are columns: ``pose.position.x``, ``esc[0].rpm``.
 
-    Lists stay lists, except arrays of fixed size with up to MAX_STRUCTS structs.
+    values  arrays of fixed size with at most this many values are columns, too: ``q[0]``
+
+    Other lists stay lists, except arrays of fixed size with up to MAX_STRUCTS structs.
     """
     import pyarrow as pa
 
-    if not any(_has_structs(field.type) for field in rows.schema):
+    if not any(_is_several(field.type, values) for field in rows.schema):
         return rows
     flat = [
-        one for field, column in zip(rows.schema, rows.columns, strict=True) for one in _flat(field, column)
+        column_of_field
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+        for column_of_field in _flat(field, column, values)
     ]
     names = distinct([field.name for field, _ in flat])
     fields = [field.with_name(name) for (field, _), name in zip(flat, names, strict=True)]
@@ -661,32 +667,46 @@ def flattened(rows: Any) -> Any:
     )
 
 
-def _has_structs(kind: pa.DataType) -> bool:
-    """Return whether flattening replaces a column of this type by several."""
+def width_of(kind: pa.DataType) -> int:
+    """Return the number of columns that a value of *kind* has if structs and arrays of fixed size are split."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return sum(width_of(kind.field(i).type) for i in range(kind.num_fields))
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * width_of(kind.value_type)
+    return 1
+
+
+def _is_several(kind: pa.DataType, values: int) -> bool:
+    """Return whether flattening replaces a column of this type by several; *values* as of ``flattened``."""
     import pyarrow as pa
 
     if pa.types.is_fixed_size_list(kind):
-        return kind.list_size <= MAX_STRUCTS and _has_structs(kind.value_type)
+        # An array without items would leave no column.
+        return 0 < width_of(kind) <= values or (
+            kind.list_size <= MAX_STRUCTS and _is_several(kind.value_type, values)
+        )
     # A struct without members would leave no column.
     return bool(pa.types.is_struct(kind)) and kind.num_fields > 0
 
 
-def _flat(field: pa.Field[Any], column: Any) -> Iterator[tuple[pa.Field[Any], Any]]:
+def _flat(field: pa.Field[Any], column: Any, values: int) -> Iterator[tuple[pa.Field[Any], Any]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = field.type
-    if not _has_structs(kind):
+    if not _is_several(kind, values):
         yield field, column
     elif pa.types.is_struct(kind):
         # Nulls of the struct become nulls of its members.
         for i, child in enumerate(column.flatten()):
             inner = kind.field(i)
-            yield from _flat(inner.with_name(f"{field.name}.{inner.name}").with_nullable(True), child)
+            yield from _flat(inner.with_name(f"{field.name}.{inner.name}").with_nullable(True), child, values)
     else:
         for i in range(kind.list_size):
             item = pa.field(f"{field.name}[{i}]", kind.value_type, metadata=field.metadata)
-            yield from _flat(item, pc.list_element(column, i))
+            yield from _flat(item, pc.list_element(column, i), values)
 
 
 def distinct(names: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from logreel.layout.arrow_arrays import as_struct
-from logreel.log.tables import Shape, batches, distinct, own_paths
+from logreel.log.tables import MAX_COLUMNS, Shape, batches, distinct, own_paths, width_of
 from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ ROWS, BYTES = 65536, 16 << 20
 MOST = 1 << 20
 #: Most payload bytes of the messages of such a batch: chunks are unpacked for all of them.
 PAYLOADS = 64 << 20
-#: An array of more values than this is one column of JSON text, not a column per value.
-MAX_COLUMNS = 1024
 
 
 def rows_per_batch(ch: Channel) -> int:
@@ -51,17 +49,6 @@ def bounded_batches(
     yield from batches(
         ch, rows_per_batch(ch), own_paths(ch, fields), start, end, Shape(True, utc, interpolate)
     )
-
-
-def width_of(kind: pa.DataType) -> int:
-    """Return the number of columns that a value of *kind* has when flattened."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return sum(width_of(kind.field(i).type) for i in range(kind.num_fields))
-    if pa.types.is_fixed_size_list(kind):
-        return int(kind.list_size) * width_of(kind.value_type)
-    return 1
 
 
 def flatten(batch: pa.RecordBatch) -> tuple[list[str], list[pa.Array[Any]]]:
