@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 import logreel
 from logreel.errors import DefinitionError, NotFoundError, UsageError
@@ -197,3 +198,87 @@ def test_align_raises_the_error_of_an_unusable_definition(monkeypatch: pytest.Mo
     monkeypatch.setattr(Channel, "layout", property(unusable))
     with pytest.raises(DefinitionError, match="no such type"):
         logreel.align(tiny(), "pair", rate=1)
+
+
+def between(log: logreel.Log, topic: str, path: str, at: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The values of a field on the lines between its messages, by NumPy; NaN outside."""
+    ch = log[topic]
+    order = np.argsort(ch.times, kind="stable")
+    times = ch.times[order] - ch.times[0]
+    values = np.asarray(ch[path], np.float64)[order].reshape(len(order), -1)
+    columns = [np.interp(at - ch.times[0], times, column, np.nan, np.nan) for column in values.T]
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("rows", [7, 65536])
+@pytest.mark.parametrize(
+    ("data", "topic", "path"),
+    [
+        (short_flight(), "vehicle_attitude", "q"),
+        (short_flight(), "battery_status", "voltage_v"),
+        (drive(), "/odom", "pose.pose.position.x"),
+        (drive(), "/odom", "pose.covariance"),
+    ],
+)
+def test_linear_puts_floats_on_the_line_between_two_messages(
+    data: bytes, topic: str, path: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS", rows)
+    log = logreel.open(data)
+    got = logreel.align(log, {topic: [path]}, rate="733Hz", method="linear")
+    at = got["time"].cast(pa.int64()).to_numpy()
+    want = between(log, topic, path, at)
+    column = got[1].combine_chunks()
+    assert column.type == log[topic].to_arrow([path])[1].type
+    width = want.shape[1]
+    values = np.array([[np.nan] * width if v is None else np.ravel(v) for v in column.to_pylist()])
+    np.testing.assert_allclose(values, want, rtol=1e-5, atol=1e-6)
+    assert column.null_count == np.isnan(want[:, 0]).sum() > 0
+
+
+def test_linear_takes_integers_from_the_row_before_and_nothing_across_the_tolerance() -> None:
+    out = Builder(1).flags().format("t:uint64_t timestamp;float x;uint8_t n;double[2] v;").subscribe("t", 0)
+    for at, x, n in ((0, 0.0, 1), (10, 10.0, 3), (110, 60.0, 5), (120, float("inf"), 7)):
+        out.data(0, struct.pack("<QfB2d", at + 1, x, n, x, -x))
+    log = logreel.open(out.bytes())
+    got = logreel.align(log, "t", rate=200_000, method="linear", tolerance="20us")
+    assert got["t.x"].to_pylist()[:4] == [0.0, 5.0, 10.0, None]
+    assert got["t.v"].to_pylist()[1] == [5.0, -5.0]
+    assert got["t.n"].to_pylist()[:3] == [1, 1, 3]
+    assert got["t.x"].to_pylist()[22:25] == [60.0, float("inf"), float("inf")]
+    without = logreel.align(log, "t", rate=200_000, method="linear")
+    assert without["t.x"].to_pylist()[12] == 35.0
+
+
+def test_slerp_turns_quaternions_on_the_shortest_way_and_keeps_their_norm() -> None:
+    rng = np.random.default_rng(11)
+    turns = rng.normal(size=(40, 4))
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    turns[20] = -turns[19]
+    turns[21] = turns[20]
+    out = Builder(1).flags().format("t:uint64_t timestamp;float[4] q_d;float[4] w;").subscribe("t", 0)
+    for i, q in enumerate(turns):
+        out.data(0, struct.pack("<Q8f", 100 * i + 1, *q, *q))
+    log = logreel.open(out.bytes())
+    got = logreel.align(log, "t", rate=40_000, method="slerp")
+    q = np.stack(got["t.q_d"].to_pylist())
+    np.testing.assert_allclose(np.linalg.norm(q, axis=1), 1, atol=1e-6)
+    # A constant turn: each quarter of the way is as far as the others.
+    steps = np.abs((q[1:] * q[:-1]).sum(axis=1)).clip(-1, 1)
+    whole = np.abs((turns[1:] * turns[:-1]).sum(axis=1)).clip(-1, 1)
+    np.testing.assert_allclose(4 * np.arccos(steps).reshape(-1, 4).max(axis=1), np.arccos(whole), atol=4e-3)
+    # Four numbers of another name are numbers.
+    np.testing.assert_allclose(np.stack(got["t.w"].to_pylist()), between(log, "t", "w", got["time"].cast(
+        pa.int64()).to_numpy()), atol=1e-6)  # fmt: skip
+
+
+def test_slerp_turns_quaternions_that_are_structs() -> None:
+    log = logreel.open(drive())
+    got = logreel.align(
+        log, {"/odom": ["pose.pose.orientation", "pose.pose.position.x"]}, rate="733Hz", method="slerp"
+    )
+    turned = [[q[name] for name in "xyzw"] for q in got["/odom.pose.pose.orientation"].to_pylist() if q]
+    np.testing.assert_allclose(np.linalg.norm(turned, axis=1), 1, atol=1e-9)
+    at = got["time"].cast(pa.int64()).to_numpy()
+    x = [np.nan if v is None else v for v in got["/odom.pose.pose.position.x"].to_pylist()]
+    np.testing.assert_allclose(x, between(log, "/odom", "pose.pose.position.x", at)[:, 0])

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--align",
-    type=click.Choice(["previous", "nearest"]),
-    help="One table of all channels with a row per moment: the last row before it, or the nearest one.",
+    type=click.Choice(["previous", "nearest", "linear", "slerp"]),
+    help="One table of all channels with a row per moment: the last row before it, the nearest one, or a value between "
+    "two rows: linear for floats, slerp also for quaternions.",
 )
 @click.option("--rate", metavar="RATE", help="With --align: rate of the moments: 50Hz.")
 @click.option(

@@ -14,9 +14,24 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import metadata_of, row_numbers, text_metadata
+from logreel.layout.arrow_arrays import (
+    as_struct,
+    buffer_of,
+    item_type,
+    metadata_of,
+    row_numbers,
+    text_metadata,
+)
 from logreel.log.log import Log
-from logreel.log.tables import Shape, TableReader, as_numpy, distinct, own_paths, time_column
+from logreel.log.tables import (
+    Shape,
+    TableReader,
+    as_numpy,
+    column_values,
+    distinct,
+    own_paths,
+    time_column,
+)
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.intervals import as_slice
@@ -31,6 +46,12 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel
 
 METHODS = ("previous", "nearest")
+#: Ways to take values between the rows before and after a time.
+BETWEEN = ("linear", "slerp")
+#: Words in the names of arrays of four numbers that are quaternions, in any order of their numbers: ``q_d``.
+QUATERNIONS = {"q", "quat", "quaternion", "orientation", "rotation", "attitude"}
+#: Angles (rad) below which two rotations count as one: the sine of 0 cannot be divided by.
+_LEAST_ANGLE = 1e-9
 #: Most rows of a table: one wrong time in a log must not make a table without end.
 MOMENTS = 10**9
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(k?)(?:Hz)?", re.IGNORECASE)
@@ -41,10 +62,13 @@ _FAR = np.uint64(2**64 - 1)
 class Alignment:
     """Times of the rows of an aligned table, and how rows of channels are matched to them.
 
-    method     ``previous``: the last row at or before the time; ``nearest``: the closest row, the earlier of two
+    method     ``previous``: the last row at or before the time; ``nearest``: the closest row, the earlier of two;
+               ``linear``: floats on the line between the rows before and after the time, null without one of them,
+               everything else as ``previous``; ``slerp``: as ``linear``, and quaternions by spherical interpolation
     rate       rows per second, from the start on: a number, or text such as ``50Hz``
     clock      instead of *rate*: the topic whose message times are used
-    tolerance  largest distance in time: ns, or text such as ``20ms``; None: no limit
+    tolerance  largest distance in time, between two rows of the farther one: ns, or text such as ``20ms``; None: no
+               limit
     """
 
     method: str = "previous"
@@ -53,8 +77,8 @@ class Alignment:
     tolerance: Length | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(f"{self.method!r} is no way to align; known: {', '.join(METHODS)}")
+        if self.method not in METHODS + BETWEEN:
+            raise UsageError(f"{self.method!r} is no way to align; known: {', '.join(METHODS + BETWEEN)}")
         if (self.rate is None) == (self.clock is None):
             raise UsageError("give either a rate or a channel as clock to align to")
         if self.within is not None and self.within < 0:
@@ -232,7 +256,16 @@ class Follower:
 
     def at(self, at: I64) -> list[pa.Array[Any]]:
         """Return the columns at the times *at*."""
-        return self.matched(at, self._how.method, self._how.within).columns
+        method, within = self._how.method, self._how.within
+        if method in METHODS:
+            return self.matched(at, method, within).columns
+        before, after = self.matched(at, "previous", within), self.matched(at, "next", within)
+        span = (after.times - before.times).astype(np.float64)
+        part = np.divide((at - before.times).astype(np.float64), span, out=np.zeros(len(at)), where=span > 0)
+        return [
+            _between(field.name, first, last, part, method == "slerp")
+            for field, first, last in zip(self.fields, before.columns, after.columns, strict=True)
+        ]
 
     def matched(self, at: I64, method: str, within: int | None = None) -> Matched:
         """Return the columns at the times *at*, and which rows they are from.
@@ -320,6 +353,92 @@ def _taken(table: pa.Table, rows: I64, times: I64, picked: I64) -> Matched:
     taken = table.select(range(1, table.num_columns)).take(where).columns
     at = times[np.maximum(picked, 0)] if len(times) else np.zeros(len(picked), np.int64)
     return Matched([column.combine_chunks() for column in taken], at, picked >= 0)
+
+
+def _between(
+    name: str, before: pa.Array[Any], after: pa.Array[Any], part: NDArray[np.float64], spherical: bool
+) -> pa.Array[Any]:
+    """Return the values of a column between two rows, of the same type; see ``Alignment``.
+
+    name       path of the column; its last name says whether four numbers are a quaternion
+    part       float64[n]: how far from *before* to *after*, 0 to 1
+    spherical  quaternions by spherical interpolation
+    """
+    import pyarrow as pa
+
+    kind = before.type
+    if pa.types.is_struct(kind) and kind.num_fields:
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        firsts, lasts = (
+            [as_struct(array).field(i) for i in range(kind.num_fields)] for array in (before, after)
+        )
+        if spherical and sorted(member.name for member in members) == list("wxyz"):
+            ends = [np.stack([column_values(array) for array in some], axis=1) for some in (firsts, lasts)]
+            turned = _slerp(ends[0], ends[1], part)
+            arrays = [_floats(turned[:, i], member.type) for i, member in enumerate(members)]
+        else:
+            arrays = [
+                _between(f"{name}.{member.name}", first, last, part, spherical)
+                for member, first, last in zip(members, firsts, lasts, strict=True)
+            ]
+        return _absent_in_either(pa.StructArray.from_arrays(arrays, fields=members), before, after)
+    values = kind
+    while pa.types.is_fixed_size_list(values):
+        values = item_type(values)
+    if not pa.types.is_floating(values):
+        return before
+    first, last = column_values(before), column_values(after)
+    if spherical and first.shape[1:] == (4,) and _is_quaternion(name):
+        mixed = _slerp(first, last, part)
+    else:
+        mixed = _linear(first, last, part.reshape(-1, *[1] * (first.ndim - 1)))
+    return _absent_in_either(_floats(mixed, kind), before, after)
+
+
+def _is_quaternion(name: str) -> bool:
+    return not QUATERNIONS.isdisjoint(re.split(r"[_\[\]]", name.rpartition(".")[2].lower()))
+
+
+def _linear(first: NDArray[Any], last: NDArray[Any], part: NDArray[np.float64]) -> NDArray[np.float64]:
+    first, last = np.asarray(first, np.float64), np.asarray(last, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # At the time of a row its own value counts, also if the next one is NaN or infinite.
+        return np.where(part == 0, first, first + (last - first) * part)
+
+
+def _slerp(first: NDArray[Any], last: NDArray[Any], part: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return quaternions float64[n, 4] of norm 1 on the shortest way from *first* to *last*, NaN without rotation."""
+    # Not imported for the other ways.
+    from logreel.lenses.rotation import angle_between, unit
+
+    (a, _), (b, _) = unit(np.asarray(first, np.float64)), unit(np.asarray(last, np.float64))
+    # Of a quaternion and its negative, which are the same rotation, the nearer one is the shortest way.
+    b = np.where((a * b).sum(axis=1, keepdims=True) < 0, -b, b)
+    angle = np.maximum(angle_between(a, b) / 2, _LEAST_ANGLE)
+    shares = np.sin(np.stack([(1 - part) * angle, part * angle]))[..., None]
+    turned = (shares[0] * a + shares[1] * b) / np.sin(angle)[:, None]
+    return np.where((part == 0)[:, None], a, turned)
+
+
+def _floats(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array[Any]:
+    """Return numbers as an Arrow array of *kind*: floats, or lists of fixed size of these."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        items = _floats(values.reshape(-1, *values.shape[2:]), item_type(kind))
+        lists: pa.Array[Any] = pa.Array.from_buffers(kind, len(values), [None], children=[items])
+        return lists
+    with np.errstate(over="ignore"):
+        dense = np.ascontiguousarray(values, kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(dense), [None, buffer_of(dense)])
+
+
+def _absent_in_either(values: pa.Array[Any], before: pa.Array[Any], after: pa.Array[Any]) -> pa.Array[Any]:
+    """Return *values*, null in the rows in which *before* or *after* is null."""
+    if not before.null_count and not after.null_count:
+        return values
+    absent = as_numpy(before.is_null()) | as_numpy(after.is_null())
+    return values.take(row_numbers(np.arange(len(values), dtype=np.int64), absent))
 
 
 def _named(field: pa.Field[Any], ch: Channel) -> pa.Field[Any]:
