@@ -336,7 +336,7 @@ def test_physics_has_lists_of_values(parts: Any) -> None:
 
 
 def test_frames_lists_and_missing_values(parts: Any) -> None:
-    log, _, plain = parts
+    log, module, plain = parts
     assert log.get_total_frame_count() == 595
     assert log.get_delta_time(1) == 0.0
     assert log.get_delta_time(2) == pytest.approx(0.05)
@@ -356,6 +356,10 @@ def test_frames_lists_and_missing_values(parts: Any) -> None:
     assert set(log.get_actor_angular_velocities_at_frame(7)) == {100, 101, 102, 103, 200}
     assert log.get_actor_attributes(BIKE)["type_id"] == "vehicle.yamaha.yzf"
     assert log.get_actor_attributes(BIKE)["destroyed"] == 481
+    assert log.get_actor_attributes(BIKE)["created"] == 1
+    place = log.get_actor_attributes(BIKE)["location"]
+    assert isinstance(place, module.Location)
+    assert (place.x, place.y, place.z) == plain.get_actor_attributes(BIKE)["location"]
     assert log.get_actor_attributes(CAMERA)["parent"] == HERO
     assert log.get_collisions(HERO) == [{"frame": f, "other_id": [LEAD]} for f in (515, 516, 517)]
     assert log.get_actor_collisions(HERO) == {515: [LEAD], 516: [LEAD], 517: [LEAD]}

@@ -10,7 +10,7 @@ import pytest
 import logreel
 from logreel.errors import NotFoundError, UsageError
 from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import BIKE, HERO, LEAD, LIGHTS, WALKER, drive
+from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 from support.builders.sample_logs import tiny
 from support.oracles import carla as carla_oracle
 from support.oracles.carla import Recording
@@ -46,14 +46,19 @@ def test_frame_times_and_counts(metrics: Any, plain: Recording) -> None:
         assert metrics.get_vehicle_control(HERO, frame) is None
 
 
-def test_actor_ids_attributes_and_lifetimes(metrics: Any) -> None:
+def test_actor_ids_attributes_and_lifetimes(metrics: Any, plain: Recording) -> None:
     assert metrics.get_ego_vehicle_id() == HERO
     assert metrics.get_actor_ids_with_role_name("autopilot") == [101, 102, 103]
     assert metrics.get_actor_ids_with_type_id("traffic.traffic_light") == list(LIGHTS)
     assert metrics.get_actor_ids_with_type_id("vehicle.*") == [100, 101, 102, 103]
-    assert metrics.get_actor_attributes(WALKER) == {
-        "type_id": "walker.pedestrian.0012", "role_name": "pedestrian", "speed": "1.4",
+    walker = metrics.get_actor_attributes(WALKER)
+    born = record(plain, "EventAdd", WALKER, 1)
+    assert walker.pop("location") == pytest.approx([x / 100 for x in born["location"].values()])
+    assert walker == {
+        "type_id": "walker.pedestrian.0012", "role_name": "pedestrian", "speed": "1.4", "created": 1,
     }  # fmt: skip
+    assert metrics.get_actor_attributes(BIKE)["destroyed"] == 481
+    assert metrics.get_actor_attributes(CAMERA)["parent"] == HERO
     assert metrics.get_actor_alive_frames(HERO) == (1, 595)
     assert metrics.get_actor_alive_frames(BIKE) == (1, 480)
     with pytest.raises(NotFoundError, match="no actor"):

@@ -164,6 +164,13 @@ def test_collisions_are_recorded_but_not_applied() -> None:
     assert hits[0].to_dict()["not_applied"]["collisions"] == list(hits[0].collisions)
 
 
+def test_the_line_of_a_step_names_the_first_of_many_new_actors() -> None:
+    tick = carla.Tick(0.0, 1, {}, created=[{"id": i, "description": f"vehicle.{i}"} for i in range(170)])
+    assert len(tick.line()) < 160
+    assert "create 3 vehicle.3, create 166 more" in tick.line()
+    assert "create 1 vehicle.1, create 2" in tick.line()
+
+
 def test_the_last_step_stops_vehicles_and_walkers() -> None:
     replay = carla.Replay(logreel.open(drive(2.5).bytes()), replay_sensors=True)
     *before, last = replay.ticks(0.1, stop=True)

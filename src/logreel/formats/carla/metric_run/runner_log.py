@@ -69,16 +69,11 @@ class RunnerLog:
         return self._metrics.get_actor_ids_with_type_id(type_id)
 
     def get_actor_attributes(self, actor_id: int) -> dict[str, Any] | None:
-        """Return the attributes of an actor as texts, with ``type_id``, and ``created`` and ``destroyed`` frames."""
+        """Return the attributes of an actor as ``MetricsLog`` does, with a ``carla.Location``."""
         if actor_id not in self._actors:
             return None
-        first, last = self._metrics.get_actor_alive_frames(actor_id)
-        found: dict[str, Any] = {**self._metrics.get_actor_attributes(actor_id), "created": first}
-        if self._actors[actor_id].end is not None:
-            found["destroyed"] = last + 1
-        if self._actors[actor_id].parent is not None:
-            found["parent"] = self._actors[actor_id].parent
-        return found
+        about = self._metrics.get_actor_attributes(actor_id)
+        return {**about, "location": self._carla.Location(*about["location"])}
 
     def get_actor_bounding_box(self, actor_id: int) -> Any:
         """Return the ``carla.BoundingBox`` of an actor in its own frame."""

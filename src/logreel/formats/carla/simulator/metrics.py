@@ -59,10 +59,24 @@ class MetricsLog(Motion, States):
         """Return the ids of the actors whose model matches a pattern such as ``vehicle.*``."""
         return [a.id for a in self.log.actors.values() if fnmatchcase(a.description, type_id)]
 
-    def get_actor_attributes(self, actor_id: int) -> dict[str, str]:
-        """Return the attributes of an actor, with its model as ``type_id``."""
+    def get_actor_attributes(self, actor_id: int) -> dict[str, Any]:
+        """Return the attributes of an actor as texts by name, and what the recording tells of it.
+
+        Besides the attributes: ``type_id``, its model; ``location`` (m) at which it is created, a Vector; the frames
+        ``created`` and, unless it exists to the end, ``destroyed``; ``parent``, the id of the actor that it is attached
+        to, if any.
+        """
         actor = self.log.actor(actor_id)
-        return {"type_id": actor.description, **actor.attributes}
+        born = self._columns.rows("actors", actor_id)[:1]
+        first, last = self.get_actor_alive_frames(actor_id)
+        place = metres(self._columns.vector("actors", "location", born))[0]
+        about: dict[str, Any] = {"type_id": actor.description, "location": Vector(*place.tolist())}
+        about |= {**actor.attributes, "created": first}
+        if actor.end is not None:
+            about["destroyed"] = last + 1
+        if actor.parent is not None:
+            about["parent"] = actor.parent
+        return about
 
     def get_actor_alive_frames(self, actor_id: int) -> tuple[int, int]:
         """Return the first frame of an actor, and the last one before the frame that removes it."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from logreel.formats.carla.simulator.values import Poses, Transform
 
+#: Most actors of one kind of event that the line of a step names: the first step may create hundreds.
+NAMED = 4
 #: A record with the fields of its channel, by name.
 Record = Mapping[str, Any]
 
@@ -75,9 +77,9 @@ class Tick:
     def line(self) -> str:
         """Return one line of text for people."""
         parts = [f"{len(self.poses)} pose{'s' * (len(self.poses) != 1)}"]
-        parts += [f"create {a['id']} {a['description']}" for a in self.created]
-        parts += [f"destroy {actor}" for actor in self.destroyed]
-        parts += [f"attach {child} to {parent}" for child, parent in self.attached]
+        parts += _named("create", [f"{a['id']} {a['description']}" for a in self.created])
+        parts += _named("destroy", [str(actor) for actor in self.destroyed])
+        parts += _named("attach", [f"{child} to {parent}" for child, parent in self.attached])
         parts += [f"{topic} {len(records)}" for topic, records in self.applied.items()]
         if self.weather is not None:
             parts.append("weather")
@@ -88,6 +90,12 @@ class Tick:
         if self.stopped:
             parts.append("stop")
         return f"{self.time:10.3f} s  frame {self.frame}: {', '.join(parts)}"
+
+
+def _named(verb: str, texts: Sequence[str]) -> list[str]:
+    """Return *verb* with each text, of many only with the first ones and the number of the others."""
+    named = [f"{verb} {text}" for text in texts[:NAMED]]
+    return [*named, f"{verb} {len(texts) - NAMED} more"] if len(texts) > NAMED else named
 
 
 def _pose(pose: Transform) -> dict[str, dict[str, float]]:
