@@ -337,3 +337,16 @@ def test_messages_of_other_encodings_are_refused_or_reported(tmp_path: Path, nam
     (text,) = logreel.migrate(source, out, rules=rules, partial=True).skipped
     assert "stays as it is: messages of encoding" in text
     assert logreel.open(out).message_count == logreel.open(source).message_count
+
+
+@pytest.mark.parametrize("name", ["pkg/T", "pkg/Renamed"])
+def test_a_rule_between_equal_definitions_is_not_run_and_named(tmp_path: Path, name: str) -> None:
+    text = rule(("pkg/T", OLD), (name, OLD + "# a comment\n"), "new_msg.a = 2 * old_msg.a", name="Twice")
+    done = logreel.migrate(bag(tmp_path), tmp_path / "out.bag", rules=file(tmp_path, text))
+    log = logreel.open(tmp_path / "out.bag")
+    assert log["/x"].schema.name == name
+    assert log["/x"]["a"].tolist() == [0, 1, 2, 3, 4]
+    (note,) = done.notes
+    assert note.startswith("the values of '/x' stay as they are, ")
+    assert "Twice is not run: pkg/T (" in note
+    assert note.endswith("have the same definition")

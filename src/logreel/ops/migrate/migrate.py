@@ -125,10 +125,13 @@ def _new_topic(plan: ChannelPlan) -> str | None:
 
 
 def _notes(planner: Planner, plans: Sequence[ChannelPlan]) -> Iterator[str]:
-    """Yield sentences about types that differ from those known, and about rules without messages."""
+    """Yield sentences about types that differ from those known, and about rules that do not run or have no messages."""
     for plan in plans:
         if plan.state == "differs":
             yield f"{plan.channel.topic!r} stays as it is: {plan.text}"
+        if plan.path is not None and plan.path.keeps_bytes and plan.rules:
+            same = f"{plan.path.old.label} and {plan.path.new.label} have the same definition"
+            yield f"the values of {plan.channel.topic!r} stay as they are, {listed(plan.rules)} is not run: {same}"
     unused = planner.unused(plans)
     if unused:
         yield f"rules that no channel needs: {listed(unused)}"

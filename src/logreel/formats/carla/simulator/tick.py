@@ -77,7 +77,9 @@ class Tick:
     def line(self) -> str:
         """Return one line of text for people."""
         parts = [f"{len(self.poses)} pose{'s' * (len(self.poses) != 1)}"]
-        parts += _named("create", [f"{a['id']} {a['description']}" for a in self.created])
+        # Towns have hundreds of lights, signs and props; vehicles and walkers are what a reader looks for.
+        created = sorted(self.created, key=lambda a: a["description"].startswith(("traffic.", "static.")))
+        parts += _named("create", [f"{a['id']} {a['description']}" for a in created])
         parts += _named("destroy", [str(actor) for actor in self.destroyed])
         parts += _named("attach", [f"{child} to {parent}" for child, parent in self.attached])
         parts += [f"{topic} {len(records)}" for topic, records in self.applied.items()]
