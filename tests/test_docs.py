@@ -136,6 +136,40 @@ def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
 
 
+#: Packages that only extras install.
+EXTRAS = (
+    "pandas", "polars", "xarray", "duckdb", "cryptography", "av", "rerun", "foxglove", "websockets", "pmtiles", "ray",
+    "daft", "obstore", "zarr", "h5py", "lance", "matplotlib", "plotext",
+)  # fmt: skip
+#: A block that the page lists under its extra.
+UNDER_EXTRA = re.compile(r"^With `pip install '\.\[.*\n\n```.*\n(?:.*\n)*?```\n", re.MULTILINE)
+
+
+def test_the_lines_of_the_readme_need_no_more_than_what_make_demo_installs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    core = UNDER_EXTRA.sub("", text)
+    assert text.count("With `pip install '.[") == len(UNDER_EXTRA.findall(text)) >= 2
+    # A module of None in sys.modules would be one for pyarrow, which looks for pandas there.
+    blocker = f"""
+import sys
+class Missing:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing)
+"""
+    (tmp_path / "sitecustomize.py").write_text(blocker)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    exec(blocker, {})  # noqa: S102 - our own text
+    for name in EXTRAS:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    run_page("README.md", core)
+
+
 PAGE = """
 <!-- setup: x = 1 -->
 ```python
