@@ -113,10 +113,31 @@ def transforms_at(log: logreel.Log, tmp: Path, **span: Any) -> int:
     return len(links["b"]) if links else 0
 
 
+def of_sensor(read: Any, kind: str, fields: dict[str, Any]) -> Callable[..., int]:
+    """Return a function that counts what *read* gives of a topic with messages at the times of those of a log."""
+
+    def count(log: logreel.Log, tmp: Path, **span: Any) -> int:
+        path = tmp / "sensor.bag"
+        if not path.exists():
+            with logreel.create(path) as w:
+                ch = w.add_channel("/x", logreel.Schema(kind, "ros1msg", ""))
+                for time in log["/x"].times.tolist():
+                    w.write(ch, time, fields)
+        found = read(logreel.open(path)["/x"], **span)
+        return len(found) if hasattr(found, "__len__") else len(list(found))
+
+    return count
+
+
 #: Calls of each function that return the number of messages.
 FUNCTIONS: dict[str, Callable[..., int]] = {
     "slice": sliced,
     "convert": lambda log, tmp, **span: logreel.convert(log, tmp / "x.ndjson", force=True, **span).rows,
+    "pictures": of_sensor(
+        logreel.pictures, "sensor_msgs/Image", {"encoding": "mono8", "height": 1, "width": 1, "data": b"a"}
+    ),
+    "clouds": of_sensor(logreel.clouds, "sensor_msgs/LaserScan", {"range_max": 9.0, "ranges": [1.0]}),
+    "positions": of_sensor(logreel.positions, "sensor_msgs/NavSatFix", {"latitude": 50.0, "longitude": 8.0}),
     "plot": lambda log, tmp, **span: len(logreel.plot(log, "/x", **span).panels[0].curves[0].times),
     "report": points_of_report,
     "align": lambda log, tmp, **span: logreel.align(log, clock="/x", **span).num_rows,

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from logreel.outputs.convert import convert
     from logreel.outputs.dataset import DatasetWritten, dataset
     from logreel.outputs.live.registry import sink
+    from logreel.outputs.media.arrays import clouds, pictures, positions
     from logreel.outputs.media.geotag import geotag
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
@@ -94,6 +95,9 @@ _LAZY = {
     "report": ("logreel.outputs.report", "report"),
     "geotag": ("logreel.outputs.media.geotag", "geotag"),
     "plot": ("logreel.outputs.plot", "plot"),
+    "clouds": ("logreel.outputs.media.arrays", "clouds"),
+    "pictures": ("logreel.outputs.media.arrays", "pictures"),
+    "positions": ("logreel.outputs.media.arrays", "positions"),
     "check": ("logreel.ops.inspect.check", "check"),
     # Without an attribute: the module itself.
     "definitions": ("logreel.ops.definitions", ""),
@@ -177,6 +181,7 @@ __all__ = [
     "__version__",
     "align",
     "check",
+    "clouds",
     "convert",
     "create",
     "dataset",
@@ -195,8 +200,10 @@ __all__ = [
     "open",
     "open_growing",
     "params",
+    "pictures",
     "play",
     "plot",
+    "positions",
     "record",
     "recover",
     "report",

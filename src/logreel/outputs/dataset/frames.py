@@ -7,20 +7,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, UnsupportedError
 from logreel.io.arrays import I64
 from logreel.log.log import Channel
-from logreel.outputs.media.frames import Frame, frame_of
+from logreel.outputs.media.frames import CHAINED, RGB, Decoded, Decoder, Frame, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
     from logreel.lenses import Picture
 
-RGB = NDArray[np.uint8]
-#: Codecs whose packets need those before them.
-_CHAINED = ("h264", "hevc")
 #: Messages that are first searched for a key frame.
 _BACK = 64
 
@@ -85,17 +81,17 @@ def first_shape(ch: Channel, times: I64, size: tuple[int, int] | None) -> tuple[
     return None
 
 
-def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator[tuple[int, RGB | None, str]]:
+def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator[Decoded]:
     """Yield time, pixels and problem of the pictures at the times *wanted*, ascending; some may be missing."""
-    decoder = _Decoder(size)
+    decoder = Decoder(size)
     held: tuple[int, Frame | None, str] | None = None
     for picture in _pictures(ch, wanted):
         try:
             frame, problem = frame_of(picture), ""
         except UnsupportedError as error:
             frame, problem = None, error.text
-        if frame is not None and frame.codec in _CHAINED:
-            yield from decoder.chained(picture.time, frame, wanted)
+        if frame is not None and frame.codec in CHAINED:
+            yield from _among(decoder.chained(picture.time, frame), wanted)
             continue
         # Of several pictures at one time, the last one counts.
         if held is not None and held[0] != picture.time:
@@ -103,7 +99,11 @@ def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator
         held = (picture.time, frame, problem) if _is_among(picture.time, wanted) else None
     if held is not None:
         yield decoder.single(*held)
-    yield from decoder.rest(wanted)
+    yield from _among(decoder.rest(), wanted)
+
+
+def _among(decoded: Iterator[Decoded], wanted: I64) -> Iterator[Decoded]:
+    return (one for one in decoded if _is_among(one[0], wanted))
 
 
 def _is_among(time: int, wanted: I64) -> bool:
@@ -143,81 +143,9 @@ def _key_before(ch: Channel, first: int, between: Any) -> int | None:
                 frame = frame_of(picture)
             except UnsupportedError:
                 continue
-            if frame.codec not in _CHAINED:
+            if frame.codec not in CHAINED:
                 return None
             key = picture.time if frame.key else key
         if key is not None or back >= len(earlier):
             return key
         back *= 4
-
-
-class _Decoder:
-    """Decodes frames to RGB; packets of video need those before them."""
-
-    def __init__(self, size: tuple[int, int] | None) -> None:
-        self._size = size
-        self._contexts: dict[str, Any] = {}
-        self._times: dict[int, int] = {}
-        self._count = 0
-
-    def single(self, time: int, frame: Frame | None, problem: str) -> tuple[int, RGB | None, str]:
-        """Return time, pixels and problem of a picture that needs no other."""
-        import av
-
-        if frame is None:
-            return time, None, problem
-        try:
-            if frame.pixels is not None:
-                pixels = frame.pixels
-                if pixels.ndim == 2:
-                    pixels = np.repeat(pixels[..., None], 3, axis=2)
-                if self._size is None:
-                    return time, np.ascontiguousarray(pixels), ""
-                return time, self._rgb(av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")), ""
-            found = av.CodecContext.create(frame.codec, "r").decode(av.Packet(frame.packet))
-            if not found:
-                return time, None, f"its {frame.codec} holds no picture"
-            return time, self._rgb(found[0]), ""
-        except (av.FFmpegError, ValueError) as error:
-            return time, None, f"it cannot be decoded: {error}"
-
-    def chained(self, time: int, frame: Frame, wanted: I64) -> Iterator[tuple[int, RGB | None, str]]:
-        """Yield the pictures that are complete after this packet."""
-        import av
-
-        if (context := self._contexts.get(frame.codec)) is None:
-            if not frame.key:
-                return
-            context = self._contexts[frame.codec] = av.CodecContext.create(frame.codec, "r")
-            context.thread_count = 1
-        packet = av.Packet(frame.packet)
-        packet.pts = packet.dts = self._count
-        self._times[self._count] = time
-        self._count += 1
-        try:
-            found = context.decode(packet)
-        except (av.FFmpegError, ValueError):
-            return
-        yield from self._of_time(found, wanted)
-
-    def rest(self, wanted: I64) -> Iterator[tuple[int, RGB | None, str]]:
-        """Yield the pictures that decoders still hold."""
-        import av
-
-        for context in self._contexts.values():
-            try:
-                found = context.decode(None)
-            except (av.FFmpegError, ValueError):
-                continue
-            yield from self._of_time(found, wanted)
-
-    def _of_time(self, found: list[Any], wanted: I64) -> Iterator[tuple[int, RGB | None, str]]:
-        for one in found:
-            time = self._times.pop(one.pts, None)
-            if time is not None and _is_among(time, wanted):
-                yield time, self._rgb(one), ""
-
-    def _rgb(self, frame: Any) -> RGB:
-        width, height = self._size or (frame.width, frame.height)
-        found: RGB = frame.reformat(width, height, "rgb24", interpolation="AREA").to_ndarray()
-        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,11 @@ from logreel.outputs.media.pixels import pixels_of
 #: By format name in logs: codec, shift and mask to get the NAL unit type after a start code, and the types of key
 #: frames (H.264, table 7-1; H.265, table 7-1).
 VIDEO = {"h264": ("h264", 0, 31, {5}), "h265": ("hevc", 1, 63, set(range(16, 24)))}
+#: Codecs whose packets need those before them.
+CHAINED = ("h264", "hevc")
+RGB = NDArray[np.uint8]
+#: Time in ns, RGB pixels [height, width, 3] or None, and why there are none.
+Decoded = tuple[int, RGB | None, str]
 _UNIT = re.compile(rb"\x00\x00\x01([^\x00])", re.DOTALL)
 
 
@@ -54,7 +60,7 @@ def frame_of(picture: Picture) -> Frame:
     whole = encoded(picture)
     if whole.kind == ".jpg":
         return Frame("mjpeg", (whole.width, whole.height), whole.data)
-    return _raw(_decode_png(whole.data), "PNG")
+    return _raw(decode_png(whole.data), "PNG")
 
 
 def _raw(pixels: NDArray[Any], name: str) -> Frame:
@@ -64,14 +70,92 @@ def _raw(pixels: NDArray[Any], name: str) -> Frame:
     return Frame("", (pixels.shape[1], pixels.shape[0]), pixels=np.ascontiguousarray(colours))
 
 
-def _decode_png(png: bytes) -> NDArray[Any]:
+def decode_png(png: bytes) -> NDArray[Any]:
+    """Return the pixels of a PNG: RGB uint8 [height, width, 3], or with more than 8 bits grey uint16 [height, width].
+
+    Raises UnsupportedError for a PNG that cannot be unpacked. Needs PyAV.
+    """
     import av
 
     try:
         (picture,) = av.CodecContext.create("png", "r").decode(av.Packet(png))
     except (av.FFmpegError, ValueError) as error:
         raise UnsupportedError("its PNG cannot be unpacked") from error
-    if any(component.bits > 8 for component in picture.format.components):
-        raise UnsupportedError("no video holds 16 bits of PNG")
-    found: NDArray[Any] = picture.to_ndarray(format="rgb24")
-    return found
+    deep = any(component.bits > 8 for component in picture.format.components)
+    pixels: NDArray[Any] = picture.to_ndarray(format="gray16le" if deep else "rgb24")
+    return pixels
+
+
+class Decoder:
+    """Decodes frames to RGB; packets of video need those before them. Needs PyAV.
+
+    size  width and height that pictures are scaled to; None: as they are
+    """
+
+    def __init__(self, size: tuple[int, int] | None) -> None:
+        self._size = size
+        self._contexts: dict[str, Any] = {}
+        self._times: dict[int, int] = {}
+        self._count = 0
+
+    def single(self, time: int, frame: Frame | None, problem: str) -> Decoded:
+        """Return time, pixels and problem of a picture that needs no other."""
+        import av
+
+        if frame is None:
+            return time, None, problem
+        try:
+            if frame.pixels is not None:
+                pixels = frame.pixels
+                if pixels.ndim == 2:
+                    pixels = np.repeat(pixels[..., None], 3, axis=2)
+                if self._size is None:
+                    return time, np.ascontiguousarray(pixels), ""
+                return time, self._rgb(av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")), ""
+            found = av.CodecContext.create(frame.codec, "r").decode(av.Packet(frame.packet))
+            if not found:
+                return time, None, f"its {frame.codec} holds no picture"
+            return time, self._rgb(found[0]), ""
+        except (av.FFmpegError, ValueError) as error:
+            return time, None, f"it cannot be decoded: {error}"
+
+    def chained(self, time: int, frame: Frame) -> Iterator[Decoded]:
+        """Yield the pictures that are complete after this packet."""
+        import av
+
+        if (context := self._contexts.get(frame.codec)) is None:
+            if not frame.key:
+                return
+            context = self._contexts[frame.codec] = av.CodecContext.create(frame.codec, "r")
+            context.thread_count = 1
+        packet = av.Packet(frame.packet)
+        packet.pts = packet.dts = self._count
+        self._times[self._count] = time
+        self._count += 1
+        try:
+            found = context.decode(packet)
+        except (av.FFmpegError, ValueError):
+            return
+        yield from self._of_time(found)
+
+    def rest(self) -> Iterator[Decoded]:
+        """Yield the pictures that decoders still hold."""
+        import av
+
+        for context in self._contexts.values():
+            try:
+                found = context.decode(None)
+            except (av.FFmpegError, ValueError):
+                continue
+            yield from self._of_time(found)
+
+    def _of_time(self, found: list[Any]) -> Iterator[Decoded]:
+        for one in found:
+            time = self._times.pop(one.pts, None)
+            if time is not None:
+                yield time, self._rgb(one), ""
+
+    def _rgb(self, frame: Any) -> RGB:
+        width, height = self._size or (frame.width, frame.height)
+        found: RGB = frame.reformat(width, height, "rgb24", interpolation="AREA").to_ndarray()
+        return found
