@@ -61,27 +61,49 @@ def test_each_of_three_flights_in_a_file_is_the_flight(flights: tuple[Path, list
         assert not part.problems
 
 
-def test_recover_of_reused_flash_writes_the_first_flight_and_names_the_others(
+def test_recover_of_three_flights_in_one_file_keeps_all_of_them(
     flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any
 ) -> None:
     path, each = flights
-    done = logreel.recover(path, tmp_path / "first.ulg")
-    first, alone = logreel.open(tmp_path / "first.ulg"), logreel.open(each[0])
-    assert plain(first) == plain(alone)
-    assert (first.start, first.end, first.utc_offset) == (alone.start, alone.end, alone.utc_offset)
-    assert not first.problems
-    (told,) = done.skipped
-    assert "3 logs" in told
-    assert "segment 2" in told
-    assert "segment 3" in told
-    done = logreel.recover(path, tmp_path / "third.ulg", segment=3)
-    assert done.skipped == ()
-    assert plain(logreel.open(tmp_path / "third.ulg")) == plain(logreel.open(each[2]))
+    found = run("recover", path, "-o", tmp_path / "again.ulg")
+    assert found.code == 0, found
+    assert (tmp_path / "again.ulg").read_bytes() == path.read_bytes()
     found = run("recover", path, "-o", tmp_path / "second.ulg", "--segment", "2")
     assert found.code == 0, found
     assert plain(logreel.open(tmp_path / "second.ulg")) == plain(logreel.open(each[1]))
-    found = run("recover", path, "-o", tmp_path / "again.ulg")
+
+
+def test_recover_of_three_damaged_flights_keeps_the_messages_of_each(
+    flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any
+) -> None:
+    path, each = flights
+    damaged = bytearray(path.read_bytes())
+    for at in (len(each[0]) // 2, len(each[0]) + len(each[1]) // 2, len(damaged) - len(each[2]) // 2):
+        damaged[at : at + 3000] = b"\xff" * 3000
+    path.write_bytes(damaged)
+    found = run("recover", path, "-o", tmp_path / "sound.ulg", "--json")
     assert found.code == 3
+    assert found.json["lost_bytes"] > 6000
+    with logreel.open(path) as log, logreel.open(tmp_path / "sound.ulg") as new:
+        assert not [problem for problem in new.problems if problem.lost]
+        assert plain(new) == plain(log)
+        for one, other in zip(log.segments, new.segments, strict=True):
+            assert (one.start, one.end, one.messages) == (other.start, other.end, other.messages)
+
+
+@pytest.mark.parametrize("size", [1, 40])
+def test_recover_keeps_every_message_where_a_subscription_of_a_later_flight_is_lost(
+    flights: tuple[Path, list[bytes]], tmp_path: Path, size: int
+) -> None:
+    path, each = flights
+    data = bytearray(path.read_bytes())
+    at = data.index(b"A\x00", len(each[0]) + data[len(each[0]) :].index(b"vehicle_attitude:"))
+    data[at : at + size] = b"\xff" * size
+    path.write_bytes(data)
+    done = logreel.recover(path, tmp_path / "sound.ulg")
+    with logreel.open(path) as log, logreel.open(tmp_path / "sound.ulg") as new:
+        assert not [problem for problem in new.problems if problem.lost]
+        assert done.messages == log.message_count == new.message_count
 
 
 def test_split_by_segment_makes_a_log_of_each(

@@ -52,17 +52,28 @@ def open_many(
     return logs
 
 
-def read_itself(log: Log) -> Log:
+def read_itself(log: Log, also_remote: bool = True) -> Log:
     """Return *log* as the file itself says, where an index cache was read instead of it; else *log*.
 
-    For functions that judge a log: an index cache may be older than damage of the log, or forged.
+    also_remote  False: a remote log of which only the summary was read is left as it is
+
+    For functions that judge a log, or write its messages to another: an index cache may be older than damage of the
+    log, or forged. Damage that the index did not know is added to the problems of *log*, too.
     """
-    if not any(part._source.is_restored for part in log.parts):
+    if not any(
+        part._source.is_restored and (also_remote or not part._source.in_ranges) for part in log.parts
+    ):
         return log
     sources = [part._source for part in log.parts]
     options = {name: value for name, value in log._options.items() if name != "guard"}
     one_or_all = sources[0] if log.parts[0] is log else sources
-    return open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
+    found = open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
+    for part in found.parts:
+        for given in log.parts:
+            if given._source is part._source:
+                for problem in part.problems:
+                    given.note(problem)
+    return found
 
 
 @contextmanager
@@ -78,3 +89,13 @@ def as_open_log(what: Openable | Log, definitions: Definitions = (), decrypt: bo
     else:
         with open_log(what, definitions=definitions, decrypt=decrypt) as log:
             yield log
+
+
+@contextmanager
+def as_log_to_copy(what: Openable | Log, definitions: Definitions = ()) -> Iterator[Log]:
+    """Return the same as ``as_open_log``, read from the log itself and not from an index cache.
+
+    For functions that copy messages: what they write has to be what the log holds now.
+    """
+    with as_open_log(what, definitions) as log:
+        yield read_itself(log, also_remote=False)

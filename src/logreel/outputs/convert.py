@@ -20,7 +20,7 @@ from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.query.align import Alignment
 from logreel.ops.query.topic_fields import check_fields, fields_by_topic
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
@@ -203,7 +203,7 @@ def convert(
             hint="leave out raw, strict, compression, chunk_bytes and options",
             cli="leave out --raw, --strict, --compression, --chunk-size and --option",
         )
-    with as_open_log(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log:
         notes = decrypted_notes(log)
         first, last = interval(log, start, end)
         shift_of(log, utc)
@@ -271,7 +271,7 @@ def _log(
     clock: str | None,
     definitions: Definitions,
 ) -> Converted:
-    with as_open_log(src, definitions) as given, _with_shifted_messages(given, target) as log:
+    with as_log_to_copy(src, definitions) as given, _with_shifted_messages(given, target) as log:
         plain = decrypted_notes(given)
         moved = dict[str, int]()
         if not raw and format_to_write(target.path, log, target.format).name != log.format:

@@ -15,7 +15,7 @@ from logreel.io.atomic_file import exists, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.log.times import Time
-from logreel.ops.open_logs import open_many
+from logreel.ops.open_logs import open_many, read_itself
 from logreel.ops.rewrite.merge import kept_topics
 from logreel.ops.rewrite.merge import merge as merge_same_format
 from logreel.ops.rewrite.target import Progress, Rewritten, log_output_of
@@ -67,7 +67,7 @@ def merge(
     without *align*, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = open_many(sources, stack, definitions)
+        logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]
         path, stream, _ = log_output_of(dst, format)
         target = stream or path
         fmt = _format_for_exchange(path, logs)

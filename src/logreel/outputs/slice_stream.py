@@ -14,6 +14,7 @@ from logreel.io.append_file import Appender
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
+from logreel.ops.open_logs import read_itself
 from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
@@ -78,6 +79,7 @@ class SliceStream:
 
     def __init__(self, log: Log, request: SliceRequest) -> None:
         decrypted_notes(log)
+        log = read_itself(log, also_remote=False)
         self._log, self._request = log, request
         self._interval = interval(log, request.start, request.end)
         self.skipped: list[str] = []

@@ -43,7 +43,8 @@ class UlogCopier(LogCopier):
     def copy_records(self, excerpt: Excerpt) -> bool:
         """Copy records as they are in the file; False for a file that holds several logs."""
         self.writer.begun = copy_records(excerpt, self.writer.out, self.writer.source_clock)
-        if self.writer.begun and excerpt.log.format_state.lacks_defaults_flag:
+        state = excerpt.log.format_state
+        if self.writer.begun and state.lacks_defaults_flag and len(state.found.segments) == 1:
             self.writer.notes.append(
                 "the flag bits announce the defaults of parameters now (compatible bit 0)"
             )

@@ -31,15 +31,22 @@ _DEFINITIONS = ("F", "I", "M", "Q")
 
 
 def copy_records(excerpt: Excerpt, out: Appender, clock: SourceClock | None) -> bool:
-    """Copy the records of *excerpt*; return False, with nothing copied, for a file that contains several logs.
+    """Copy the records of *excerpt*; return False, with nothing copied, where single records have to be looked at.
+
+    That is the case for a part of a file that contains several logs, and for undeclared messages in one.
 
     clock  start and UTC offset for a part of a log
     """
     state: NonDataRecords = excerpt.log.format_state
-    if len(state.found.segments) > 1 or state.found.is_segment:
+    several = len(state.found.segments) > 1
+    is_undeclared = any(p.code == "undeclared" for p in state.found.problems)
+    if state.found.is_segment or (several and (is_undeclared or not excerpt.is_whole)):
         return False
     copier = _RecordCopier(state, excerpt, out, None if excerpt.is_whole else clock)
-    copier.run()
+    if several:
+        copier.run_whole()
+    else:
+        copier.run()
     return True
 
 
@@ -109,6 +116,17 @@ class _RecordCopier:
         self._notes, self._next = self._wanted_notes(), 0
         self._copy_blocks()
         self._copy_notes(own.source.size)
+        self._finish()
+
+    def run_whole(self) -> None:
+        """Copy everything that can be read, with the headers of all logs in the file."""
+        state = self._state
+        edges = [0]
+        for offset, size in sorted((p.offset, p.size) for p in state.found.problems if p.lost and p.size):
+            # What is lost may overlap.
+            edges += [max(offset, edges[-1]), max(offset + size, edges[-1])]
+        start, end = np.array(edges[::2], np.int64), np.array([*edges[1::2], state.source.size], np.int64)
+        self._write(start[end > start], end[end > start])
         self._finish()
 
     def run_on(self) -> None:

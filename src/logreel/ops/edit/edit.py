@@ -27,7 +27,7 @@ from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
 from logreel.ops.edit.verify import check_metadata, topics_of, verify, whole_digest
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
@@ -145,7 +145,7 @@ def edit(
     wanted = given if recipe is None else recipe.with_more(given)
     if dst is None and not dry_run:
         raise UsageError("no output is given")
-    with as_open_log(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log:
         if isinstance(log, JoinedLog):
             raise UsageError(
                 "several files cannot be edited as one log", path=log.name, hint="merge them first"

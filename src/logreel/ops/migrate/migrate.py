@@ -22,7 +22,7 @@ from logreel.ops.migrate.paths import Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
 from logreel.ops.migrate.types import NAMED, listed
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
@@ -97,7 +97,7 @@ def migrate(
     that cannot be read, and the errors of ``slice``.
     """
     planner = Planner(rules, to, known)
-    with as_open_log(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log:
         plans = planner.plans(log)
         missing = [plan for plan in plans if plan.state == "missing"]
         if missing and not partial:

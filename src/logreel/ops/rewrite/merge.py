@@ -12,7 +12,7 @@ from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
 from logreel.log.topic_match import match_in_each
-from logreel.ops.open_logs import open_many
+from logreel.ops.open_logs import open_many, read_itself
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
@@ -55,7 +55,7 @@ def merge(
     UsageError for logs of several formats, and as ``slice`` does.
     """
     with contextlib.ExitStack() as stack:
-        logs = open_many(sources, stack, definitions)
+        logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]
         if not logs:
             raise UsageError("there is nothing to merge")
         if prefixes and len(prefixes) != len(logs):

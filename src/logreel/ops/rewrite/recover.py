@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.errors import Problem, UsageError
+from logreel.errors import LogError, Problem, UsageError
 from logreel.index.order import in_file_order
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
@@ -80,7 +81,7 @@ def recover(
     dst      path; its suffix may be that of another format, such as ``x.mcap``; None: the name without ``.active``, for
              an unfinished recording; or a binary file object, to which the new log is copied when it is verified
     format   for a file object: the format of the new log; None: that of the damaged log
-    segment  number of one log of a file with several; None: the first with messages, and ``skipped`` names the others
+    segment  number of one log of a file with several; None: all of them
 
     The new file gets its name only after it was read back without damage. The damaged file stays unchanged.
     *compression*, *chunk_bytes*, *options*, *force*, *progress* and *definitions* are as for ``slice``; raises as
@@ -89,6 +90,7 @@ def recover(
     with as_open_log(src, definitions) as given:
         # An index may not list all messages.
         log = read_itself(given).reread()
+        one = log if segment is None else log.segment(segment)
         path, stream, name = log_output_of(_finished_name(log.name) if dst is None else dst, format)
         target = Target(
             path,
@@ -103,23 +105,16 @@ def recover(
             options=options or {},
             repairs=True,
         )
-        one, others = _segment(log, segment)
-        done = rewrite([whole_log(one)], target, skipped=others)
+        try:
+            done = rewrite([whole_log(one)], target)
+        except LogError:
+            if len(one.segments) < 2 or (os.path.lexists(target.path) and not force):
+                raise
+            # Without the lost bytes between them, the records of several logs may be read in another way.
+            done = rewrite([whole_log(one)], target, by_time=True)
         # Reading the messages may have added problems.
         lost = losses(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, lost)
-
-
-def _segment(log: Log, number: int | None) -> tuple[Log, list[str]]:
-    """Return the segment to recover, and a sentence about the others if *number* is None."""
-    if number is not None:
-        return log.segment(number), []
-    live = [one for one in log.segments if one.messages]
-    if len(live) < 2:
-        return log, []
-    others = ", ".join(f"segment {one.number} ({one.messages} messages)" for one in live[1:])
-    text = f"the file holds {len(live)} logs; this is segment {live[0].number}, left out: {others}"
-    return log.segment(live[0].number), [text]
 
 
 def _finished_name(name: str) -> str:

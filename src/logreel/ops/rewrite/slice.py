@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import select_part, whole_log, with_members
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
@@ -61,7 +61,7 @@ def slice_log(
 
     Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError if *dst* exists.
     """
-    with as_open_log(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log:
         log = log if segment is None else log.segment(segment)
         first, last = interval(log, start, end)
         wanted = None if topics is None else with_members(log, topics)
@@ -83,6 +83,6 @@ def sort_log(
     definitions: Definitions = (),
 ) -> Rewritten:
     """Write a log with its messages sorted by time; parameters as for ``slice``."""
-    with as_open_log(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log:
         target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite([whole_log(log)], target, by_time=True)

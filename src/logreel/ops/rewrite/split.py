@@ -19,7 +19,7 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import Time, interval, intervals, utc_shift, utc_text
-from logreel.ops.open_logs import as_open_log
+from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.part_names import KEYS, NAME, PartNames, safe
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.rewrite import rewrite
@@ -134,7 +134,7 @@ def split(
     if sum(given.values()) != 1:
         raise UsageError("split by one of: time, size, topic, segment, value of a field, condition")
     rule = RULES[next(key for key, is_given in given.items() if is_given)]
-    with as_open_log(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log:
         decrypted_notes(log)
         span = interval(log, start, end) if not by_segment else (None, None)
         fmt = format_of(log)
