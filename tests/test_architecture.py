@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +47,24 @@ HANDED_ON: set[tuple[str, str]] = set()
 #: A string that is a lazy import by table or import_module; four are groups of entry points.
 MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks|sources|detectors)$)logreel(\.\w+)+")
 BANNED_CALLS = {"print", "eval", "exec"}
+#: Most parameters of a function of the library; a file of fewer lines can be a chapter of the one that imports it.
+MAX_PARAMETERS, CHAPTER_LINES = 11, 300
+#: Names that do not say what they hold.
+VAGUE = {
+    "found", "one", "kind", "some", "whole", "many", "there", "mine", "piece", "pieces", "held", "given", "thing",
+    "things",
+}  # fmt: skip
+#: Figures of the house that must not grow, and shrink with every room that is rebuilt; see ``figures``.
+CEILINGS = {
+    "chapters": 164,
+    "functions with many parameters": 13,
+    "errors below cli that word a flag": 48,
+    "objects changed behind their back": 27,
+    "private members of other objects": 95,
+    "class names with several ideas": 86,
+    "names that say nothing": 3287,
+    "folders whose __init__ says nothing": 24,
+}
 
 
 class Import(NamedTuple):
@@ -66,22 +86,74 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
-def imports(tree: ast.AST, package: tuple[str, ...], lazy: bool = False) -> Iterator[Import]:
+def imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[Import]:
     """Yield every logreel module that *tree* names, in import statements or as a string."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (Import(node.lineno, alias.name, lazy) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = [node.module] if node.module else []
-            if node.level:
-                base = ["logreel", *package[: len(package) - node.level + 1], *base]
-            # The imported name may itself be a module, as in `from logreel import ops`: judge all of it.
-            yield from (Import(node.lineno, ".".join([*base, alias.name]), lazy) for alias in node.names)
-        elif isinstance(node, ast.Constant) and MODULE_NAME.fullmatch(str(node.value)):
-            yield Import(node.lineno, str(node.value), True, True)
-        inner = lazy or is_type_checking(node)
-        inner = inner or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        yield from imports(node, package, inner)
+    todo = [(tree, False)]
+    while todo:
+        parent, lazy = todo.pop()
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, ast.Import):
+                yield from (Import(node.lineno, alias.name, lazy) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = [node.module] if node.module else []
+                if node.level:
+                    base = ["logreel", *package[: len(package) - node.level + 1], *base]
+                # The imported name may itself be a module, as in `from logreel import ops`: judge all of it.
+                yield from (Import(node.lineno, ".".join([*base, alias.name]), lazy) for alias in node.names)
+            elif isinstance(node, ast.Constant):
+                if isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
+                    yield Import(node.lineno, node.value, True, True)
+            else:
+                inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+                todo.append((node, lazy or inside or is_type_checking(node)))
+
+
+@dataclass(frozen=True)
+class File:
+    """One source file, parsed once.
+
+    module  dotted name as a tuple without the leading ``logreel``
+    face    True for the ``__init__`` of a package
+    """
+
+    path: Path
+    module: tuple[str, ...]
+    face: bool
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Dotted name."""
+        return ".".join(self.module)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Syntax tree."""
+        return ast.parse(self.text, filename=str(self.path))
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        """What ``imports`` yields."""
+        return list(imports(self.tree, self.module if self.face else self.module[:-1]))
+
+
+@cache
+def files(root: Path) -> tuple[File, ...]:
+    """Return all Python files below *root*."""
+    return tuple(
+        File(path, module_of(path, root), path.stem == "__init__", path.read_text(encoding="utf-8"))
+        for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi")])
+    )
+
+
+def modules(root: Path) -> list[File]:
+    """Return the modules below *root*, without their stubs."""
+    return [file for file in files(root) if file.path.suffix == ".py"]
 
 
 def wrong_import(module: tuple[str, ...], item: Import, root: Path) -> str | None:
@@ -116,9 +188,9 @@ def wrong_import(module: tuple[str, ...], item: Import, root: Path) -> str | Non
     return None
 
 
-def wrong_words(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def wrong_words(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield line and reason of all constructs that a library reading untrusted bytes must not use."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assert):
             yield node.lineno, "assert vanishes under -O: raise, or record a Problem"
         elif isinstance(node, ast.Call):
@@ -136,30 +208,23 @@ def wrong_words(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, "pickle runs code from data"
 
 
-def sources(root: Path) -> Iterator[tuple[tuple[str, ...], bool, ast.Module]]:
-    """Yield each module below *root*: its name, whether it is a package's ``__init__``, and its syntax tree."""
-    for path in sorted(root.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        yield module_of(path, root), path.stem == "__init__", tree
-
-
 def graph(root: Path) -> dict[str, set[str]]:
     """Return the modules that each module imports, lazily or not; ``__init__`` modules are left out."""
-    found = {".".join(module): (module, tree) for module, face, tree in sources(root) if not face}
+    known = {file.name: file for file in modules(root) if not file.face}
 
     def module(target: str) -> str | None:
         parts = target.split(".")[1:]
         names = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
-        return next((name for name in names if name in found), None)
+        return next((name for name in names if name in known), None)
 
     return {
         name: {
-            there
-            for i in imports(tree, own[:-1])
+            target
+            for item in file.imports
             # Modules named only in a table are not dependencies.
-            if not i.text and (there := module(i.target)) is not None and there != name
+            if not item.text and (target := module(item.target)) is not None and target != name
         }
-        for name, (own, tree) in found.items()
+        for name, file in known.items()
     }
 
 
@@ -191,17 +256,18 @@ def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
 
 def exported_names_of_others(root: Path) -> set[tuple[str, str]]:
     """Return each module that names in ``__all__`` what it imports, and from where; without the known API modules."""
-    found = set()
-    for module, face, tree in sources(root):
-        face = face or ".".join(module) in FACES | APIS
+    exported = set()
+    for file in modules(root):
+        if file.face or file.name in FACES | APIS:
+            continue
         owners = {
             alias.asname or alias.name: node.module.removeprefix("logreel.")
-            for node in ast.walk(tree)
+            for node in file.nodes
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("logreel.")
             for alias in node.names
         }
-        found |= {(".".join(module), owners[name]) for name in public(tree) if name in owners and not face}
-    return found
+        exported |= {(file.name, owners[name]) for name in public(file.tree) if name in owners}
+    return exported
 
 
 def public(tree: ast.Module) -> list[str]:
@@ -214,11 +280,15 @@ def public(tree: ast.Module) -> list[str]:
 
 def private(root: Path) -> list[str]:
     """Return imports of private names and of private modules of other packages, and private names in ``__all__``."""
-    found = []
-    for module, _, tree in sources(root):
-        name = ".".join(module)
-        found += [f"{name}: __all__ names {one}, which is private" for one in public(tree) if is_private(one)]
-        for item in imports(tree, module[:-1]):
+    breaches = []
+    for file in modules(root):
+        module = file.module
+        breaches += [
+            f"{file.name}: __all__ names {name}, which is private"
+            for name in public(file.tree)
+            if is_private(name)
+        ]
+        for item in file.imports:
             parts = item.target.split(".")
             if parts[0] != "logreel" or len(parts) < 2 or parts[1] in EVERYWHERE:
                 continue
@@ -226,8 +296,8 @@ def private(root: Path) -> list[str]:
             if hidden and (
                 hidden[0] == len(parts) - 1 or tuple(parts[1 : hidden[0]]) != module[: hidden[0] - 1]
             ):
-                found.append(f"{name}:{item.line}: {item.target} is private")
-    return found
+                breaches.append(f"{file.name}:{item.line}: {item.target} is private")
+    return breaches
 
 
 def is_private(name: str) -> bool:
@@ -236,29 +306,104 @@ def is_private(name: str) -> bool:
 
 def findings(root: Path) -> list[str]:
     """Return all violations below *root*, each as ``file:line: reason``."""
-    found = []
-    for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi"), *root.rglob("*.pxd")]):
-        name = path.relative_to(root.parent).as_posix()
-        text = path.read_text(encoding="utf-8")
-        if len(lines := text.splitlines()) > MAX_LINES:
-            found.append(f"{name}:{len(lines)}: longer than {MAX_LINES} lines: make it two files")
-        if path.suffix == ".pxd":
-            continue
-        module = module_of(path, root)
+    breaches = []
+    for path in sorted(root.rglob("*.pxd")):
+        breaches += too_long(path.relative_to(root.parent).as_posix(), path.read_text(encoding="utf-8"))
+    for file in files(root):
+        name, module = file.path.relative_to(root.parent).as_posix(), file.module
+        breaches += too_long(name, file.text)
         if module and module[0] not in FLOORS and module[0] not in EVERYWHERE:
-            found.append(f"{name}:1: stands on no floor; known: {', '.join(FLOORS)}")
+            breaches.append(f"{name}:1: stands on no floor; known: {', '.join(FLOORS)}")
             continue
-        tree = ast.parse(text, filename=name)
-        package = module if path.stem == "__init__" else module[:-1]
-        breaches = [(i.line, why) for i in imports(tree, package) if (why := wrong_import(module, i, root))]
-        breaches += wrong_words(tree)
-        found += [f"{name}:{line}: {why}" for line, why in sorted(set(breaches))]
-    return found
+        lines = [(i.line, why) for i in file.imports if (why := wrong_import(module, i, root))]
+        lines += wrong_words(file.nodes)
+        breaches += [f"{name}:{line}: {why}" for line, why in sorted(set(lines))]
+    return breaches
+
+
+def too_long(name: str, text: str) -> list[str]:
+    """Return a sentence for a file with more than MAX_LINES lines."""
+    lines = len(text.splitlines())
+    return [f"{name}:{lines}: longer than {MAX_LINES} lines: does it hold two concepts?"] * (
+        lines > MAX_LINES
+    )
+
+
+def figures(root: Path) -> dict[str, list[str]]:
+    """Return, for each name of ``CEILINGS``, the places that count.
+
+    chapters  modules below CHAPTER_LINES lines with one importer, in their own folder: they belong into it
+    """
+    edges = graph(root)
+    importers: dict[str, set[str]] = {}
+    for name, targets in edges.items():
+        for target in targets:
+            importers.setdefault(target, set()).add(name)
+    library = [file for file in modules(root) if file.module[:1] != ("kernels",)]
+    lines = {file.name: file.text.count("\n") for file in library}
+    chapters = [
+        f"{name} <- {importer}"
+        for name, (importer, *others) in importers.items()
+        if not others and name in lines and lines[name] < CHAPTER_LINES and folder(name) == folder(importer)
+    ]
+    places: dict[str, list[str]] = {name: [] for name in CEILINGS} | {"chapters": chapters}
+    classes: dict[str, list[str]] = {}
+    for file in library:
+        below_cli = file.module[:1] != ("cli",)
+        for node in file.nodes:
+            for figure, text in node_figures(node, below_cli):
+                places[figure].append(f"{file.name}:{text}")
+            if isinstance(node, ast.ClassDef) and not is_private(node.name):
+                classes.setdefault(node.name, []).append(file.name)
+        if file.face and not ast.get_docstring(file.tree):
+            places["folders whose __init__ says nothing"].append(file.name)
+    places["class names with several ideas"] = [
+        f"{name}: {', '.join(owners)}" for name, owners in classes.items() if len(owners) > 1
+    ]
+    return places
+
+
+def node_figures(node: ast.AST, below_cli: bool) -> Iterator[tuple[str, str]]:
+    """Yield the figures that a node counts for, each with its line and text."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        if below_cli and len(arguments) > MAX_PARAMETERS:
+            yield "functions with many parameters", f"{node.lineno} {node.name}"
+        yield from (("names that say nothing", f"{node.lineno} {a.arg}") for a in arguments if a.arg in VAGUE)
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE:
+        yield "names that say nothing", f"{node.lineno} {node.id}"
+    elif isinstance(node, ast.Attribute) and is_private(node.attr) and not node.attr.endswith("_asdict"):
+        if not ast.unparse(node.value).startswith(("self", "cls", "super()", "type(self)", "other")):
+            yield "private members of other objects", f"{node.lineno} {ast.unparse(node)[:70]}"
+    elif isinstance(node, ast.Call):
+        if below_cli and any(keyword.arg == "cli" for keyword in node.keywords):
+            yield "errors below cli that word a flag", str(node.lineno)
+        called = ast.unparse(node.func)
+        if called == "vars" or called.endswith(".__new__"):
+            yield "objects changed behind their back", f"{node.lineno} {called}"
+    elif isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("sys.modules"):
+        yield "objects changed behind their back", f"{node.lineno} sys.modules"
+
+
+def folder(name: str) -> str:
+    """Return the package of a module."""
+    return name.rpartition(".")[0]
 
 
 def test_source_follows_the_rules() -> None:
     found = findings(SRC)
     assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("figure", CEILINGS)
+def test_the_figures_of_the_house_do_not_grow(figure: str) -> None:
+    places = figures_of_source()[figure]
+    assert len(places) <= CEILINGS[figure], f"{figure}: {len(places)}\n" + "\n".join(sorted(places))
+
+
+@cache
+def figures_of_source() -> Mapping[str, list[str]]:
+    return figures(SRC)
 
 
 def test_modules_do_not_import_each_other_in_circles() -> None:
@@ -414,3 +559,28 @@ def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(source)
     assert findings(tmp_path / "logreel") == []
+
+
+def test_figures_are_counted_with_their_places(tmp_path: Path) -> None:
+    many = ", ".join(f"a{n}" for n in range(12))
+    sources = {
+        "log/__init__.py": "",
+        "log/a.py": "from logreel.log.b import x\nclass Place: pass",
+        "log/b.py": "x = 1",
+        "log/c.py": f"from ops.d import y\ndef wide({many}): ...\nclass Place: pass\nclass _Place: pass",
+        "ops/__init__.py": '"""Says something."""',
+        "ops/d.py": "from logreel.log.a import x\nraise E('x', cli='use --y')\nfound = log._scan\nself._mine = 1",
+        "ops/e.py": "from logreel.log.a import x\nvars(log).clear()\nsys.modules['m'] = 1\nLog.__new__(Log)",
+        "cli/f.py": "raise E('x', cli='use --y')",
+    }
+    counted = figures(tree_of(tmp_path, sources))
+    assert {name: sorted(places) for name, places in counted.items()} == {
+        "chapters": ["log.b <- log.a"],
+        "functions with many parameters": ["log.c:2 wide"],
+        "errors below cli that word a flag": ["ops.d:2"],
+        "objects changed behind their back": ["ops.e:2 vars", "ops.e:3 sys.modules", "ops.e:4 Log.__new__"],
+        "private members of other objects": ["ops.d:3 log._scan"],
+        "class names with several ideas": ["Place: log.a, log.c"],
+        "names that say nothing": ["ops.d:3 found"],
+        "folders whose __init__ says nothing": ["log"],
+    }

@@ -11,7 +11,7 @@ import numpy as np
 from logreel.errors import LogError, MissingDependencyError, UnsupportedError
 from logreel.io.arrays import I64
 from logreel.log.log import Channel
-from logreel.outputs.media.frames import CHAINED, RGB, Decoded, Decoder, Frame, frame_of
+from logreel.outputs.media.frames import CHAINED, RGB, Decoded, Frame, FrameDecoder, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def first_shape(ch: Channel, times: I64, size: tuple[int, int] | None) -> tuple[
 
 def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator[Decoded]:
     """Yield time, pixels and problem of the pictures at the times *wanted*, ascending; some may be missing."""
-    decoder = Decoder(size)
+    decoder = FrameDecoder(size)
     held: tuple[int, Frame | None, str] | None = None
     for picture in _pictures(ch, wanted):
         try:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from logreel.errors import MissingDependencyError, Problem, UnsupportedError
 from logreel.lenses import Fixes, Picture, Points
 from logreel.log.times import Time, interval
-from logreel.outputs.media.frames import CHAINED, Decoded, Decoder, decode_png, frame_of
+from logreel.outputs.media.frames import CHAINED, Decoded, FrameDecoder, decode_png, frame_of
 from logreel.outputs.media.pictures import PNG_MAGIC, encoded
 from logreel.outputs.media.pixels import pixels_of
 from logreel.outputs.registry import readers
@@ -79,7 +79,7 @@ def _readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
 def _decoded(
     ch: Channel, reads: list[Callable[..., Iterator[Picture]]], lo: int | None, hi: int | None
 ) -> Iterator[DecodedPicture]:
-    decoder = Decoder(None)
+    decoder = FrameDecoder(None)
     try:
         for picture in chain.from_iterable(read(ch, lo, hi) for read in reads):
             try:
@@ -101,7 +101,7 @@ def _decoded(
         raise MissingDependencyError("av", "video") from error
 
 
-def _frames(decoder: Decoder, picture: Picture) -> Iterator[Decoded]:
+def _frames(decoder: FrameDecoder, picture: Picture) -> Iterator[Decoded]:
     try:
         frame = frame_of(picture)
     except UnsupportedError as error:

@@ -86,7 +86,7 @@ def decode_png(png: bytes) -> NDArray[Any]:
     return pixels
 
 
-class Decoder:
+class FrameDecoder:
     """Decodes frames to RGB; packets of video need those before them. Needs PyAV.
 
     size  width and height that pictures are scaled to; None: as they are
