@@ -14,7 +14,7 @@ from logreel.errors import LogError, UsageError
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.plans import Plan, Task
 from logreel.fleet.task_reader import RowChoice, TaskReader
-from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, union
+from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, part_of_schema, union
 from logreel.ops.query.filter_rows import filter_rows
 from logreel.ops.query.prune import matching_rows, possible_parts, referenced_columns
 
@@ -112,8 +112,8 @@ class PlanTable:
         topic = batch.schema.metadata[b"topic"].decode("utf-8", "replace")
         arrays: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays[TOPIC] = pa.repeat(pa.scalar(topic, pa.string()), batch.num_rows)
-        fields = [field for field in self.schema if field.name in arrays]
-        return pa.Table.from_arrays([arrays[field.name] for field in fields], schema=pa.schema(fields))
+        schema = part_of_schema(self.schema, arrays)
+        return pa.Table.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
     def to_arrow_reader(
         self, columns: Sequence[str] | None = None, condition: pc.Expression | None = None

@@ -14,12 +14,12 @@ from logreel.fleet.cut import error_text
 from logreel.fleet.log_part import LogPart, open_part
 from logreel.fleet.source_files import fingerprint
 from logreel.fleet.topic_schema import (
-    HEAD,
     LOG,
     TIME,
     TIME_NS,
     TopicSchema,
     own_columns,
+    part_of_schema,
     reader_of,
     source_of,
     utc_times,
@@ -124,11 +124,8 @@ class TaskReader(Iterator[pa.RecordBatch]):
         names = [field.name for field in own]
         for batch in reader.batches(rows, ROWS, BYTES):
             flat = flattened(batch)
-            arrays = schema.arrays(
-                dict(zip(names, (flat.column(n) for n in places), strict=True)), flat.num_rows
-            )
-            arrays = [*self._head(log, flat.column(0)), *arrays]
-            by_name = dict(zip(schema.schema.names, arrays, strict=True))
+            values = dict(zip(names, (flat.column(n) for n in places), strict=True))
+            by_name = schema.arrays(values, flat.num_rows, whole.names) | self._head(log, flat.column(0))
             self.row.rows[topic] = self.row.rows.get(topic, 0) + flat.num_rows
             yield pa.RecordBatch.from_arrays([by_name[name] for name in whole.names], schema=whole)
         self.row.rows.setdefault(topic, 0)
@@ -144,15 +141,14 @@ class TaskReader(Iterator[pa.RecordBatch]):
     def _projected(self, schema: pa.Schema) -> pa.Schema:
         if self._columns is None:
             return schema
-        return pa.schema([field for field in schema if field.name in self._columns])
+        return part_of_schema(schema, self._columns)
 
-    def _head(self, log: Log, time: pa.Array[Any]) -> list[pa.Array[Any]]:
-        """Return the columns of HEAD."""
+    def _head(self, log: Log, time: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
+        """Return the columns of HEAD by name."""
         ns = time.cast(pa.int64())
         utc = utc_times(ns.to_numpy(zero_copy_only=False), utc_shift(log))
         path = self._task.path.encode("utf-8", "replace").decode()
-        found = {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
-        return [found[field.name] for field in HEAD]
+        return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
 
 
 def _narrowed(
@@ -167,7 +163,7 @@ def _narrowed(
 
     The whole reader remains where names of columns are not those of fields, which happens if they clash with others.
     """
-    wanted = {source_of(field) for field in schema.schema if field.name in columns}
+    wanted = {source_of(schema.schema.field(name)) for name in columns}
     paths = [field.name for field in own if field.name in wanted]
     try:
         narrow = TableReader(ch, paths, Shape(), keep=False)
