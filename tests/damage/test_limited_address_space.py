@@ -61,7 +61,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_query_of_a_fleet_ends(fleet: Path, room: int) -> None:
     """Before: waited forever at 16 MiB, ended by signal 11 at most limits up to 600 MiB."""
     query = "SELECT count(*) AS n FROM battery_status"
-    done = python(COMMAND, room, "fleet", "query", fleet / "fleet", query, "--format", "ndjson")
+    done = python(COMMAND, room, "fleet", "query", query, fleet / "fleet", "--format", "ndjson")
     if done.returncode == 0:
         assert '"n":' in done.stdout
     else:

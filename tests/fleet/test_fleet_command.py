@@ -60,21 +60,21 @@ def test_an_interval_and_types_are_options_of_ingest(run: Run, logs: Path, tmp_p
 
 
 def test_queries_read_topics_and_catalogue(run: Run, small_dataset: Path, tmp_path: Path) -> None:
-    done = run("fleet", "query", small_dataset, "SELECT count(*) AS n FROM odd", "--json")
+    done = run("fleet", "query", "SELECT count(*) AS n FROM odd", small_dataset, "--json")
     assert done.json["rows"] == [{"n": 40}]
     text = "SELECT status, count(*) AS n FROM logreel.logs GROUP BY status ORDER BY status"
-    assert run("fleet", "query", small_dataset, text).out.split() == [
+    assert run("fleet", "query", text, small_dataset).out.split() == [
         "status", "n", "damaged", "4", "failed", "5", "ok", "16"
     ]  # fmt: skip
     count = 'SELECT count(*) AS n FROM "/fix"'
     assert (
-        run("fleet", "query", small_dataset, count).out
-        == run("fleet", "query", small_dataset, "SELECT count(*) AS n FROM FIX").out
+        run("fleet", "query", count, small_dataset).out
+        == run("fleet", "query", "SELECT count(*) AS n FROM FIX", small_dataset).out
     )
     out = tmp_path / "odd.parquet"
-    assert run("fleet", "query", small_dataset, "FROM odd", "-o", out).code == 0
+    assert run("fleet", "query", "FROM odd", small_dataset, "-o", out).code == 0
     assert out.stat().st_size
-    rows = run("fleet", "query", small_dataset, "SELECT sum(rows) AS n FROM logreel.parts", "--json").json[
+    rows = run("fleet", "query", "SELECT sum(rows) AS n FROM logreel.parts", small_dataset, "--json").json[
         "rows"
     ]
     assert rows[0]["n"] == run("fleet", "status", small_dataset, "--json").json["rows"]
@@ -95,10 +95,78 @@ def test_queries_cannot_read_or_write_anything_else(
     run: Run, small_dataset: Path, query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run("fleet", "query", small_dataset, query)
+    done = run("fleet", "query", query, small_dataset)
     assert done.code == 2, done.err
     assert done.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def alike(tmp_path: Path) -> Path:
+    """Return a dataset with topics that share an alias, and topics that differ only in case."""
+    with logreel.create(tmp_path / "a.mcap") as out:
+        schema = logreel.Schema("std_msgs/Int64", "ros1msg", "int64 data\n")
+        for topic in ("/imu/data", "/imu_data", "/gps", "/GPS", "fix"):
+            channel = out.add_channel(topic, schema)
+            for n in range(3):
+                out.write(channel, 10**18 + n, {"data": n})
+    logreel.fleet.ingest(tmp_path / "a.mcap", tmp_path / "fleet", workers=1)
+    return tmp_path / "fleet"
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT count(*) AS n FROM fix JOIN fix AS other USING (log, time_ns)", [{"n": 3}]),
+        ("SELECT unnest([data, 7]) AS v FROM fix, unnest([1]) AS t(u) WHERE data = 2", [{"v": 2}, {"v": 7}]),
+        (
+            "SELECT a.data FROM fix a ASOF JOIN fix b ON a.log = b.log AND a.time_ns >= b.time_ns WHERE b.data = 2",
+            [{"data": 2}],
+        ),
+        ("PIVOT (SELECT data FROM fix) ON data USING count(*)", [{"0": 1, "1": 1, "2": 1}]),
+        ("PIVOT fix ON data USING count(*) GROUP BY log", None),
+        ("SELECT vehicle, count(*) AS n FROM fix JOIN logreel.logs USING (log) GROUP BY ALL", None),
+        (
+            'SELECT a.data, b.data FROM fix a JOIN "/imu/data" b USING (time_ns) LIMIT 1',
+            [{"data": 0, "data_2": 0}],
+        ),
+    ],
+)
+def test_joins_using_unnest_pivot_and_asof_work_beside_ambiguous_names_that_the_query_does_not_use(
+    run: Run, alike: Path, query: str, rows: list[dict[str, int]] | None
+) -> None:
+    done = run("fleet", "query", query, alike, "--json")
+    assert done.code == 0, done.err
+    assert rows is None or done.json["rows"] == rows
+
+
+def test_names_that_may_mean_several_topics_are_refused_where_a_query_uses_them(
+    run: Run, alike: Path
+) -> None:
+    for query in ("FROM imu_data", "SELECT * FROM imu_data JOIN fix USING (log)"):
+        done = run("fleet", "query", query, alike)
+        assert done.code == 2
+        assert 'imu_data may mean "/imu/data" or "/imu_data"' in done.err
+    both = run("fleet", "query", 'SELECT count(*) FROM "/gps", "/GPS"', alike)
+    assert both.code == 2
+    assert "case does not tell tables apart" in both.err
+
+
+def test_query_and_dataset_come_in_the_order_of_sql(run: Run, alike: Path, tmp_path: Path) -> None:
+    right = run("fleet", "query", "FROM fix", alike)
+    assert right.code == 0
+    # The former order, as only one of the two is a folder.
+    assert run("fleet", "query", alike, "FROM fix").out == right.out
+    assert logreel.fleet.query("FROM fix", alike).num_rows == 3
+    assert logreel.fleet.query(logreel.fleet.Dataset(alike), "FROM fix").num_rows == 3
+    (tmp_path / "FROM fix").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        both = run("fleet", "query", "fleet", "FROM fix")
+        neither = run("fleet", "query", "FROM fix x", "flet")
+    assert (both.code, neither.code) == (2, 2)
+    assert "are both folders" in both.err
+    assert "neither FROM fix x nor flet is a folder" in neither.err
 
 
 def test_the_report_names_damage_duplicates_and_hours(run: Run, small_dataset: Path) -> None:

@@ -127,7 +127,7 @@ def test_queries_of_a_fleet_and_slices_of_the_service_have_no_formulas(tmp_path:
     with running(tmp_path / "x.bag") as client:
         assert is_marked(client.slice("x.bag", format="safe-csv").body)
         assert client.slice("x.bag", format="csv").body == b'time_ns,text\n1000000000000000000,"=1+1"\n'
-    query = ("fleet", "query", tmp_path / "fleet", 'SELECT text AS "@x" FROM note')
+    query = ("fleet", "query", 'SELECT text AS "@x" FROM note', tmp_path / "fleet")
     pytest.importorskip("duckdb", reason="needs logreel[sql]")
     assert run("fleet", "ingest", tmp_path / "x.bag", "-o", tmp_path / "fleet", "--workers", "1").code == 0
     assert is_marked(run(*query, "--format", "csv", "--safe-csv").out)

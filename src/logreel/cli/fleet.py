@@ -188,19 +188,19 @@ def _show_status(found: Status) -> None:
 @fleet.command(
     cls=WithExamples,
     examples={
-        'logreel fleet query fleet "FROM battery_status LIMIT 5"': "rows of a topic of all logs",
-        'logreel fleet query fleet "FROM logreel.logs" -o logs.parquet': "the catalogue as a file",
+        'logreel fleet query "FROM battery_status LIMIT 5" fleet': "rows of a topic of all logs",
+        'logreel fleet query "FROM logreel.logs" fleet -o logs.parquet': "the catalogue as a file",
     },
 )
-@dataset
 @click.argument("query")
+@dataset
 @result_format
 @result_output
 @common.safe_csv
 @common.force
 @common.as_json
 def query(
-    dataset: str, query: str, form: str | None, out: str | None, safe_csv: bool, force: bool, as_json: bool
+    query: str, dataset: str, form: str | None, out: str | None, safe_csv: bool, force: bool, as_json: bool
 ) -> int:
     """Query topics and catalogue of a dataset with DuckDB's SQL.
 
@@ -209,12 +209,13 @@ def query(
     logreel.parts lists the files.
     """
     from logreel.cli.sql import check_safe_csv, print_table, result_form, write_result
-    from logreel.fleet.sql import answer
+    from logreel.fleet.sql import answer, in_order
     from logreel.outputs.tables.rows import plain_rows
 
+    query, dataset = in_order(query, dataset)
     form = result_form(form, out, as_json)
     check_safe_csv(safe_csv, form)
-    with answer(dataset, query) as (schema, batches):
+    with answer(query, dataset) as (schema, batches):
         if as_json:
             columns = [{"name": field.name, "type": str(field.type)} for field in schema]
             rows = [row for batch in batches for row in plain_rows(batch)]
