@@ -425,7 +425,7 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
         return rewrite_transcoded(part, target)
     from logreel.outputs.foxglove.channel_map import interleave
 
-    mixed = interleave(part.log, part.channels, part.shift)
+    mixed = interleave(part.log, part.channels, part.shift, part.restamped)
     return (
         translate(part, target, mixed)
         if mixed.instead or mixed.added or mixed.skipped

@@ -309,8 +309,14 @@ class _Fitting:
                 return _Value(FixedArray(Scalar("char"), self._length(path, like)))
             case Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
                 return _Value(Bytes())
+            case FixedArray(item=Scalar(type="uint8"), count=n) if _is_binary(like):
+                return _Value(
+                    Bytes(),
+                    lambda array: _to_bytes(array, n),
+                    lambda array: _fixed_bytes(array, n, path),
+                )
             case FixedArray(item=FixedArray(item=item, count=m), count=n) if (
-                item != Scalar("char") and not self.abilities.nested_arrays
+                item != Scalar("char") and not self.abilities.nested_arrays and not _has_rows(like)
             ):
                 return self._flat(FixedArray(item, n * m), m, path, like)
             case FixedArray(item=item, count=n):
@@ -383,7 +389,7 @@ class _Fitting:
         inner = like.item if isinstance(like, FixedArray | Counted) else None
         if like is not None and inner is None:
             raise MisfitError("it has another type")
-        wraps = not self.abilities.nested_arrays and self._is_array(node)
+        wraps = not self.abilities.nested_arrays and self._is_array(node) and not _is_binary(inner)
         if not wraps:
             return self._value(node, at, inner)
         if inner is not None and not isinstance(inner, Struct):
@@ -449,13 +455,25 @@ def _may_hold(like: Node, node: Node) -> bool:
                 isinstance(like, FixedArray | Counted) and like.item == Scalar("uint8")
             )
         case FixedArray(item=Scalar(type="uint8")):
-            return isinstance(like, FixedArray) or (
-                isinstance(like, Counted) and like.item != Scalar("uint8")
-            )
+            return isinstance(like, FixedArray | Counted | Bytes | Rest)
         case FixedArray() | Counted():
             return isinstance(like, FixedArray | Counted)
         case _:
             return isinstance(like, Struct)
+
+
+def _has_rows(like: Node | None) -> bool:
+    """Return whether *like*, what an array of arrays became, has a value for each inner array."""
+    return isinstance(like, FixedArray | Counted) and (isinstance(like.item, Struct) or _is_binary(like.item))
+
+
+def _is_binary(node: Node | None) -> bool:
+    """Return whether values of *node* are bytes."""
+    match node:
+        case Bytes() | Rest(text=False) | Counted(item=Scalar(type="uint8" | "char")):
+            return True
+        case _:
+            return False
 
 
 def _has_count(node: Node) -> bool:
@@ -501,6 +519,27 @@ def _exactly(array: Array, n: int, path: Path) -> Array:
     if len(items) != n * len(array) or (sizes != n).any():
         raise UsageError(f"field {'.'.join(path)!r}: an array of {n} items has another number of them")
     return items
+
+
+def _to_bytes(array: Array, n: int) -> Array:
+    """Return bytes of lists of *n* uint8."""
+    import pyarrow as pa
+
+    offsets = np.arange(len(array) + 1, dtype=np.int32) * n
+    data = np.ascontiguousarray(as_numpy(as_fixed_list(array).flatten()), np.uint8)
+    return pa.Array.from_buffers(pa.binary(), len(array), [None, buffer_of(offsets), buffer_of(data)], 0)
+
+
+def _fixed_bytes(array: Array, n: int, path: Path) -> Array:
+    """Return lists of *n* uint8 of bytes; raises UsageError if any has another length."""
+    import pyarrow as pa
+
+    offsets, data = _offsets(array), array.buffers()[2]
+    if (np.diff(offsets) != n).any():
+        raise UsageError(f"field {'.'.join(path)!r}: an array of {n} items has another number of them")
+    items = np.zeros(0, np.uint8) if data is None or not data.size else values_of(data, np.uint8)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return _fixed_list(pa.array(items[first:last]), n)
 
 
 def _mapped(array: Array, convert: Callable[[Array], Array]) -> Array:

@@ -15,6 +15,7 @@ from logreel.io.arrays import I64
 from logreel.log.clock_shifts import earlier
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
+from logreel.log.scan import MADE_OF
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched, is_parameters
 
 
@@ -72,7 +73,12 @@ class Part:
         """Whether the selection includes the start of the log, which may be before its first message."""
         within = self.start is None or (self.log.start is not None and self.start <= self.log.start)
         within = within and not self.filtered
-        return within and all(ch.number in self.rows for ch in self.log.channels.values() if not ch.reserved)
+        # Messages that were made of others add no time of their own.
+        return within and all(
+            ch.number in self.rows
+            for ch in self.log.channels.values()
+            if not ch.reserved and MADE_OF not in ch.metadata
+        )
 
     def begins(self) -> int | None:
         """Return the first time of the selection with *shift*, ns; None if it is empty.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,8 +128,10 @@ def is_common(ch: Channel) -> bool:
     )
 
 
-def transcoded(ch: Channel) -> Encoder:
+def transcoded(ch: Channel, restamped: bool = False) -> Encoder:
     """Return an Encoder of *ch* to protobuf, with the same topic and the fields of its Layout.
+
+    restamped  whether messages have other times than those in their fields, as in ``Original``
 
     Raises DefinitionError if the definition cannot be used.
     """
@@ -143,16 +145,19 @@ def transcoded(ch: Channel) -> Encoder:
     metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
     metadata[TRANSCODED] = ch.schema.encoding
     if not isinstance(ch.metadata.get(ORIGINAL), str):
-        metadata[ORIGINAL] = Original(ch.log.format, ch.topic, ch.schema, ch.metadata).text()
+        metadata[ORIGINAL] = Original(ch.log.format, ch.topic, ch.schema, ch.metadata, restamped).text()
     return Encoder(
         ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
     )
 
 
-def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interleaving:
+def interleave(
+    log: Log, channels: Iterable[Channel], shift: int = 0, restamped: Collection[int] = ()
+) -> Interleaving:
     """Return the Interleaving that translates *channels* of *log* for other tools.
 
-    shift  ns to add to times of the log
+    shift      ns to add to times of the log
+    restamped  numbers of channels with other times than those in the fields of their messages
     """
     instead, added, skipped = dict[int, Encoder](), list[Encoder](), list[str]()
     there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
@@ -161,7 +166,7 @@ def interleave(log: Log, channels: Iterable[Channel], shift: int = 0) -> Interle
             added += [one for one in encoders_for(ch, shift) if (ch.topic, one.message.name) not in there]
         if not is_common(ch):
             try:
-                instead[ch.number] = transcoded(ch)
+                instead[ch.number] = transcoded(ch, ch.number in restamped)
             except DefinitionError as error:
                 skipped.append(
                     f"messages of channel {ch.topic!r} stay in an encoding of the format: {error.text}"

@@ -153,7 +153,7 @@ def _value(node: Node, array: pa.Array[Any], kind: Any) -> Any:
             return _bytes(array)
         case FixedArray(item=item, count=n):
             offsets = np.arange(len(array) + 1, dtype=np.int64) * n
-            if kind == "bytes":
+            if kind == "bytes" and isinstance(item, Scalar):
                 return Many(offsets, _numbers(as_fixed_list(array).flatten()))
             return _many(offsets, item, as_fixed_list(array).flatten(), kind)
         case Counted(item=item):

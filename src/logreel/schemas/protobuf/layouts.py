@@ -45,14 +45,15 @@ _LIMIT = 1 << 63
 class Shape:
     """Layout of a message type, and ``values``, which converts a message to a dict in the order of the fields.
 
-    Raises DefinitionError for a type without fields, or with more parts than a Layout can have.
+    Raises DefinitionError for a type with more parts than a Layout can have, and for one that is a single value.
     """
 
     def __init__(self, descriptor: Any) -> None:
         self._parts = 0
-        node, convert = self._message(descriptor, ())
+        # A message without fields says that something happened.
+        node, convert = self._message(descriptor, ()) if descriptor.fields else (Struct(()), lambda _: {})
         if not isinstance(node, Struct):
-            raise DefinitionError(f"{descriptor.full_name} has no fields")
+            raise DefinitionError(f"{descriptor.full_name} is a value, not a message of its own")
         self.layout = Layout(node, descriptor.full_name)
         self.values: Callable[[Any], dict[str, Any]] = convert
 

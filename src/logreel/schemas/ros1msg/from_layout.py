@@ -52,7 +52,8 @@ def _add(node: Struct, name: str, sections: list[Section]) -> None:
     place = len(sections)
     sections.append(Section(name, ""))
     lines = list(_lines(node, name, sections))
-    sections[place] = Section(name, "".join(f"{line}\n" for line in lines))
+    # An empty text would say that the definition is not known.
+    sections[place] = Section(name, "".join(f"{line}\n" for line in lines or ["# no fields"]))
 
 
 def _lines(node: Struct, name: str, sections: list[Section]) -> Iterator[str]:
