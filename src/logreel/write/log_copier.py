@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,9 @@ class LogCopier:
     clock  ``utc`` if the UTC offset of the source is added to all times, else ``log``
     replaced_types  types that get other definitions, so that those of the source are not copied
     replaced_metadata  names of metadata of the log that get other values, or none, so that they are not copied
+    keepable      names of the metadata and attachments of a log of another format that a channel keeps for converting
+                  back, by ``metadata`` and ``attachment``: that the format cannot hold them is no loss
+    kept          names of those that the format did not hold
     parameters_are_messages  True: parameters of a log of another format are written as messages
     repairs  True: a damaged log is recovered, so that what other readers refuse is left out, with a note
     """
@@ -57,6 +60,8 @@ class LogCopier:
         self.clock = "log"
         self.replaced_types: frozenset[str] = frozenset()
         self.replaced_metadata: frozenset[str] = frozenset()
+        self.keepable: Mapping[str, Collection[str]] = {}
+        self.kept: dict[str, list[str]] = {}
         self.parameters_are_messages = False
         self.repairs = False
 
@@ -77,16 +82,35 @@ class LogCopier:
         Returns sentences about what was left out.
         """
         names = metadata_names(log)
-        sentences = try_each(
+        sentences = self.try_each(
             "metadata", names, lambda name: self.import_metadata(log, name, returns), returns
         )
         parameters = () if self.parameters_are_messages else log.parameters
         sentences += try_each(
             "parameter", parameters, lambda name: self._import_parameter(log, name), returns
         )
-        return sentences + try_each(
+        return sentences + self.try_each(
             "attachment", log.attachments, lambda name: self._import_attachment(log, name), returns
         )
+
+    def try_each(
+        self, what: str, names: Iterable[str], give: Callable[[str], None], quiet: bool
+    ) -> list[str]:
+        """Call *give* with each name; return sentences about those that were left out and are not ``keepable``.
+
+        what   ``metadata``, ``parameter`` or ``attachment``
+        quiet  as for ``try_each``
+        """
+
+        def give_or_keep(name: str) -> None:
+            try:
+                give(name)
+            except LogError:
+                if name not in self.keepable.get(what, ()):
+                    raise
+                self.kept.setdefault(what, []).append(name)
+
+        return try_each(what, names, give_or_keep, quiet)
 
     def import_metadata(self, log: Log, name: str, returns: bool) -> None:
         """Write an entry of the metadata of a log of another format; *returns* as in ``import_foreign``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,10 @@ class BddfCopier(LogCopier):
     def merge_key(self, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
         """Return a key that is equal for series with the same identifier, type, additional indexes, annotations."""
         return series_key(topic, schema, metadata)
+
+    def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """Return the topic without the number of its series, which changes where other series are left out."""
+        return re.sub(r"\[\d+\]\Z", "", topic)
 
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Import metadata as annotations; keys from another format get its name as their organization."""

@@ -64,6 +64,8 @@ class KoblenzCopier(LogCopier):
             writer.write_whole(state.source.data)
             return True
         writer.schemas.own |= read_types(state.source)
+        copied = [ch for ch in excerpt.log.channels.values() if ch.number in excerpt.rows]
+        writer.declared |= {int(ch.metadata["type_id"], 16) for ch in copied}
         writer.version, writer.fixes_give_utc = state.source.read(4, 4), not state.has_utc_note
         times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
         times = [some for some in times if len(some)]

@@ -59,6 +59,7 @@ class MessageType:
     usual       first described version, if this is a later one; -1: this one
     definition  its fields as text, if the log describes them; see ``own_types``
     original    what the channel was in another format, as text; empty: it was not converted
+    declared    whether the log states that it is a channel, even without messages
     """
 
     name: str
@@ -68,6 +69,7 @@ class MessageType:
     notes: str = ""
     definition: str = ""
     original: str = ""
+    declared: bool = False
     later: tuple[MessageType, ...] = ()
     usual: int = -1
 

@@ -9,6 +9,7 @@ import json
 import re
 import struct
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError
@@ -38,14 +39,18 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _SIMPLE: dict[str, Node] = {"time": Time(), "duration": Time(True), "string": String(), "bytes": Bytes()}
 
 
-def pack_types(types: Iterable[MessageType]) -> bytes:
-    """Return the description of *types*, which begins after the end mark or the UTC offset there; empty for none."""
+def pack_types(types: Iterable[MessageType], declared: Collection[int]) -> bytes:
+    """Return the description of *types*, which begins after the end mark or the UTC offset there; empty for none.
+
+    declared  ids of types that are channels, even without messages
+    """
     rows = [
         {
             "name": one.name,
             "version": one.version,
             "fields": json.loads(one.definition),
             "original": one.original,
+            **({"channel": True} if one.id in declared else {}),
         }
         for one in types
     ]
@@ -78,7 +83,8 @@ def _type(row: Mapping[str, Any]) -> MessageType:
     name, version, original = row["name"], row["version"], row.get("original", "")
     if not isinstance(name, str) or not isinstance(version, int) or not isinstance(original, str):
         raise ValueError("a type has a name, a version and fields")
-    return described_type(name, json.dumps(row["fields"], separators=(",", ":")), version, original)
+    found = described_type(name, json.dumps(row["fields"], separators=(",", ":")), version, original)
+    return replace(found, declared=row.get("channel") is True)
 
 
 def described_type(name: str, definition: str, version: int, original: str = "") -> MessageType:

@@ -102,7 +102,10 @@ def _index_room(variant: Variant) -> int | None:
 
 
 def _channels(source: Source, found: Found) -> tuple[Blocks, list[_Channel]]:
-    """Return the block table by channel, and the channels: kinds that have messages, split by sensor."""
+    """Return the block table by channel, and the channels: kinds that have messages, split by sensor.
+
+    After these come types that the log states to be channels, although they have no messages.
+    """
     live = found.blocks.live()
     blocks, channels, taken = found.blocks.reshaped(live, 0), list[_Channel](), set[str]()
     for number in live:
@@ -118,7 +121,14 @@ def _channels(source: Source, found: Found) -> tuple[Blocks, list[_Channel]]:
         for sensor in each:
             topic = _distinct(f"{kind.name}/{sensor.name}", taken)
             channels.append(_Channel(kind, topic, sensor.layout, sensor.metadata))
-    return blocks, channels
+    seen = {found.kinds[number].type for number in live}
+    empty = [
+        kind
+        for kind in found.kinds
+        if kind.is_described and kind.known and kind.known.declared and kind.type not in seen
+    ]
+    blocks = blocks.reshaped(list(range(len(channels))), len(empty))
+    return blocks, channels + [_Channel(kind, kind.name, kind.layout) for kind in empty]
 
 
 def _distinct(topic: str, taken: set[str]) -> str:

@@ -68,6 +68,8 @@ class KoblenzWriter(FormatWriter):
             raise UsageError(f"valid_mark {valid_mark!r}; there are {known}")
         self.size_reading, self.mark = found[size_reading], valid_mark
         self._kinds: list[Kind] = []
+        #: Ids of types whose channels are copied without being added here.
+        self.declared: set[int] = set()
         self._headers = RecordHeaders()
         self.version = struct.pack("<HH", MAJOR, MINOR)
         self._begun = self._complete = False
@@ -167,7 +169,7 @@ class KoblenzWriter(FormatWriter):
         # UTC follows from the median of all fixes, so a whole copy has the same offset.
         if clock is not None and not (clock.is_whole and self.fixes_give_utc):
             note = clock.utc_offset
-        types = pack_types(self.schemas.own.values())
+        types = pack_types(self.schemas.own.values(), self.declared | {kind.type for kind in self._kinds})
         if note is not None or types:
             self.begin()
             self.out.write((pack_end_mark() if note is None else pack_utc_note(note)) + types)

@@ -38,7 +38,47 @@ class UlogCopier(LogCopier):
     def import_foreign(self, log: Log, returns: bool) -> list[str]:
         """Import metadata, attachments, and initial values of parameters; changes come as messages."""
         self.writer.has_initial_parameters = True
-        return import_foreign(self.writer, log, returns)
+        return self._import_all(log, returns)
+
+    def _import_all(self, log: Log, returns: bool) -> list[str]:
+        writer = self.writer
+        kept = _own_metadata(log) if returns else {}
+        for line in kept.get("formats", ()):
+            writer.define(str(line))
+        # Reading reorders information; the stored types have the order of the file.
+        order = {name: n for n, name in enumerate(kept.get("types", ()))}
+        names = [name for name in metadata_names(log) if name != OWN]
+        names.sort(key=lambda name: order.get(name, len(order)))
+        messages = self.try_each(
+            "metadata",
+            names,
+            lambda name: _import_metadata(writer, kept, name, log.metadata[name]),
+            returns,
+        )
+        # For a ULog, reading gives each text of a list in the metadata as an attachment as well.
+        lists = {name: len(value) for name, value in log.metadata.items() if isinstance(value, list | tuple)}
+        texts = {
+            name + number + suffix
+            for name, n in lists.items()
+            for number in ["", *(f"-{i}" for i in range(n))]
+            for suffix in (".txt", ".xz", ".bin")
+        }
+        names = [name for name in log.attachments if not (returns and name in texts)]
+        parts = kept.get("parts", {})
+        messages += self.try_each(
+            "attachment", names, lambda name: _import_attachment(writer, log, name, parts), returns
+        )
+        rows = [ch for ch in log.channels.values() if _holds_parameters(ch)]
+        if rows:
+            for message in log.messages([ch.topic for ch in rows], order="file"):
+                row = message.decode()
+                if row["kind"] != "change":
+                    writer.parameter_row(row)
+        else:
+            messages += try_each(
+                "parameter", log.parameters, lambda name: _import_parameter(writer, log, name), returns
+            )
+        return messages
 
     def copy_records(self, excerpt: Excerpt) -> bool:
         """Copy records as they are in the file; False for a file that holds several logs."""
@@ -57,44 +97,6 @@ class UlogCopier(LogCopier):
 
 
 _NUMBERED = re.compile(r"(.*)-(\d+)(\.\w+)\Z")
-
-
-def import_foreign(writer: UlogWriter, log: Log, returns: bool) -> list[str]:
-    """Import metadata, attachments and initial parameters of a log of another format; see ``LogCopier``."""
-    kept = _own_metadata(log) if returns else {}
-    for line in kept.get("formats", ()):
-        writer.define(str(line))
-    # Reading reorders information; the stored types have the order of the file.
-    order = {name: n for n, name in enumerate(kept.get("types", ()))}
-    names = [name for name in metadata_names(log) if name != OWN]
-    names.sort(key=lambda name: order.get(name, len(order)))
-    messages = try_each(
-        "metadata", names, lambda name: _import_metadata(writer, kept, name, log.metadata[name]), returns
-    )
-    # For a ULog, reading gives each text of a list in the metadata as an attachment as well.
-    lists = {name: len(value) for name, value in log.metadata.items() if isinstance(value, list | tuple)}
-    texts = {
-        name + number + suffix
-        for name, n in lists.items()
-        for number in ["", *(f"-{i}" for i in range(n))]
-        for suffix in (".txt", ".xz", ".bin")
-    }
-    names = [name for name in log.attachments if not (returns and name in texts)]
-    parts = kept.get("parts", {})
-    messages += try_each(
-        "attachment", names, lambda name: _import_attachment(writer, log, name, parts), returns
-    )
-    rows = [ch for ch in log.channels.values() if _holds_parameters(ch)]
-    if rows:
-        for message in log.messages([ch.topic for ch in rows], order="file"):
-            row = message.decode()
-            if row["kind"] != "change":
-                writer.parameter_row(row)
-    else:
-        messages += try_each(
-            "parameter", log.parameters, lambda name: _import_parameter(writer, log, name), returns
-        )
-    return messages
 
 
 def _holds_parameters(ch: Channel) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from logreel.formats.ulog.schema_maker import base_name
@@ -23,11 +24,15 @@ def ros_names(log: Log) -> Mapping[str, tuple[str, str]]:
         base, number = base_name(base)
         if base in instances and not ch.reserved:
             several = instances[base] != {0}
-            name = f"/px4/{base}" + (f"_{number}" if several else "") + (f"_log{segment}" if at else "")
+            name = (
+                f"/px4/{base.strip('/')}"
+                + (f"_{number}" if several else "")
+                + (f"_log{segment}" if at else "")
+            )
             found[topic] = (name, f"px4_msgs/{type_of(base)}")
     return found
 
 
 def type_of(name: str) -> str:
     """Return the type of a format: ``VehicleAttitude`` for ``vehicle_attitude``."""
-    return "".join(word.title() for word in name.split("_"))
+    return "".join(word.title() for word in re.split(r"[^A-Za-z0-9]+", name)) or "Message"

@@ -9,6 +9,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.from_layout import FIELD, definition_from_layout
+from logreel.formats.ulog.topic_names import UNFIT
 from logreel.formats.ulog.write_records import MAX_SIZE
 from logreel.index.rules import FieldAt
 from logreel.layout.layout import Layout
@@ -39,7 +40,7 @@ class UlogSchemaMaker(SchemaMaker):
         """Return a format of the topic's name, followed by one for each nested struct."""
         if topic.startswith("~"):
             return Schema(topic, self.encoding)
-        base = base_name(topic)[0]
+        base = UNFIT.sub("-", base_name(topic)[0])
         return Schema(base, self.encoding, definition_from_layout(layout, base))
 
     def schema_from_text(self, topic: str, text: str, file: str) -> Schema:

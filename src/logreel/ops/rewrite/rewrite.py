@@ -354,7 +354,7 @@ class Rewriting:
                 if self._is_foreign:
                     # A copier with the clock ``utc`` shifts imported times itself.
                     moved = log if self.copier.clock == "utc" else shift_clock(log, part.shift)
-                    skipped += self.copier.import_foreign(moved, log.converted_from == self.fmt.name)
+                    skipped += self._import(moved)
                 else:
                     skipped += self.copier.copy_metadata(log)
             table = self._add_channels(writer)
@@ -384,6 +384,10 @@ class Rewriting:
             self._tell(done, total)
         self._account(written.tolist())
         self._refuse(due, int(written.sum()))
+
+    def _import(self, log: Log) -> list[str]:
+        """Import what a log of another format holds besides messages; return sentences about what was left out."""
+        return self.copier.import_foreign(log, log.converted_from == self.fmt.name)
 
     def _account(self, written: Sequence[int]) -> None:
         """Compare the numbers of messages written, by new channel number, with the counts of the logs."""

@@ -21,7 +21,8 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
 from logreel.lenses.text import line_fields
-from logreel.log.log import Channel
+from logreel.log.limited_log import with_scan
+from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
@@ -34,7 +35,9 @@ from logreel.ops.rewrite.target import Rewritten, Target
 from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
 from logreel.schemas.common import constants
-from logreel.write.original import Original, original_of
+from logreel.write.format_writer import SourceClock
+from logreel.write.log_copier import metadata_names
+from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
 from logreel.write.payloads import Payloads, chained
 from logreel.write.schema_maker import Abilities, SchemaMaker
 from logreel.write.writer import Writer
@@ -156,6 +159,13 @@ class Transcoding(Rewriting):
     constants: dict[str, list[str]] = field(default_factory=dict)
     #: New names of channels by name.
     renamed: dict[str, str] = field(default_factory=dict)
+    #: What the log was in the format of the target, and whether all of that is written again.
+    was: OriginalLog | None = None
+    is_all: bool = False
+    #: Whether it was converted from the format of the target.
+    was_here: bool = False
+    #: Channel that keeps what the log was; empty if none does.
+    keeper: str = ""
 
     def run(self, by_time: bool) -> Rewritten:
         """Write the log, read it back, and give the file its name."""
@@ -165,7 +175,46 @@ class Transcoding(Rewriting):
             ch.topic.partition("@")[0] == PARAMETERS and len(ch) and not schemas.accepts_schema(ch.schema)
             for ch in self.parts[0].channels
         )
+        self.was = original_log_of(self.parts[0].log, self.fmt.name)
+        self.was_here = self.was is not None or self.parts[0].log.converted_from == self.fmt.name
+        self.is_all = self.was is not None and self.was.is_all_of(self.parts[0].log) and self._is_whole
+        log = self.parts[0].log
+        if self.was is None and any(self._is_encoded(ch) for ch in self.parts[0].channels):
+            self.copier.keepable = {"metadata": metadata_names(log), "attachment": small_attachments(log)}
         return super().run(by_time)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all messages are written, but those made of others."""
+        part = self.parts[0]
+        return all(
+            ch.number in part.rows and part.count(ch.number) == len(ch)
+            for ch in part.log.channels.values()
+            if MADE_OF not in ch.metadata
+        )
+
+    def _is_encoded(self, channel: Channel) -> bool:
+        """Return whether a channel will have a new definition, so that it keeps its old one in its metadata."""
+        schemas = self.format_writer.schemas
+        if not self._is_foreign or schemas.abilities is None or MADE_OF in channel.metadata:
+            return False
+        return not schemas.accepts_schema(channel.schema) and not channel.topic.startswith("~")
+
+    def _clock(self) -> SourceClock:
+        clock = super()._clock()
+        if self.was is None or not self.is_all:
+            return clock
+        return replace(clock, utc_offset=self.was.utc_offset, epoch=self.was.epoch)
+
+    def _begins(self) -> int | None:
+        return self.was.start if self.was is not None and self.is_all else super()._begins()
+
+    def _import(self, log: Log) -> list[str]:
+        if self.was is None:
+            return super()._import(log)
+        was = self.was
+        there = with_scan(log, metadata=lambda: {**was.metadata}, attachments=was.attached)
+        return self.copier.import_foreign(there, True)
 
     def _account(self, written: Sequence[int]) -> None:
         super()._account(written)
@@ -187,6 +236,18 @@ class Transcoding(Rewriting):
                 f"definitions of {len(self.constants)} new channels have no constants ({shown} of {topic!r}); "
                 "metadata keep the old definitions"
             )
+        places = {"metadata": "metadata", "attachment": "attachments"}
+        for what, names in self.copier.kept.items():
+            shown = ", ".join(map(repr, names[:5])) + " …" * (len(names) > 5)
+            if self.keeper:
+                self.notes.append(
+                    f"{what} {shown}: only kept for converting back, by channel {self.keeper!r}; "
+                    f"{self.format_writer.title} has no place for {places[what]}"
+                )
+            else:
+                self.skipped.append(
+                    f"{what} {shown} left out: {self.format_writer.title} has no place for it"
+                )
         # Last, since there may be many.
         self.notes += [f"channel {old!r} is {new!r} in the new log" for old, new in self.renamed.items()]
 
@@ -215,6 +276,8 @@ class Transcoding(Rewriting):
         self, writer: Writer, topic: str, channel: Channel, metadata: Mapping[str, Any], copied: bool
     ) -> tuple[int, str]:
         schemas = self.format_writer.schemas
+        if self._is_foreign and MADE_OF in channel.metadata and self.was_here:
+            raise DefinitionError("the log is converted back")
         if not self._is_foreign or MADE_OF in channel.metadata:
             return super()._add_channel(writer, topic, channel, metadata, copied)
         was = original_of(channel)
@@ -231,6 +294,10 @@ class Transcoding(Rewriting):
         if schemas.abilities is None:
             return super()._add_channel(writer, topic, channel, metadata, copied)
         found = self._restored(writer, channel)
+        if found is None and returns and was is not None:
+            self.notes.append(
+                f"channel {channel.topic!r} cannot be converted back to what {was.topic!r} was: it has a new definition"
+            )
         if found is None and (text := self._as_text(writer, channel)) is not None:
             self.transcoded[channel.number] = text
             return text.number, self.text_topic
@@ -268,14 +335,8 @@ class Transcoding(Rewriting):
         schema = schemas.schema_to_encode(topic, fitted.layout, name[1])
         metadata = self._original_metadata(channel, fitted)
         number, label = add_channel(writer, topic, schema, metadata, self.names)
-        if not schemas.keeps_metadata:
-            for key, value in metadata.items():
-                try:
-                    self.format_writer.metadata(f"{key}/{label}", value)
-                except LogError as error:
-                    self.notes.append(
-                        f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
-                    )
+        if not schemas.keeps_metadata and metadata:
+            self._keep_in_log(channel, label, metadata)
         self.declared[label] = metadata
         if metadata and (names := constants(channel.schema)):
             self.constants[channel.topic] = names
@@ -306,9 +367,28 @@ class Transcoding(Rewriting):
         """Return the metadata that a new channel keeps of *channel*; none if something of its messages is left out."""
         if fitted.dropped:
             return {}
-        restamped = channel.number in self.parts[0].restamped
-        original = Original(channel.log.format, channel.topic, channel.schema, channel.metadata, restamped)
+        restamped, whole = channel.number in self.parts[0].restamped, None
+        log = channel.log
+        if self.copier.keepable and not self.keeper:
+            self.keeper = channel.topic
+            own = [log.format] if log.format not in formats()[log.format].file_facts else []
+            names = [*metadata_names(log), *(name for name in own if name in log.metadata)]
+            whole = OriginalLog.of(log, names)
+        original = Original(log.format, channel.topic, channel.schema, channel.metadata, restamped, whole)
         return {ORIGINAL: original.text()}
+
+    def _keep_in_log(self, channel: Channel, label: str, metadata: Mapping[str, Any]) -> None:
+        """Write the metadata of a new channel as that of the log; what it was without its log, if that is too long."""
+        for key, value in metadata.items():
+            try:
+                self.format_writer.metadata(f"{key}/{label}", value)
+            except LogError as error:
+                was = Original.read(value) if self.keeper == channel.topic else None
+                if was is not None and was.log is not None:
+                    self.keeper, self.copier.keepable = "", {}
+                    self._keep_in_log(channel, label, {key: replace(was, log=None).text()})
+                    continue
+                self.notes.append(f"channel {channel.topic!r} cannot be converted back exactly: {error.text}")
 
     def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
         """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
