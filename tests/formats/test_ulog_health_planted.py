@@ -166,8 +166,8 @@ def test_what_is_no_fault_of_a_flight_is_not_found(
     assert found.worse("warn") == []
 
 
-def esc(path: Path, still: Callable[[float, int], bool]) -> Path:
-    """Write a flight with speeds of four motors, of which some stand still."""
+def esc(path: Path, still: Callable[[float, int], bool], count: int = 4) -> Path:
+    """Write a flight with speeds of four motors, of which some stand still; *count* are said to report."""
     parts = "uint64_t timestamp;uint8_t esc_count;esc_report[8] esc;"
     with logreel.create(path) as writer:
         text = f"esc_status:{parts}\nesc_report:int32_t esc_rpm;float esc_voltage;"
@@ -182,7 +182,7 @@ def esc(path: Path, still: Callable[[float, int], bool]) -> Path:
             seconds, time = n / RATE, SECOND + n * SECOND // RATE
             rpm = [0 if k >= 4 or still(seconds, k) else 4000 + 10 * k for k in range(8)]
             report = [{"esc_rpm": one, "esc_voltage": 15.0} for one in rpm]
-            writer.write(motors, time, {"timestamp": time // 1000, "esc_count": 4, "esc": report})
+            writer.write(motors, time, {"timestamp": time // 1000, "esc_count": count, "esc": report})
             writer.write(land, time, {"timestamp": time // 1000, "landed": int(not 4 <= seconds < 27)})
     return path
 
@@ -199,6 +199,23 @@ def test_a_motor_that_stops_in_the_air_is_found_and_one_on_the_ground_is_not(tmp
     found = logreel.health(esc(tmp_path / "b.ulg", lambda s, k: k == 2 and s < 3), "motor-loss")
     assert found.detections == ()
     assert [name for name, _ in found.clean] == ["motor-loss"]
+
+
+def test_outputs_without_telemetry_leave_motors_unassessed(tmp_path: Path) -> None:
+    found = logreel.health(esc(tmp_path / "pwm.ulg", lambda s, k: False, count=0))
+    assert found.failed == ()
+    assert "motor-loss" in dict(found.not_assessed)
+
+
+def test_interference_is_not_assessed_where_no_fix_was_ever_there(tmp_path: Path) -> None:
+    found = logreel.health(written(tmp_path / "indoors.ulg", "sensor_gps", "fix_type", 0, 0, LENGTH))
+    assert "never has a 3D fix" in dict(found.not_assessed)["gnss-interference"]
+    assert "gnss-interference" not in dict(found.clean)
+
+
+def test_a_real_flight_indoors_has_no_sound_satellites(shared: Path) -> None:
+    found = logreel.health(shared / "data/ulog/quadrotor_local.ulg", "gnss-interference")
+    assert [name for name, _ in found.not_assessed] == ["gnss-interference"]
 
 
 def test_slice_lines_of_planted_faults_work_as_they_are(

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses.detection import runs
+from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
+from logreel.ops.health import health as health_module
 from logreel.ops.health.clock import difference
 from logreel.ops.health.health import known_detectors
 from logreel.schemas.ros1msg import define
@@ -287,7 +288,7 @@ def test_detections_are_sorted_by_severity_and_chosen_by_it(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("plant", [silent, stuck, clock_jump, two_trees], ids=lambda plant: plant.__name__)
-def test_the_slice_line_of_a_detection_works_as_it_is(
+def test_the_slice_line_of_a_detector_works_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, plant: Callable[[list[Row]], Iterator[Row]]
 ) -> None:
     path = written(tmp_path / "a log.bag", list(plant(sound())))
@@ -296,12 +297,14 @@ def test_the_slice_line_of_a_detection_works_as_it_is(
 
 
 def _pasted(run: Run, path: Path) -> None:
-    """Run each slice line that health prints, and compare the interval of its output with the detection."""
+    """Run each slice line that health prints, one a detector, and compare its output with the worst detection."""
     found = logreel.health(path)
     lines = [line.strip() for line in run("health", path).out.splitlines() if "logreel slice" in line]
-    assert len(lines) == len(found.detections) > 0
+    worst = {one.detector: one for one in reversed(found.detections)}
+    shown = list(dict.fromkeys(one.detector for one in found.detections))
+    assert len(lines) == len(shown) > 0
     start, end = found.start_ns or 0, found.end_ns or 0
-    for line, one in zip(lines, found.detections, strict=True):
+    for line, one in zip(lines, [worst[name] for name in shown], strict=True):
         words = shlex.split(line)
         assert words[:2] == ["logreel", "slice"]
         done = run(*words[1:])
@@ -399,3 +402,49 @@ def test_detectors_are_chosen_by_patterns_and_those_of_other_formats_are_not_ass
     assert found.not_assessed == (("vibration", "it is for logs of the format ulog"),)
     with pytest.raises(logreel.UsageError, match="nearest: vibration"):
         logreel.health(path, ["vibrations"])
+
+
+def test_a_failing_detector_costs_its_own_line_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    def broken(log: logreel.Log) -> Iterator[Detection | NotAssessed]:
+        yield from ()
+        raise ValueError("need at least one array to stack")
+
+    paths = [written(tmp_path / f"{name}.bag", sound()) for name in "ab"]
+    known = health_module.known_detectors
+    spoiled = Detector("gaps", "breaks", broken)
+    monkeypatch.setattr(
+        health_module,
+        "known_detectors",
+        lambda log=None: [spoiled if one.name == "gaps" else one for one in known(log)],
+    )
+    found = logreel.health(paths[0])
+    assert found.failed == (("gaps", "ValueError: need at least one array to stack"),)
+    assert found.detections == ()
+    assert len(found.clean) == len(known()) - 1
+    done = run("health", *paths)
+    assert done.code == 3
+    assert done.out.count("gaps: failed and found nothing, ValueError") == 2
+    assert done.out.count("ok    clock") == 2
+    assert "the detector gaps failed" in done.err
+    assert run("health", paths[0], "--json").json["failed"][0]["detector"] == "gaps"
+    faulty = written(tmp_path / "c.bag", list(silent(sound())))
+    assert run("health", faulty).code == 4
+
+
+def test_findings_stand_together_with_their_bound_and_command_once(tmp_path: Path, run: Run) -> None:
+    def both(rows: list[Row]) -> Iterator[Row]:
+        return (row for row in rows if row[0] == "/tf" or not between(row[1], 5, 8))
+
+    out = run("health", written(tmp_path / "a.bag", list(both(sound()))), "--detector", "gaps").out
+    assert out.count(" has a gap of ") == 2
+    assert out.count("  gaps\n") == out.count("bound ") == out.count("logreel slice") == 1
+
+
+def test_several_logs_end_with_a_table(tmp_path: Path, run: Run) -> None:
+    paths = [written(tmp_path / "a.bag", sound()), written(tmp_path / "b.bag", list(silent(sound())))]
+    head, first, second = run("health", *paths).out.splitlines()[-3:]
+    assert head.split() == ["log", "error", "findings"]
+    assert first.split() == [str(paths[0]), "nothing", "found"]
+    assert second.split() == [str(paths[1]), "1", "silent-sensor"]

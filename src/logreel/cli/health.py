@@ -15,6 +15,8 @@ from logreel.cli.help import verb
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from logreel.errors import Severity
     from logreel.io.source import Definitions
     from logreel.lenses.detection import Detection
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Seconds before and after a detection that its slice contains.
 AROUND = 2
+#: Findings of one detector and bound that are printed.
+LISTED = 10
 SECOND = 10**9
 
 
@@ -64,49 +68,80 @@ def health(
 ) -> int:
     """Look for faults of the robot: silent and stuck sensors, clocks, losses, vibration, failsafes …
 
-    Each finding names its interval, what was measured, the bound, and the line that cuts it out of the log. At the end
-    stands what was looked at without a finding, and what could not be assessed.
+    Findings of a detector stand together, worst first, each with its interval and what was measured, then the bound and
+    the line that cuts the worst out of the log. At the end stands what was looked at without a finding, and what could
+    not be assessed. Several logs end with a table. A detector that fails costs its own result only; the exit code is 3.
     """
-    from logreel.cli.exits import FOUND
+    from logreel.cli.exits import FOUND, LOST
     from logreel.ops.health.health import health as look
 
-    def one(log: Log) -> Health:
+    def assessed(log: Log) -> Health:
         return look(log, detectors or None, segment=segment)
 
-    found, code, lost = common.answer_each(paths.given_logs(files, as_one), one, show, as_json, msgdef)
-    return code or (FOUND if any(one.worse(fail_on) for one in found) else lost)
+    found, code, lost = common.answer_each(paths.given_logs(files, as_one), assessed, show, as_json, msgdef)
+    if len(found) > 1 and not as_json:
+        show_table(found)
+    for one in found:
+        for name, error in one.failed:
+            draw.say(f"{one.path}: the detector {name} failed: {error}")
+    if any(one.worse(fail_on) for one in found):
+        return code or FOUND
+    return code or (LOST if any(one.failed for one in found) else lost)
 
 
 def show(found: Health) -> None:
-    """Print the result for people."""
+    """Print the result for people: findings of one detector together, worst first, each bound and command once."""
     draw.echo_head(found.path)
-    outputs: Counter[str] = Counter()
+    groups: dict[str, dict[str, list[Detection]]] = {}
     for one in found.detections:
-        outputs[one.detector] += 1
-        draw.echo(f"  {one.severity:<6}{one.detector}: {one.text}")
-        if one.threshold:
-            source = f" ({one.source})" if one.source not in ("", "logreel") else ""
-            draw.echo(f"        bound: {one.threshold}{source}")
-        draw.echo(f"        {slice_line(found, one, outputs[one.detector])}")
+        source = f" ({one.source})" if one.source not in ("", "logreel") else ""
+        groups.setdefault(one.detector, {}).setdefault(f"{one.threshold}{source}", []).append(one)
+    for detector, by_bound in groups.items():
+        draw.echo(f"  {detector}")
+        for bound, group in by_bound.items():
+            for one in group[:LISTED]:
+                draw.echo(f"    {one.severity:<7}{one.text}")
+            if len(group) > LISTED:
+                draw.echo(f"    and {len(group) - LISTED} more; --json lists all")
+            if bound:
+                draw.echo(f"    bound  {bound}")
+        # Of the worst one: an interval that holds all of them may be the whole log.
+        draw.echo(f"           {slice_line(found, next(iter(by_bound.values()))[0])}")
     if not found.detections:
         draw.echo("  nothing found")
     for name, text in found.clean:
         draw.echo(f"  ok    {name}: {text}")
     for name, text in found.not_assessed:
         draw.echo(f"  -     {name}: not assessed, {text}")
+    for name, text in found.failed:
+        draw.echo(f"  !     {name}: failed and found nothing, {text}")
 
 
-def slice_line(found: Health, one: Detection, number: int = 1) -> str:
-    """Return the command that cuts the interval of a detection out of the log, with some seconds around it.
+def show_table(logs: Sequence[Health]) -> None:
+    """Print one line for each of several logs: findings by severity, and by detector."""
+    rows = []
+    for one in logs:
+        counts = Counter(detection.severity for detection in one.detections)
+        detectors = Counter(detection.detector for detection in one.detections)
+        names = [f"{name} {n}" if n > 1 else name for name, n in detectors.items()]
+        numbers = [str(counts[severity] or "") for severity in SEVERITIES]
+        rows.append((one.path, *numbers, str(len(one.failed) or ""), ", ".join(names) or "nothing found"))
+    draw.echo()
+    used = [i for i in range(6) if i in (0, 5) or any(row[i] for row in rows)]
+    head = ("log", *SEVERITIES, "failed", "findings")
+    draw.table(
+        [head[i] for i in used], [[row[i] for i in used] for row in rows], right=range(1, len(used) - 1)
+    )
 
-    number  counts the detections of one detector, so that each has an output of its own
-    """
+
+def slice_line(found: Health, one: Detection) -> str:
+    """Return the command that cuts the interval of a detection out of the log, with some seconds around it."""
     zero, last = found.start_ns or 0, found.end_ns or 0
     # Detections may lie before or behind the log, whose ends leave out single messages with other times.
     start, end = (min(max(time, zero), last) for time in (one.start, one.end))
     begin = max((start - zero) / SECOND - AROUND, 0)
     stem, suffix = os.path.splitext(os.path.basename(found.path))
-    out = f"{stem}_{one.detector}{f'_{number}' if number > 1 else ''}{suffix}"
+    out = f"{stem}_{one.detector}{suffix}"
     segment = "" if found.segment is None else f" --segment {found.segment}"
     interval = f"-S +{begin:.1f}s -E +{(end - zero) / SECOND + AROUND:.1f}s"
     return f"logreel slice {shlex.quote(found.path)}{segment} {interval} -o {shlex.quote(out)}"

@@ -46,7 +46,8 @@ class Health(Brief):
     segment       number of the log in a file with several, if one was chosen
     detections    most severe first, then by time
     clean         name and subject of the detectors that looked and found nothing
-    not_assessed  name and reason of the detectors that could not look
+    not_assessed  name and reason of the detectors that could not look, or not at everything
+    failed        name and error of the detectors that ended with an error of their own; the others have looked
     """
 
     path: str
@@ -57,6 +58,7 @@ class Health(Brief):
     detections: tuple[Detection, ...]
     clean: tuple[tuple[str, str], ...]
     not_assessed: tuple[tuple[str, str], ...]
+    failed: tuple[tuple[str, str], ...] = ()
 
     def worse(self, severity: Severity) -> list[Detection]:
         """Return the detections of at least *severity*."""
@@ -73,6 +75,7 @@ class Health(Brief):
             "detections": [one.as_dict() for one in self.detections],
             "clean": [{"detector": name, "looks_at": text} for name, text in self.clean],
             "not_assessed": [{"detector": name, "reason": text} for name, text in self.not_assessed],
+            "failed": [{"detector": name, "error": text} for name, text in self.failed],
         }
 
 
@@ -127,13 +130,14 @@ def health(
     definitions  as for ``logreel.open``
 
     Raises UsageError for an unknown detector. One for logs of another format, and one that meets messages that cannot
-    be decoded, count as not assessed.
+    be decoded, count as not assessed; one that raises any other error is in ``failed`` and costs its own result only.
     """
     with as_open_log(what, definitions) as whole:
         log = whole if segment is None else whole.segment(segment)
         found: list[Detection] = []
         clean: list[tuple[str, str]] = []
         missing: list[tuple[str, str]] = []
+        failed: list[tuple[str, str]] = []
         for detector in _chosen(log, detectors):
             try:
                 results = (
@@ -141,17 +145,28 @@ def health(
                 )
             except LogError as error:
                 results = [NotAssessed(error.text)]
+            except Exception as error:
+                # Detectors of other packages may raise anything.
+                failed.append((detector.name, f"{type(error).__name__}: {error}"))
+                continue
             reasons = [one.reason for one in results if isinstance(one, NotAssessed)]
             detected = [one for one in results if isinstance(one, Detection)]
-            if detected:
-                found += [replace(one, detector=detector.name) for one in detected]
-            elif reasons:
+            found += [replace(one, detector=detector.name) for one in detected]
+            if reasons:
                 missing.append((detector.name, reasons[0]))
-            else:
+            elif not detected:
                 clean.append((detector.name, detector.looks_at))
         found.sort(key=lambda one: (_rank(one.severity), one.start))
         return Health(
-            log.name, log.format, log.start, log.end, segment, tuple(found), tuple(clean), tuple(missing)
+            log.name,
+            log.format,
+            log.start,
+            log.end,
+            segment,
+            tuple(found),
+            tuple(clean),
+            tuple(missing),
+            tuple(failed),
         )
 
 

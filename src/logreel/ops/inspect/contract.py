@@ -223,7 +223,7 @@ def _health(log: Log, rules: Rules) -> Iterator[Finding]:
     if not bounds:
         return
     found = health(log, list(bounds))
-    for name, reason in found.not_assessed:
+    for name, reason in (*found.not_assessed, *found.failed):
         if name in required:
             yield _broken("health", f"{name} is required, but not assessed: {reason}")
     for one in found.detections:

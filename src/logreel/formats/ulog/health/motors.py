@@ -27,7 +27,7 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
     """Yield a detection for flags of failure detection, and for motors that stand still in flight."""
     topics, phases = Topics(log), Phases.of(log)
     flags = [name for name in FLAGS if topics.has("failure_detector_status", name)]
-    speeds = topics.has(ESC, "esc_count") and bool(phases.moving)
+    speeds = bool(phases.moving) and _motors(topics) > 0
     if not flags and not speeds:
         yield NotAssessed("the log has neither failure detection nor speeds of motors in flight")
         return
@@ -49,9 +49,14 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
         yield from _still(log, topics, phases)
 
 
+def _motors(topics: Topics) -> int:
+    """Return the number of motors whose speed is reported; 0 for outputs without telemetry, such as PWM."""
+    found = topics.first(ESC, "esc_count")
+    return 0 if found is None else min(int(found.values["esc_count"].max()), MOTORS_AT_MOST)
+
+
 def _still(log: Log, topics: Topics, phases: Phases) -> Iterator[Detection]:
-    count = int(topics.columns(log[ESC], "esc_count").values["esc_count"].max())
-    paths = [f"esc[{n}].esc_rpm" for n in range(min(count, MOTORS_AT_MOST))]
+    paths = [f"esc[{n}].esc_rpm" for n in range(_motors(topics))]
     try:
         found = columns(log[ESC], paths)
     except LogError:

@@ -22,7 +22,7 @@ _SOURCES = {
 
 
 def detect(log: Log) -> Iterator[Detection | NotAssessed]:
-    """Yield a detection for jamming, spoofing, and a fix that was lost."""
+    """Yield a detection for jamming, spoofing, and a fix that was lost; without any fix, nothing can be lost."""
     topics = Topics(log)
     name = next((name for name in RECEIVERS if topics.has(name, "fix_type")), None)
     if name is None:
@@ -50,6 +50,10 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
             )
     fix = topics.columns(log[name], "fix_type")
     kinds = fix.values["fix_type"]
+    if not (kinds >= FIX_3D).any():
+        best = int(kinds.max())
+        yield NotAssessed(f"{name} never has a 3D fix (fix_type at most {best}), so none can be lost")
+        return
     had = np.maximum.accumulate(kinds >= FIX_3D)
     for start, end in runs(fix.time, had & (kinds < FIX_3D), SECOND):
         yield Detection(
