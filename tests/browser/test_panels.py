@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+import logreel
 from browser.samples import content, sample
 from logreel.formats.ulog.sample.builder import flight
 
@@ -128,3 +129,20 @@ def test_two_logs_lie_over_each_other_with_an_offset(view, tmp_path: Path) -> No
     page.select_option("select[aria-label=Alignment]", "utc")
     found.settle()
     assert page.input_value("input[aria-label='Offset of two.ulg in seconds']") == "0"
+
+
+def test_texts_before_the_first_data_message_are_on_the_page(view, shared: Path) -> None:
+    path = shared / "data/ulog/ekf_failure.ulg"
+    if not path.exists():
+        pytest.skip("no such flight among the samples")
+    with logreel.open(path) as log:
+        lines = [one for one in log.text if not one.repeated]
+        early = [one.text for one in lines if one.time < log.start]
+    found = view(path)
+    found.page.wait_for_selector("#panel-text[data-count]")
+    found.settle()
+    assert found.page.get_attribute("#panel-text", "data-count") == str(len(lines))
+    shown = found.page.inner_text("#panel-text")
+    assert len(early) > 5
+    assert all(text in shown for text in early)
+    found.shot("texts-before-the-data")

@@ -14,6 +14,7 @@ import pytest
 
 from browser.samples import sample
 from logreel.outputs.media.png import png
+from ops.test_summary_of_odd_logs import FIX, bag, fix
 from outputs.view.test_view_pictures import compressed, video
 
 Image = pytest.importorskip("PIL.Image")
@@ -283,3 +284,21 @@ def test_panels_of_space_in_the_dark_on_a_small_screen(view, tmp_path: Path, tab
         one = button.bounding_box()
         assert one["x"] + one["width"] <= box["x"] + box["width"]
     found.shot(f"{tab}-dark-1024")
+
+
+def test_a_jump_breaks_the_line_on_the_map_and_is_told(view, tmp_path: Path) -> None:
+    rows = [fix(n, 47.0 + n * 1e-5 + (10 if 40 <= n < 60 else 0), 8.0 + n * 1e-5) for n in range(101)]
+    bag(tmp_path / "jump.bag", {"/fix": FIX}, rows)
+    found = view(tmp_path / "jump.bag", state=state("map", 10))
+    ready(found, "map")
+    found.shot("map-with-a-jump")
+    assert "without 2 jumps of up to 1112 km" in found.page.inner_text("#panel-map")
+
+
+def test_the_first_picture_is_shown_at_the_start(view) -> None:
+    channel = compressed("png", png(np.full((8, 8, 3), 90, np.uint8)), png(np.full((8, 8, 3), 200, np.uint8)))
+    channel.log._scan.start = -400_000
+    found = view(channel.log, state=state("picture", 0))
+    ready(found, "picture")
+    assert "first one comes" not in found.page.inner_text("#panel-picture")
+    assert colours(pixels(found, "#panel-picture .shot .image >> nth=0")) >= 1

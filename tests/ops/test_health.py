@@ -21,7 +21,9 @@ from support.harness.cli_runner import Run
 
 SECOND = 10**9
 IMU, IMAGE, TF = "sensor_msgs/Imu", "sensor_msgs/CompressedImage", "tf2_msgs/TFMessage"
-#: Messages of the bag that faults are planted into: 30 s of an IMU at 50 Hz, a camera at 10 Hz, a transform at 20 Hz.
+FIX = "sensor_msgs/NavSatFix"
+#: Messages of the bag that faults are planted into: 30 s of an IMU at 50 Hz, a camera at 10 Hz, a transform at 20 Hz,
+#: and positions at 5 Hz.
 LENGTH = 30
 Row = tuple[str, int, dict[str, Any]]
 
@@ -59,6 +61,11 @@ def sound(seed: int = 1) -> list[Row]:
             },
         }
         rows.append(("/tf", time, {"transforms": [transform]}))
+    for n in range(LENGTH * 5):
+        time = (100 * SECOND) + n * SECOND // 5
+        place = {"latitude": 47 + n * 1e-5 + random.normal() * 1e-7, "longitude": 8.0, "altitude": 400.0}
+        more = {"status": {"status": 0}, "header": {"seq": n, "stamp": time - 9_000_000, "frame_id": "gps"}}
+        rows.append(("/fix", time, {**place, **more}))
     return sorted(rows, key=lambda row: row[1])
 
 
@@ -146,6 +153,14 @@ def broken_link(rows: list[Row]) -> Iterator[Row]:
     return (row for row in rows if row[0] != "/tf" or not between(row[1], 10, 14))
 
 
+def astray(rows: list[Row]) -> Iterator[Row]:
+    """The receiver is 10 degrees away from 10 s on."""
+    for topic, time, data in rows:
+        if topic == "/fix" and time >= at(10):
+            data = {**data, "latitude": data["latitude"] + 10}
+        yield topic, time, data
+
+
 def two_trees(rows: list[Row]) -> Iterator[Row]:
     """Another publisher names frames that have no link to the map."""
     for topic, time, data in rows:
@@ -167,6 +182,7 @@ FAULTS: list[tuple[Callable[[list[Row]], Iterator[Row]], str, float, float]] = [
     (lost, "message-loss", 0.1, 29),
     (broken_link, "transforms", 10, 14),
     (two_trees, "transforms", 0, 30),
+    (astray, "position-jumps", 10, 10),
 ]
 #: Detections of other detectors that a fault causes as well.
 ALSO = {"broken_link": {"gaps"}}
@@ -176,7 +192,7 @@ def written(path: Path, rows: list[Row]) -> Path:
     with logreel.create(path) as writer:
         channels = {
             topic: writer.add_channel(topic, logreel.Schema(kind, "ros1msg", define(kind).text))
-            for topic, kind in (("/imu", IMU), ("/camera", IMAGE), ("/tf", TF))
+            for topic, kind in (("/imu", IMU), ("/camera", IMAGE), ("/tf", TF), ("/fix", FIX))
         }
         for topic, time, data in rows:
             writer.write(channels[topic], time, data)
@@ -273,7 +289,7 @@ def test_detections_are_sorted_by_severity_and_chosen_by_it(tmp_path: Path) -> N
     rows = [*silent(sound()), *(("/log", at(n / 10), {"data": "x"}) for n in range(100))]
     path = tmp_path / "a.bag"
     with logreel.create(path) as writer:
-        kinds = {"/imu": IMU, "/camera": IMAGE, "/tf": TF, "/log": "std_msgs/String"}
+        kinds = {"/imu": IMU, "/camera": IMAGE, "/tf": TF, "/fix": FIX, "/log": "std_msgs/String"}
         channels = {
             topic: writer.add_channel(topic, logreel.Schema(kind, "ros1msg", define(kind).text))
             for topic, kind in kinds.items()
@@ -435,7 +451,7 @@ def test_a_failing_detector_costs_its_own_line_only(
 
 def test_findings_stand_together_with_their_bound_and_command_once(tmp_path: Path, run: Run) -> None:
     def both(rows: list[Row]) -> Iterator[Row]:
-        return (row for row in rows if row[0] == "/tf" or not between(row[1], 5, 8))
+        return (row for row in rows if row[0] in ("/tf", "/fix") or not between(row[1], 5, 8))
 
     out = run("health", written(tmp_path / "a.bag", list(both(sound()))), "--detector", "gaps").out
     assert out.count(" has a gap of ") == 2

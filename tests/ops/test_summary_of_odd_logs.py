@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import logreel
+from logreel.outputs.view.track import read_track, track_sources
 from logreel.schemas.ros1msg import define
 from support.harness.cli_runner import Run
 
@@ -80,6 +81,34 @@ def test_a_receiver_that_drives_has_the_length_of_its_way(tmp_path: Path) -> Non
     assert not fact.value["still"]
     assert fact.value["distance"] == pytest.approx(1112, rel=1e-3)
     assert fact.text == "1.11 km in 101 positions, height 100.0 m"
+
+
+def test_jumps_are_told_and_do_not_count_into_lengths_of_summary_report_and_viewer(tmp_path: Path) -> None:
+    rows = [fix(n, 47.0 + n * 1e-5 + (10 if 40 <= n < 60 else 0), 8.0) for n in range(101)]
+    path = tmp_path / "jump.bag"
+    fact = bag(path, {"/fix": FIX}, rows)["track"]["/fix"]
+    assert fact.value["distance"] == pytest.approx(98 * 1.112, rel=1e-3)
+    assert [round(one["metres"], -4) for one in fact.value["jumps"]] == [1_110_000, 1_110_000]
+    assert fact.level == 4
+    told = "109.0 m in 101 positions, without 2 jumps of up to 1112 km"
+    assert fact.text.startswith(told)
+    (finding,) = logreel.health(path, "position-jumps").detections
+    assert (finding.start - START, finding.end - START) in (
+        (39 * SECOND, 40 * SECOND),
+        (59 * SECOND, 60 * SECOND),
+    )
+    page = logreel.report(path).html
+    assert page.count("<polyline") == 3
+    assert f"/fix: {told}." in page
+    assert "Places far behind a jump lie outside of the drawing" in page
+    with logreel.open(path) as log:
+        (source,) = track_sources(log)
+        shown = read_track(log, source)
+    assert shown.about == told
+    assert np.flatnonzero(np.isnan(shown.time)).tolist() == [40, 61]
+    # The map begins with most of the track.
+    assert shown.near is not None
+    assert shown.near[1][0] < 48
 
 
 def test_poses_have_the_length_of_their_way_unless_the_robot_stands_still(tmp_path: Path) -> None:

@@ -225,9 +225,21 @@ def test_tracks_are_cut_at_gaps(tmp_path: Path, suffix: str) -> None:
     found, _ = written(log, tmp_path, suffix)
     assert [[row[0] for row in part] for part in found["/x"]] == [[1, 2], [*range(13, 20)]]
     # 10 s are no gap, nor is crossing the meridian of Greenwich, but that of 180 degrees is.
-    rows = [(1, lon, 5) for lon in (-1, *[0.5] * 9, 1, 179, -179, -178)]
+    rows = [(1, lon, 5) for lon in (-0.001, *[0.5] * 9, 0.001)]
     found, _ = written(fixes(*rows, status=(0, *[-1] * 9, 0)), tmp_path, suffix, force=True)
-    assert [[row[0] for row in part] for part in found["/x"]] == [[-1, 1, 179], [-179, -178]]
+    assert [[row[0] for row in part] for part in found["/x"]] == [[-0.001, 0.001]]
+    rows = [(1, lon, 5) for lon in (179.999, -179.999, -179.998)]
+    found, _ = written(fixes(*rows), tmp_path, suffix, force=True)
+    # A single position is the two ends of a line in some forms.
+    assert [{row[0] for row in part} for part in found["/x"]] == [{179.999}, {-179.999, -179.998}]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_jump_breaks_a_track_and_is_told(tmp_path: Path, suffix: str) -> None:
+    rows = [(47 + n * 1e-4 + (10 if 20 <= n < 30 else 0), 8, 5) for n in range(40)]
+    found, done = written(fixes(*rows), tmp_path, suffix)
+    assert [len(part) for part in found["/x"]] == [20, 10, 10]
+    assert "the track of '/x' is cut at 2 jumps of up to 1112 km" in done.notes
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -121,7 +121,7 @@ def show_table(logs: Sequence[Health]) -> None:
     """Print one line for each of several logs: findings by severity, and by detector."""
     rows = []
     for one in logs:
-        counts = Counter(detection.severity for detection in one.detections)
+        counts: Counter[str] = Counter(detection.severity for detection in one.detections)
         detectors = Counter(detection.detector for detection in one.detections)
         names = [f"{name} {n}" if n > 1 else name for name, n in detectors.items()]
         numbers = [str(counts[severity] or "") for severity in SEVERITIES]

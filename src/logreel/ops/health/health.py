@@ -30,6 +30,7 @@ DETECTORS = Plugins(
         "gaps": ("logreel.ops.health.rates", "GAPS"),
         "rate-drop": ("logreel.ops.health.rates", "RATE_DROP"),
         "stuck-sensor": ("logreel.ops.health.stuck", "STUCK"),
+        "position-jumps": ("logreel.ops.health.positions", "JUMPS"),
         "frozen-camera": ("logreel.ops.health.frozen", "FROZEN"),
         "clock": ("logreel.ops.health.clock", "CLOCK"),
         "message-loss": ("logreel.ops.health.sequence", "LOSS"),

@@ -25,8 +25,8 @@ from logreel.lenses import (
     Transform,
     lenses,
 )
-from logreel.lenses.base import F64
 from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.lenses.track import Track, Way
 from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
 from logreel.ops.inspect.robot_description import robots
@@ -46,12 +46,6 @@ ROLES: dict[type, str] = {
     PlainCloud: "point clouds",
     PacketCloud: "laser packets",
 }
-#: Mean radius of the Earth, m.
-EARTH = 6_371_008.8
-#: A robot stays where it is if all its positions are within this of the middle one, in m, by satellites or otherwise,
-STILL_FIX, STILL_POSE = 10.0, 0.5
-#: and the way between means of this number of positions is at most this share of the way between positions.
-BLOCK, SHARE = 10, 0.5
 #: Messages come in bursts if their median period is this much shorter than their mean one.
 BURSTS = 3
 #: Topics without a known meaning that are listed.
@@ -62,6 +56,8 @@ PAUSE_NS, PAUSE_SHARE = 10**9, 0.01
 PAUSE_FACTOR = 10
 #: Number of intervals into which the log is divided to find pauses.
 BINS = 1 << 16
+#: Positions of a flight that are no track if they are fewer.
+FEW = 20
 #: Names of frames that are listed.
 NAMES = 6
 
@@ -80,7 +76,10 @@ def by_lenses(log: Log, stated: set[str], whole: Log | None = None) -> Iterator[
     if "robot" not in stated:
         yield Section("robot", "Robot", tuple(robots(channels)))
     if "track" not in stated:
-        yield Section("track", "Track", tuple(_tracks(found)))
+        receivers = [(ch, [lens]) for ch in channels if (lens := _receiver(ch))] if is_flight else found
+        # That a receiver of a flight has no fix is told with its satellites.
+        facts = (fact for fact in _tracks(receivers) if fact.value is not None or not is_flight)
+        yield Section("track", "Track", tuple(facts))
     if not stated & {"sensors", "actors"}:
         left_out = [Image] if "pictures" in stated else []
         yield Section("sensors", "Sensors", tuple(_sensors(found, left_out)))
@@ -98,6 +97,13 @@ def _filled(log: Log) -> list[Channel]:
     return [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
 
 
+def _receiver(ch: Channel) -> Lens | None:
+    """Return the lens of the positions of *ch*, unless they are those of pictures or of a home that was set."""
+    if len(ch) < FEW:
+        return None
+    return next((one for one in lenses(ch) if isinstance(one, Position) and one.number is None), None)
+
+
 def _tracks(channels: Found) -> Iterator[Fact]:
     for ch, found in channels:
         for lens in found:
@@ -113,34 +119,24 @@ def _tracks(channels: Found) -> Iterator[Fact]:
 
 def _poses(ch: Channel, lens: Pose) -> Iterator[Fact]:
     """Yield the length of a track of poses in a frame of the robot."""
-    position = lens.track(ch).position
-    position = position[np.isfinite(position).all(axis=1)]
-    if len(position) < 2 or not position.any():
+    found = lens.track(ch)
+    track = Track(found.time, found.position, is_geographic=False)
+    if len(track) < 2 or not track.place.any():
         # A sensor that measures rotation only.
         return
-    steps = np.sqrt((np.diff(position, axis=0) ** 2).sum(axis=1))
-    away = float(np.sqrt(((position - np.median(position, axis=0)) ** 2).sum(axis=1)).max())
-    coarse = float(np.sqrt((np.diff(_means(position), axis=0) ** 2).sum(axis=1)).sum())
-    value, text = _way(float(steps.sum()), coarse, away, STILL_POSE, counted(len(position), "pose"))
-    yield Fact(ch.topic, ch.topic, value, text, "m")
+    way = track.way
+    yield Fact(ch.topic, ch.topic, _value(way), way.text("pose"), "m", WARNING if way.jumps else None)
 
 
 def _track(ch: Channel, lens: Position) -> Fact:
     """Return length and height of a track of positions."""
     fixes = lens.fixes(ch)
-    sound = np.ones(len(fixes), bool)
-    for wrong in fixes.faults().values():
-        sound &= ~wrong
-    if not sound.any():
+    track = Track.of_fixes(fixes)
+    if not len(track):
         return Fact(ch.topic, ch.topic, None, "no position", level=WARNING)
-    latitude, longitude = fixes.latitude[sound], fixes.longitude[sound]
-    steps = distances(latitude, longitude)
-    middle = np.full(len(latitude), np.median(latitude)), np.full(len(longitude), np.median(longitude))
-    away = float(_great_circle(latitude, longitude, *middle).max())
-    coarse = float(distances(_means(latitude), _means(longitude)).sum())
-    count = counted(int(sound.sum()), "position")
-    value, text = _way(float(steps.sum()), coarse, away, STILL_FIX, count)
-    heights = fixes.altitude[sound]
+    way = track.way
+    value, text = _value(way), way.text()
+    heights = track.place[:, 2]
     heights = heights[np.isfinite(heights)]
     if len(heights):
         low, high = float(heights.min()), float(heights.max())
@@ -150,54 +146,25 @@ def _track(ch: Channel, lens: Position) -> Fact:
             if f"{low:.1f}" == f"{high:.1f}"
             else f", height {low:.1f} to {high:.1f} m"
         )
-    if not sound.all():
-        text += f", {int((~sound).sum())} of {len(fixes)} without a fix"
-    return Fact(ch.topic, ch.topic, value, text, "m")
+    if len(track) < len(fixes):
+        text += f", {len(fixes) - len(track)} of {len(fixes)} without a fix"
+    return Fact(ch.topic, ch.topic, value, text, "m", WARNING if way.jumps else None)
 
 
-def _way(length: float, coarse: float, away: float, bound: float, count: str) -> tuple[dict[str, Any], str]:
-    """Return value and text for a way of *length* m, of which all positions are within *away* m of the middle one.
-
-    Errors of positions of a robot that stays where it is add up to any length, but not so their means.
-
-    coarse  length of the way between means of BLOCK positions
-    bound   greatest *away* of a robot that stays where it is
-    """
-    still = away < bound and coarse < SHARE * length
-    value = {"distance": 0.0 if still else length, "path": length, "extent": away, "still": still}
-    if still:
-        return value, f"stays within {length_text(away)}, in {count}"
-    return value, f"{length_text(length)} in {count}"
-
-
-def _means(values: F64) -> F64:
-    """Return the means of BLOCK rows each, or the rows themselves if there are few."""
-    whole = len(values) // BLOCK * BLOCK
-    if whole < 2 * BLOCK:
-        return values
-    return np.asarray(values[:whole].reshape(-1, BLOCK, *values.shape[1:]).mean(axis=1))
-
-
-def distances(latitude: F64, longitude: F64) -> F64:
-    """Return float64[n - 1]: great-circle distances in m between positions in degrees that follow each other."""
-    return _great_circle(latitude[1:], longitude[1:], latitude[:-1], longitude[:-1])
-
-
-def _great_circle(latitude: F64, longitude: F64, to_latitude: F64, to_longitude: F64) -> F64:
-    """Return float64[n]: great-circle distances in m between pairs of positions in degrees."""
-    lat, lon, lat2, lon2 = map(np.radians, (latitude, longitude, to_latitude, to_longitude))
-    half = np.sin((lat - lat2) / 2) ** 2 + np.cos(lat) * np.cos(lat2) * np.sin((lon - lon2) / 2) ** 2
-    return np.asarray(2 * EARTH * np.arcsin(np.sqrt(np.minimum(half, 1))))
+def _value(way: Way) -> dict[str, Any]:
+    """Return a way as JSON data."""
+    return {
+        "distance": way.distance,
+        "path": way.length,
+        "extent": way.extent,
+        "still": way.still,
+        "jumps": [{"start_ns": one.start, "end_ns": one.end, "metres": one.metres} for one in way.jumps],
+    }
 
 
 def counted(number: int, word: str) -> str:
     """Return a number with its word, such as ``1 message`` or ``5 messages``."""
     return f"{number} {word}{'s' * (number != 1)}"
-
-
-def length_text(metres: float) -> str:
-    """Return a length as text: ``35.2 m``, ``1.23 km``."""
-    return f"{metres / 1000:.2f} km" if metres >= 1000 else f"{metres:.1f} m"
 
 
 def _sensors(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:

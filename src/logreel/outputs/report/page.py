@@ -213,8 +213,10 @@ def _track(tracks: Tracks | None) -> str:
     )
     about = (
         f"Circle: start, square: end. Zero is at {cell_text(tracks.origin, 120)}. "
-        f"{cell_text(tracks.tracks[0].name, 80)} is {tracks.length:.0f} m long."
+        f"{cell_text(tracks.tracks[0].name, 80)}: {cell_text(tracks.about)}."
     )
+    if not all(track.near.all() for track in tracks.tracks):
+        about += " Places far behind a jump lie outside of the drawing."
     return (
         f'{svg(tracks, Frame.around(tracks.tracks))}<ul class="keys">{names}</ul><p class="note">{about}</p>'
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from logreel.io.arrays import I64
 from logreel.lenses import ActorPose, LocalPose, Pose, Position, lenses
 from logreel.lenses.charts import XY
 from logreel.lenses.local import BODY, body_of
+from logreel.lenses.track import Track as Line
 from logreel.ops.query.curves import extrema
 from logreel.ops.query.functions import series_curve
 
@@ -40,12 +42,20 @@ LINES = 8
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One track: times int64[n] ns, metres to the right (east) and up (north) float64[n]."""
+    """One track: times int64[n] ns, metres to the right (east) and up (north) float64[n].
+
+    cuts   rows before which its line is cut
+    near   bool[n]: the places that the drawing must show; others lie far behind a jump
+    about  how far it goes, for people
+    """
 
     name: str
     times: I64
     right: F64
     up: F64
+    cuts: I64
+    near: NDArray[np.bool_]
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +68,9 @@ class Tracks:
     origin: str
 
     @property
-    def length(self) -> float:
-        """Length of the first track in metres."""
-        first = self.tracks[0]
-        return float(np.hypot(np.diff(first.right), np.diff(first.up)).sum())
+    def about(self) -> str:
+        """How far the first track goes, as the summary says it."""
+        return self.tracks[0].about
 
 
 def find_tracks(log: Log, charts: Sequence[Chart], start: int | None, end: int | None) -> Tracks | None:
@@ -87,22 +96,21 @@ def _geographic(log: Log, start: int | None, end: int | None) -> Tracks | None:
     found = []
     for ch, lens in _channels(log):
         if isinstance(lens, Position) and lens.number is None:
-            fixes = lens.fixes(ch, start, end)
-            fixes = fixes.take(fixes.valid)
-            if len(fixes) > 1:
-                found.append((ch.topic, fixes))
+            line = Line.of_fixes(lens.fixes(ch, start, end))
+            if len(line) > 1:
+                found.append((ch.topic, line))
     if not found:
         return None
     found = sorted(found, key=lambda pair: -len(pair[1]))[:TRACKS]
     first = found[0][1]
     # A home position that was set a few times is no track.
     found = [pair for pair in found if len(pair[1]) * SPARSE >= len(first)]
-    lat, lon = float(np.median(first.latitude)), float(np.median(first.longitude))
+    lat, lon = np.median(first.place[first.near, :2], axis=0).tolist()
     tracks = []
-    for name, fixes in found:
+    for name, line in found:
         # Across the antimeridian, differences of longitudes stay small.
-        east = ((fixes.longitude - lon + 180) % 360 - 180) * DEGREE * np.cos(np.radians(lat))
-        tracks.append(_reduced(name, fixes.time, east, (fixes.latitude - lat) * DEGREE))
+        east = ((line.place[:, 1] - lon + 180) % 360 - 180) * DEGREE * np.cos(np.radians(lat))
+        tracks.append(_reduced(name, line, east, (line.place[:, 0] - lat) * DEGREE))
     where = f"{abs(lat):.6f}° {'N' if lat >= 0 else 'S'}, {abs(lon):.6f}° {'E' if lon >= 0 else 'W'}"
     return Tracks(tracks, "east", "north", where)
 
@@ -114,7 +122,7 @@ def _of_charts(log: Log, charts: Sequence[Chart], start: int | None, end: int | 
         with suppress(LogError):
             x, y = (series_curve(log, series, start, end) for series in chart.series)
             if (x.unit, y.unit) == ("m", "m") and len(x.times) == len(y.times) > 1:
-                track = _reduced(chart.series[0].topic, x.times, x.values, y.values)
+                track = _in_metres(chart.series[0].topic, x.times, np.stack([x.values, y.values], axis=-1))
                 names = [series.name for series in chart.series]
                 return Tracks([track], names[0], names[1], f"the origin of {chart.series[0].topic}")
     return None
@@ -127,7 +135,7 @@ def _local(log: Log, start: int | None, end: int | None) -> Tracks | None:
     # Wanted and true poses of the same vehicle are no better than its own estimate.
     for ch, lens in sorted(found, key=lambda pair: (_is_other(*pair), -len(pair[0]))):
         places = lens.track(ch, start, end)
-        track = _reduced(ch.topic, places.time, places.position[:, 0], places.position[:, 1])
+        track = _in_metres(ch.topic, places.time, places.position)
         if len(track.times) > 1 and np.ptp(track.right) + np.ptp(track.up) > 0:
             names = ("east", "north") if lens.aerospace else ("x", "y")
             return Tracks([track], *names, f"the origin of {ch.topic}")
@@ -144,7 +152,7 @@ def _of_poses(log: Log, start: int | None, end: int | None) -> Tracks | None:
         if not isinstance(lens, Pose) or lens.many or lens.position is None:
             continue
         places = lens.track(ch, start, end)
-        track = _reduced(ch.topic, places.time, places.position[:, 0], places.position[:, 1])
+        track = _in_metres(ch.topic, places.time, places.position)
         if len(track.times) > 1 and (best is None or len(track.times) > len(best.times)):
             best = track
     return Tracks([best], "x", "y", f"the frame of {best.name}") if best else None
@@ -161,7 +169,7 @@ def _of_actors(log: Log, start: int | None, end: int | None) -> Tracks | None:
             about = log.actors.get(actor)
             hero = about is not None and about.attributes.get("role_name") == "hero"
             name = f"{actor} {about.description}{' (hero)' * hero}" if about else str(actor)
-            track = _reduced(name, times, place[:, 0], place[:, 1])
+            track = _in_metres(name, times, place)
             if len(track.times) > 1 and np.ptp(track.right) + np.ptp(track.up) > 0.1:
                 tracks.append((not hero, -len(times), track))
         if tracks:
@@ -170,15 +178,22 @@ def _of_actors(log: Log, start: int | None, end: int | None) -> Tracks | None:
     return None
 
 
-def _reduced(name: str, times: I64, right: F64, up: F64) -> Track:
-    good = np.isfinite(right) & np.isfinite(up)
-    times, right, up = times[good], right[good], up[good]
-    order = np.argsort(times, kind="stable")
-    times, right, up = times[order], right[order], up[order]
+def _in_metres(name: str, times: I64, place: F64) -> Track:
+    line = Line(times, place, is_geographic=False)
+    return _reduced(name, line, line.place[:, 0], line.place[:, 1])
+
+
+def _reduced(name: str, line: Line, right: F64, up: F64) -> Track:
+    times, cuts, near = line.time, line.cuts, line.near
+    about = line.way.text()
     if len(times) > POINTS:
-        rows = np.union1d(extrema(times, right, POINTS // 8), extrema(times, up, POINTS // 8))
-        times, right, up = times[rows], right[rows], up[rows]
-    return Track(name, times, right, up)
+        ends = [extrema(times, right, POINTS // 8), extrema(times, up, POINTS // 8)]
+        rows = np.union1d(np.concatenate(ends), np.concatenate([cuts, cuts - 1])[: 2 * POINTS]).astype(
+            np.int64
+        )
+        cuts = np.unique(np.searchsorted(rows, cuts))
+        times, right, up, near = times[rows], right[rows], up[rows], near[rows]
+    return Track(name, times, right, up, cuts, near, about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +209,8 @@ class Frame:
     @classmethod
     def around(cls, tracks: Sequence[Track]) -> Frame:
         """Return the frame that holds all tracks, with equal scales of both axes."""
-        right = np.concatenate([track.right for track in tracks])
-        up = np.concatenate([track.up for track in tracks])
+        right = np.concatenate([track.right[track.near] for track in tracks])
+        up = np.concatenate([track.up[track.near] for track in tracks])
         wide, high = max(float(np.ptp(right)), 1e-3), max(float(np.ptp(up)), 1e-3)
         scale = min((WIDTH - LEFT - 2 * MARGIN) / wide, (HEIGHT - BOTTOM - 2 * MARGIN) / high)
         scale = min(scale, 1000.0)
@@ -224,13 +239,15 @@ def svg(tracks: Tracks, frame: Frame) -> str:
     """Return the drawing of *tracks*; colours come from the classes ``t0`` … of the page."""
     out = [
         f'<svg class="track" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="Track of {escape(tracks.tracks[0].name, True)}, {tracks.length:.0f} metres long">'
+        f'aria-label="Track of {escape(tracks.tracks[0].name, True)}, {escape(tracks.about, True)}">'
     ]
     out += _grid(frame, tracks)
     for number, track in reversed(list(enumerate(tracks.tracks))):
         x, y = frame.x(track.right), frame.y(track.up)
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
-        out.append(f'<polyline class="t{number % 7}" points="{points}"/>')
+        for first, last in pairwise([0, *track.cuts.tolist(), len(x)]):
+            pairs = zip(x[first:last].tolist(), y[first:last].tolist(), strict=True)
+            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)
+            out.append(f'<polyline class="t{number % 7}" points="{points}"/>')
         out.append(f'<circle class="start t{number % 7}" cx="{x[0]:.1f}" cy="{y[0]:.1f}" r="4"/>')
         out.append(
             f'<rect class="end t{number % 7}" x="{x[-1] - 4:.1f}" y="{y[-1] - 4:.1f}" width="8" height="8"/>'

@@ -1,4 +1,4 @@
-"""Tracks of the valid positions of a log, cut at long gaps."""
+"""Tracks of the valid positions of a log, cut at long gaps and jumps."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.lenses import Fixes
-from logreel.log.times import SECOND, utc_shift, utc_text
+from logreel.lenses.track import Track as Line
+from logreel.lenses.track import length_text
+from logreel.log.times import utc_shift, utc_text
 from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.registry import readers
 
-#: A track is cut at gaps longer than both: ns, and number of median periods.
-GAP_NS, GAP_PERIODS = 10 * SECOND, 5
 _UNKNOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -112,6 +112,9 @@ def tracks(job: Job) -> Iterator[Track]:
             for left in why:
                 job.notes += left.sentences("position", f"of {ch.topic!r} left out")
             if len(good):
+                if found := Line.of_fixes(good).way.jumps:
+                    cut = f"{len(found)} jump{'s' * (len(found) > 1)} of up to {length_text(found[0].metres)}"
+                    job.notes.append(f"the track of {ch.topic!r} is cut at {cut}")
                 yield Track(ch.topic, ch.schema.name, list(segments(good)), shift)
                 job.rows[ch.topic] = len(good)
         job.advance(len(ch))
@@ -132,12 +135,8 @@ def valid(fixes: Fixes) -> tuple[Fixes, list[SkipCounter]]:
 
 
 def segments(fixes: Fixes) -> Iterator[Fixes]:
-    """Return the parts of *fixes*, sorted by time: cut at gaps, and where the track crosses 180° longitude."""
-    # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
-    steps = fixes.time[1:].view(np.uint64) - fixes.time[:-1].view(np.uint64)
-    usual = float(np.median(steps)) if len(steps) else 0.0
-    apart = (steps > max(GAP_NS, GAP_PERIODS * usual)) | (np.abs(np.diff(fixes.longitude)) > 180)
-    edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(fixes)]
+    """Return the parts of valid *fixes*, sorted by time: cut where all lines of tracks are."""
+    edges = [0, *Line.of_fixes(fixes).cuts.tolist(), len(fixes)]
     for first, last in pairwise(edges):
         yield fixes.take(slice(first, last))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp
 
 from logreel.errors import MissingDependencyError, NotFoundError, UnsupportedError, UsageError
 from logreel.log.log import Log
+from logreel.log.times import duration_text
 from logreel.outputs.view import pictures, scene, track
 from logreel.outputs.view.arrow_answer import arrow_response
 from logreel.outputs.view.parameters import Parameters
@@ -30,6 +32,8 @@ _BINARY = "application/octet-stream"
 _COLUMNS = {"geo": ("lat", "lon", "alt"), "local": ("x", "y", "z")}
 #: Nanoseconds of video in one answer at most.
 _VIDEO = 60 * 10**9
+#: The first picture is shown for moments at most this long before it, ns.
+_SOON = 10**9
 
 
 def routes() -> list[ViewRoute]:
@@ -69,9 +73,10 @@ def _track(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
         columns["c"] = found.colour
     total = str(found.total)
     shown = str(np.count_nonzero(np.isfinite(found.time)))
-    return arrow_response(
-        columns, {"kind": source.kind, "total": total, "shown": shown, "frame": source.frame}
-    )
+    about = {"kind": source.kind, "total": total, "shown": shown, "frame": source.frame, "about": found.about}
+    if found.near is not None:
+        about["near"] = json.dumps([place[:2] for place in found.near])
+    return arrow_response(columns, about)
 
 
 def _field(log: Log, name: str) -> tuple[str, str]:
@@ -160,14 +165,22 @@ def _picture(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
         ch = log[given.text("topic")]
         try:
             found = pictures.picture_at(ch, at, width)
+            first = pictures.next_time(ch, at) if found is None else None
+            # Right at the start, cameras have no picture yet: the first one is what the robot saw.
+            if first is not None and first - at <= _SOON:
+                found = pictures.picture_at(ch, first, width)
         except (UnsupportedError, MissingDependencyError) as error:
             return _nothing(f"This picture cannot be shown: {error.text}.")
-        first = ch.start
     if found is None:
-        seconds = 0 if first is None else (first - one.start) / 1e9
-        return _nothing(
-            f"No picture is before this moment; the first one comes {seconds:.3f} s after the start."
+        when = (
+            ""
+            if first is None
+            else f"; the first one comes {(first - one.start) / 1e9:.3f} s after the start"
         )
+        return _nothing(f"No picture is before this moment{when}.")
+    if found.time > at:
+        early = f"The first picture, {duration_text(found.time - at)} after this moment."
+        found = replace(found, note=f"{early} {found.note}".strip())
     headers = {
         "Logreel-Time": str(found.time - one.start),
         "Logreel-Row": str(found.row),

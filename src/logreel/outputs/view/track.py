@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, NotFoundError
 from logreel.io.arrays import I64
 from logreel.lenses import F64, ActorPose, LocalPose, Pose, Position, Transform
-from logreel.log.times import SECOND
+from logreel.lenses.track import GAP_NS
+from logreel.lenses.track import Track as Line
 from logreel.ops.query.frame_links import plain_name
 from logreel.outputs.view.frames import Frames
 from logreel.outputs.view.lens_cache import lenses_of
@@ -27,8 +28,6 @@ POINTS = 50_000
 _CELLS = 1 << 15
 #: Tracks of actors, and of frames, that are offered at most, and metres that they must cover.
 MOVING, LEAST = 40, 1.0
-#: A line is cut at gaps longer than both: ns, and number of median periods.
-GAP_NS, GAP_PERIODS = 10 * SECOND, 5
 
 Read = Callable[[], tuple[I64, F64]]
 
@@ -75,12 +74,16 @@ class Track:
     place     float64[k, 3]  as TrackSource.kind says
     colour    float64[k]     the value of a field at each point, or None
     total     number of positions in the log
+    about     how far it goes, as the summary says it
+    near      least and greatest place of the part that a drawing shows at first; None: all of it
     """
 
     time: F64
     place: F64
     colour: F64 | None
     total: int
+    about: str
+    near: tuple[list[float], list[float]] | None
 
 
 def track_sources(log: Log) -> list[TrackSource]:
@@ -129,10 +132,8 @@ def _first_frame(ch: Channel, lens: Pose) -> str:
 
 
 def _geographic(ch: Channel, lens: Position) -> tuple[I64, F64]:
-    found = lens.fixes(ch)
-    found = found.take(found.valid)
-    order = np.argsort(found.time, kind="stable")
-    return found.time[order], np.stack([found.latitude, found.longitude, found.altitude], axis=-1)[order]
+    line = Line.of_fixes(lens.fixes(ch))
+    return line.time, line.place
 
 
 def _local(ch: Channel, lens: LocalPose | Pose) -> tuple[I64, F64]:
@@ -217,17 +218,18 @@ def read_track(
 
     Raises NotFoundError for an unknown topic or field.
     """
-    time, place = source.read()
-    total = len(time)
-    keep = thinned(place, points)
-    time, place = time[keep], place[keep]
+    line = Line(*source.read(), source.kind == "geo")
+    keep = thinned(line.place, points)
+    time, place = line.time[keep], line.place[keep]
     value = None if colour is None else values_at(log.channels[colour[0]], colour[1], time)
-    cuts = _cuts(time, place, source.kind == "geo")
+    cuts = np.unique(np.searchsorted(keep, line.cuts))
     at = time.astype(np.float64)
     if len(cuts):
         at, place = np.insert(at, cuts, np.nan), np.insert(place, cuts, np.nan, axis=0)
         value = None if value is None else np.insert(value, cuts, np.nan)
-    return Track(at, place, value, total)
+    near = line.place[line.near]
+    ends = None if len(near) == len(line) else (near.min(0).tolist(), near.max(0).tolist())
+    return Track(at, place, value, len(line), line.way.text(), ends)
 
 
 def thinned(place: F64, points: int) -> I64:
@@ -246,17 +248,6 @@ def thinned(place: F64, points: int) -> I64:
     if len(rows) > points:
         rows = rows[np.linspace(0, len(rows) - 1, points).astype(np.int64)]
     return rows
-
-
-def _cuts(time: I64, place: F64, geographic: bool) -> I64:
-    """Return the rows before which the line is cut: at long gaps, and where it crosses 180° of longitude."""
-    # As unsigned numbers, so that times from one end of int64 to the other cannot overflow.
-    steps = time[1:].view(np.uint64) - time[:-1].view(np.uint64)
-    usual = float(np.median(steps)) if len(steps) else 0.0
-    apart = steps > max(GAP_NS, GAP_PERIODS * usual)
-    if geographic:
-        apart |= np.abs(np.diff(place[:, 1])) > 180
-    return np.flatnonzero(apart) + 1
 
 
 def values_at(ch: Channel, field: str, time: I64) -> F64:

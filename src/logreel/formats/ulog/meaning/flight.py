@@ -12,6 +12,7 @@ from logreel.formats.ulog.meaning.phases import Phases
 from logreel.lenses.base import F64, Columns
 from logreel.lenses.charts import Band
 from logreel.lenses.meaning import Fact, Section, Topics, inside, since_start, total
+from logreel.lenses.track import jumps
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 
@@ -104,8 +105,8 @@ def steps_between(topics: Topics, found: Columns, valid: NDArray[np.bool_]) -> F
         resets = topics.columns(topics.log[POSITION], "xy_reset_counter").values["xy_reset_counter"]
         both &= resets[1:] == resets[:-1]
     x, y = (np.diff(found.values[axis].astype(np.float64)) for axis in "xy")
-    steps = np.hypot(x, y)[both]
-    return steps[np.isfinite(steps)]
+    steps = np.hypot(x, y)
+    return steps[both & np.isfinite(steps) & ~jumps(found.time, steps)]
 
 
 def _speeds(topics: Topics, moving: NDArray[np.bool_], note: str) -> Iterator[Fact]:

@@ -201,17 +201,18 @@ class MapPanel {
     const many = this.tracks.length > 1 && !this.#limits();
     for (const [i, place] of here.entries()) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, many ? seriesColour(i) : palette.accent, palette.panel);
     const plain = !this.#limits() && this.tracks.length > 1;
-    const lines = plain ? this.#names() : [...(first ? this.#text(first) : []), this.about];
+    const ways = this.tracks.filter(({ total }) => total > 0).map(({ about }) => about);
+    const lines = plain ? this.#names() : [...(first ? this.#text(first) : []), ways.length === 1 ? ways[0] : null, this.about];
     this.where.replaceChildren(...lines.filter(Boolean).map((line) => el("div", {}, line)));
     if (first) this.element.dataset.marker = sight.at(first.x, first.y).map(Math.round).join(",");
   }
 
   /** Return the names of the tracks in their colours. */
   #names() {
-    const names = this.tracks.slice(0, 8).map(({ source }, i) => {
+    const names = this.tracks.slice(0, 8).map(({ source, about }, i) => {
       const mark = el("i", {});
       mark.style.background = seriesColour(i);
-      return el("span", { class: "key" }, mark, (this.context.logs.length > 1 ? `${this.context.log(source.log).name}: ` : "") + source.label);
+      return el("span", { class: "key", title: about }, mark, (this.context.logs.length > 1 ? `${this.context.log(source.log).name}: ` : "") + source.label);
     });
     return this.tracks.length > 8 ? [...names, `and ${this.tracks.length - 8} others`] : names;
   }

@@ -80,9 +80,11 @@ class Text {
     this.stop = stop;
     try {
       const answers = await Promise.all(logs.map(async ({ id, duration }) => {
-        const from = Math.max(0, Math.round(time.toLog(id, this.from))), to = Math.min(duration, Math.round(time.toLog(id, this.to))) + 1;
-        if (from >= to || (after && !(id in after))) return { id, lines: [], sources: [], next: null };
-        return { id, ...await api.get(`/api/logs/${id}/text`, { from, to, limit: LIMIT, ...this.filter, after: after?.[id] }, stop) };
+        const from = Math.round(time.toLog(id, this.from)), to = Math.round(time.toLog(id, this.to)) + 1;
+        if (from > duration || to <= 0 || (after && !(id in after))) return { id, lines: [], sources: [], next: null };
+        // Texts before the first message of data, and after the last, belong to the ends of the log.
+        const ends = { from: from <= 0 ? null : from, to: to >= duration ? null : to };
+        return { id, ...await api.get(`/api/logs/${id}/text`, { ...ends, limit: LIMIT, ...this.filter, after: after?.[id] }, stop) };
       }));
       const found = answers.flatMap(({ id, lines }) => lines.map((line) => ({ ...line, log: id })));
       this.lines = (after ? [...this.lines, ...found] : found).sort((a, b) => time.toAxis(a.log, a.t) - time.toAxis(b.log, b.t));

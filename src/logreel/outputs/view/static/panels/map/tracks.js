@@ -22,8 +22,8 @@ export async function load(api, source, colour) {
     if (geo) [x[i], y[i]] = project(columns.lat[i], columns.lon[i]);
     else [x[i], y[i]] = [columns.x[i], columns.y[i]];
   }
-  const z = geo ? columns.alt : columns.z;
-  return { source, geo, t: columns.t, x, y, z, lat: columns.lat, lon: columns.lon, field: columns.c ?? null, total: Number(metadata.total), speed: speeds(columns.t, x, y, geo) };
+  const z = geo ? columns.alt : columns.z, near = metadata.near ? JSON.parse(metadata.near) : null;
+  return { source, geo, about: metadata.about, near: near && near.map(([a, b]) => (geo ? project(a, b) : [a, b])), t: columns.t, x, y, z, lat: columns.lat, lon: columns.lon, field: columns.c ?? null, total: Number(metadata.total), speed: speeds(columns.t, x, y, geo) };
 }
 
 /** Return the default tracks with at least one place; one that is empty is replaced by the next. */
@@ -97,17 +97,18 @@ export function placeAt(track, when) {
   return { x: mix(x), y: mix(y), z: mix(z), lat: mix(track.lat), lon: mix(track.lon), speed: track.speed[i], heading: moved ? Math.atan2(y[b] - y[a], x[b] - x[a]) : null };
 }
 
-/** Return the box of the plane that holds all tracks. */
+/** Return the box of the plane that holds all tracks, without what lies far behind a jump. */
 export function box(tracks) {
   const found = { left: Infinity, right: -Infinity, bottom: Infinity, top: -Infinity };
-  for (const { x, y } of tracks) {
-    for (let i = 0; i < x.length; i++) {
-      if (Number.isNaN(x[i])) continue;
-      found.left = Math.min(found.left, x[i]);
-      found.right = Math.max(found.right, x[i]);
-      found.bottom = Math.min(found.bottom, y[i]);
-      found.top = Math.max(found.top, y[i]);
-    }
+  const add = (x, y) => {
+    found.left = Math.min(found.left, x);
+    found.right = Math.max(found.right, x);
+    found.bottom = Math.min(found.bottom, y);
+    found.top = Math.max(found.top, y);
+  };
+  for (const { x, y, near } of tracks) {
+    if (near) for (const place of near) add(...place);
+    else for (let i = 0; i < x.length; i++) if (!Number.isNaN(x[i])) add(x[i], y[i]);
   }
   return found;
 }

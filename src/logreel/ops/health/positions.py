@@ -1,0 +1,64 @@
+"""Positions that jump farther than any vehicle can move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logreel.errors import LogError
+from logreel.lenses import LocalPose, Pose, Position
+from logreel.lenses.detection import Detection, Detector, NotAssessed
+from logreel.lenses.meaning import since_start
+from logreel.lenses.track import JUMP_M, JUMP_SPEED, Track, length_text
+from logreel.log.log import Channel, Log
+from logreel.ops.health.sensors import sensors
+
+
+def detect(log: Log) -> Iterator[Detection | NotAssessed]:
+    """Yield a detection for each channel of positions that jumps, with the interval of its farthest jump."""
+    looked = False
+    for ch, found in sensors(log):
+        for lens in found:
+            try:
+                track = _track(ch, lens)
+            except LogError:
+                continue
+            if track is None or len(track) < 2:
+                continue
+            looked = True
+            way = track.way
+            if way.jumps:
+                far = way.jumps[0]
+                more = f", the farthest of {len(way.jumps)} jumps" if len(way.jumps) > 1 else ""
+                yield Detection(
+                    f"{ch.topic} jumps by {length_text(far.metres)} at {since_start(far.end, log)}{more}",
+                    "error",
+                    far.start,
+                    far.end,
+                    (ch.topic,),
+                    {
+                        "metres": far.metres,
+                        "jumps": len(way.jumps),
+                        "intervals_ns": [[one.start, one.end] for one in way.jumps[:20]],
+                    },
+                    f"a step of {JUMP_M:.0f} m at {JUMP_SPEED:.0f} m/s",
+                    "logreel",
+                )
+            break
+    if not looked:
+        yield NotAssessed("the log has no positions")
+
+
+def _track(ch: Channel, lens: object) -> Track | None:
+    """Return the track of a channel; None if it has none."""
+    match lens:
+        case Position(number=None):
+            return Track.of_fixes(lens.fixes(ch))
+        case Pose(many=False) | LocalPose():
+            found = lens.track(ch)
+            return Track(found.time, found.position, is_geographic=False)
+    return None
+
+
+JUMPS = Detector(
+    "position-jumps", f"steps of positions above {JUMP_M:.0f} m and {JUMP_SPEED:.0f} m/s", detect
+)
