@@ -119,3 +119,42 @@ def test_names_that_are_no_files_are_no_sources(folder: Path) -> None:
     keep_sources("a\0b", ["x.ulg"])
     Path("copy.ulg").write_bytes(tiny())
     keep_sources("copy.ulg", ["x.ulg"])
+
+
+@pytest.mark.parametrize("out", ["other.ulg", "x.ulg", "hard.ulg", "symbolic.ulg", "below/link.ulg"])
+def test_no_function_replaces_an_input_that_it_leaves_out_as_a_duplicate(folder: Path, out: str) -> None:
+    """Files with the same content count once, but each of them is an input."""
+    several = ["other.ulg", "x.ulg", "hard.ulg"]
+    output = logreel.open(several)
+    calls = {
+        "slice": lambda: logreel.slice(several, out, count=1, force=True),
+        "sort": lambda: logreel.sort(several, out, force=True),
+        "convert": lambda: logreel.convert(several, out, count=1, force=True),
+        "merge": lambda: logreel.merge([several, "x.ulg"], out, force=True),
+        "slice of an open log": lambda: logreel.slice(output, out, count=1, force=True),
+        "edit": lambda: logreel.edit(several, out, rename={"rate": "speed"}, force=True),
+    }
+    for name, call in calls.items():
+        with pytest.raises(UsageError, match=r"same file|several files"):
+            call()
+        assert Path(out).read_bytes() == tiny(), name
+
+
+def test_a_plot_and_a_report_do_not_replace_a_log_of_several_files(folder: Path) -> None:
+    several = ["other.ulg", "x.ulg"]
+    for name in several:
+        Path(name + ".html").symlink_to(name)
+        with pytest.raises(UsageError, match="same file"):
+            logreel.plot(several, "rate.xyz").save(name + ".html", force=True)
+        with pytest.raises(UsageError, match="same file"):
+            logreel.report(several).save(name + ".html", force=True)
+        assert Path(name).read_bytes() == tiny()
+
+
+def test_a_folder_that_holds_a_log_of_several_files_is_not_replaced(folder: Path) -> None:
+    logreel.convert("x.ulg", "tables.csv/")
+    for name in ("a.ulg", "b.ulg"):
+        Path("tables.csv", name).write_bytes(tiny())
+    with pytest.raises(logreel.LogError, match="holds the log itself"):
+        logreel.convert(["tables.csv/a.ulg", "tables.csv/b.ulg"], "tables.csv/", force=True)
+    assert Path("tables.csv/a.ulg").read_bytes() == tiny()

@@ -50,6 +50,7 @@ def attachments(
 ) -> int:
     """List or extract the files attached to a log."""
     from logreel.errors import NotFoundError
+    from logreel.log.joined_log import inputs_of
     from logreel.outputs.attachments import extract
     from logreel.registry.open import open_log
 
@@ -61,7 +62,9 @@ def attachments(
         chosen = [a for a in found.values() if name in (None, a.name)]
         if folder == paths.STDOUT:
             return _write_single(log, chosen, as_json)
-        files = extract(chosen, folder, force, all_names=list(found), source=log.name) if folder else {}
+        files = (
+            extract(chosen, folder, force, all_names=list(found), sources=inputs_of(log)) if folder else {}
+        )
         if as_json:
             draw.echo_answer(log, attachments=[_as_dict(a, files) for a in chosen])
         elif folder:

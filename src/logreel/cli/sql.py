@@ -83,7 +83,7 @@ def sql(
     file cannot be opened, the query runs on the others.
     """
     from logreel.cli.exits import LOST
-    from logreel.log.joined_log import names_of
+    from logreel.log.joined_log import inputs_of
     from logreel.ops.query.sql import answer
     from logreel.registry.open import check_types, open_one_of_several
 
@@ -109,7 +109,7 @@ def sql(
         elif form == "table":
             print_table(schema, batches)
         else:
-            read = [name for log in logs for name in names_of(log)]
+            read = [name for log in logs for name in inputs_of(log)]
             write_result(form, out, force, schema, batches, read, safe_csv)
         return max(code and LOST, *(draw.finish(log) for log in logs))
 

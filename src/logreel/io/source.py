@@ -42,6 +42,7 @@ class Source:
     path   absolute Path of a regular file, or None for other sources, which have no sidecar
     data   uint8[size], read only; mapped where the source is a file
     inode  device and inode of the mapped file, or None
+    copies  names of files with the same bytes, which are not read because this one is
     definitions  files or folders with message definitions from the user, for logs without definitions
     types        types by topic from the user, for channels without a type in the log
     guard        False: the signal SIGBUS is left alone
@@ -67,6 +68,7 @@ class Source:
         self.name, self.path = name, path
         self.address = None if path is None else str(path)
         self.inode: tuple[int, int] | None = None
+        self.copies: list[str] = []
         self.definitions: tuple[Path, ...] = ()
         self.types: Mapping[str, str] = {}
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)

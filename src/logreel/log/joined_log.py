@@ -255,6 +255,11 @@ def names_of(log: Log) -> list[str]:
     return [one.name for one in log.parts] if isinstance(log, JoinedLog) else [log.name]
 
 
+def inputs_of(log: Log) -> list[str]:
+    """Return the names of all files that a log stands for, which no output may replace: also of copies left out."""
+    return [name for part in log.parts for name in (part.name, part._source.name, *part._source.copies)]
+
+
 def in_part(problem: Problem, name: str) -> Problem:
     """Return a Problem of one of several files, with its name."""
     return problem if problem.file else replace(problem, text=f"{name}: {problem.text}", file=name)

@@ -16,7 +16,7 @@ def extract(
     folder: str | os.PathLike[str],
     force: bool = False,
     all_names: Iterable[str] | None = None,
-    source: str = "",
+    sources: Iterable[str] = (),
 ) -> dict[str, str]:
     """Write each attachment to a file in *folder*; return the paths by attachment name.
 
@@ -24,7 +24,7 @@ def extract(
     force      replace existing files
     all_names  names of all attachments of the log, so that an attachment gets the same file name when it is
                extracted alone
-    source     path of the log, which is never replaced
+    sources    names of files that are never replaced: those of the log
 
     File names are safe for any attachment name, see ``attachment_names``. Raises LogError for an existing file.
     """
@@ -32,8 +32,9 @@ def extract(
     names = attachment_names([a.name for a in found] if all_names is None else all_names)
     os.makedirs(folder, exist_ok=True)
     paths = {one.name: os.path.join(folder, names[one.name]) for one in found}
+    sources = list(sources)
     for path in paths.values():
-        keep_sources(path, [source])
+        keep_sources(path, sources)
         if not force and os.path.lexists(path):
             # Before anything is written.
             raise exists(path)

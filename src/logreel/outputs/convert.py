@@ -15,7 +15,7 @@ from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import JoinedLog, names_of
+from logreel.log.joined_log import JoinedLog, inputs_of
 from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
@@ -208,9 +208,9 @@ def convert(
         first, last = interval(log, start, end)
         shift_of(log, utc)
         if stream is None:
-            keep_sources(name, names_of(log))
+            keep_sources(name, inputs_of(log))
         else:
-            stream.keep_sources(names_of(log))
+            stream.keep_sources(inputs_of(log))
         folder = not one_table_for_all and is_folder(output, name)
         if topics is not None and not fields and takes_fields(output):
             fields = {**fields_by_topic(log, topics)}

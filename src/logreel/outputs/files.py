@@ -117,11 +117,11 @@ def new_table(
 
 
 @contextlib.contextmanager
-def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Path | None = None) -> Iterator[Path]:
+def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Iterable[str] = ()) -> Iterator[Path]:
     """Yield a folder that is renamed to *path* after the block; after an exception it is removed.
 
     force  replace an existing folder, if logreel wrote it
-    keep   a file that must not be in a folder that is replaced
+    keep   names of files that must not be in a folder that is replaced, as in ``Log.name``
 
     An existing empty folder is replaced. Raises LogError for any other existing folder or file.
     """
@@ -141,15 +141,16 @@ class GrowingFolder:
     """A new folder whose files can be seen while they are written: ``x.csv.active`` until it is complete.
 
     force  replace an existing folder, complete or not, if logreel wrote it
+    keep   as for ``new_folder``
 
     Raises LogError for any other existing folder that is not empty, or file.
     """
 
-    def __init__(self, path: str | os.PathLike[str], force: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], force: bool = False, keep: Iterable[str] = ()) -> None:
         self._path, self._force = path, force
-        self._target = _free_folder(path, force, None)
+        self._target = _free_folder(path, force, keep)
         self.place = self._target.with_name(self._target.name + ACTIVE)
-        _free_folder(self.place, force, None)
+        _free_folder(self.place, force, keep)
         if self.place.exists():
             shutil.rmtree(self.place)
         self.place.mkdir()
@@ -167,7 +168,7 @@ class GrowingFolder:
         shutil.rmtree(self.place, ignore_errors=True)
 
 
-def _free_folder(path: str | os.PathLike[str], force: bool, keep: Path | None) -> Path:
+def _free_folder(path: str | os.PathLike[str], force: bool, keep: Iterable[str]) -> Path:
     """Return the folder to be written at *path*; raises LogError if something is there that must not be replaced."""
     target = target_of(path, follow=True)
     if target.exists() and not target.is_dir():
@@ -177,7 +178,7 @@ def _free_folder(path: str | os.PathLike[str], force: bool, keep: Path | None) -
             raise exists(path)
         if not has_manifest(target):
             raise LogError("is a folder that logreel did not write: not replaced", path=os.fspath(path))
-        if keep is not None and Path(os.path.realpath(keep)).is_relative_to(target):
+        if any(Path(os.path.realpath(name)).is_relative_to(target) for name in keep):
             raise LogError("holds the log itself: not replaced", path=os.fspath(path))
     return target
 

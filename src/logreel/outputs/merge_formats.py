@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
-from logreel.io.atomic_file import exists, target_of
+from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
+from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.log.times import Time
 from logreel.ops.open_logs import open_many, read_itself
@@ -91,7 +92,7 @@ def merge(
         if stream is None:
             _check_output(path, logs, force)
         else:
-            stream.keep_sources(log.name for log in logs)
+            stream.keep_sources(name for log in logs for name in inputs_of(log))
         kept = kept_topics(logs, topics, exclude)
         if prefixes and len(prefixes) != len(logs):
             raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
@@ -151,8 +152,7 @@ def _format_for_exchange(dst: str, logs: Sequence[Log]) -> Format | None:
 
 def _check_output(dst: str, logs: Sequence[Log], force: bool) -> None:
     """Raise for an output that cannot be written, before the logs are converted."""
-    if any(os.path.exists(log.name) and os.path.realpath(log.name) == os.path.realpath(dst) for log in logs):
-        raise UsageError("input and output are the same file", path=dst)
+    keep_sources(dst, [name for log in logs for name in inputs_of(log)])
     if target_of(dst).exists() and not force:
         raise exists(dst)
 

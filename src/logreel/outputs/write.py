@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
 from logreel.log.brief import Brief
+from logreel.log.joined_log import inputs_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
 from logreel.outputs.file_names import file_names
@@ -147,7 +148,7 @@ def one_folder(job: Job, output: Output, name: str, force: bool) -> Converted:
     """Write a folder with a file or folder per channel, and a manifest."""
     items = output.shape is Shape.ITEMS
     files = file_names((ch.topic for ch in job.channels), "" if items else output.suffix)
-    with new_folder(name, force, Path(job.log.name)) as folder:
+    with new_folder(name, force, inputs_of(job.log)) as folder:
         paths = {topic: folder / file for topic, file in files.items()}
         make = {Shape.ITEMS: _write_folders, Shape.VIDEOS: _write_videos}.get(output.shape, _write_files)
         written_topics = make(job, output, paths)

@@ -69,6 +69,8 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
     _check_formats(logs, known)
     same = dict(duplicates(logs))
     problems = [_counted_once(logs[n].name, logs[other].name) for n, other in same.items()]
+    for n, other in same.items():
+        logs[other]._source.copies.append(logs[n].name)
     logs = [log for n, log in enumerate(logs) if n not in same]
     _check_clocks(logs, align)
     shifts = clock_shifts(logs, align)

@@ -8,9 +8,11 @@ from threading import Event
 from typing import Any
 
 from logreel.io.append_file import Appender
+from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
 from logreel.io.source import Source
 from logreel.io.two_pass import DryRun
+from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.registry.format import Format
 from logreel.write.log_copier import LogCopier, copier_for
@@ -53,6 +55,8 @@ class Copy:
 
     def __init__(self, log: Log, dst: str | OutputStream, force: bool) -> None:
         self._log, self._dst = log, dst
+        if not isinstance(dst, OutputStream):
+            keep_sources(dst, inputs_of(log))
         self._out = None if isinstance(dst, OutputStream) else Appender(dst, force)
         self._at = 0
         #: What was copied: ranges of the bytes of the log.

@@ -12,6 +12,7 @@ from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, OutputStream, name_and_stream
 from logreel.io.two_pass import DryRun
 from logreel.log.brief import Brief
+from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.ops.rewrite.parts import Part
 from logreel.registry.format import Format
@@ -177,7 +178,7 @@ def _for_all() -> str:
 
 def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
     """Raise UsageError for an output that is an input, inputs of several formats, or the suffix of another format."""
-    names = [part.log.name for part in parts]
+    names = [name for part in parts for name in inputs_of(part.log)]
     if target.stream is None:
         keep_sources(target.path, names)
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import keep_sources
+from logreel.log.joined_log import inputs_of
 from logreel.ops.query.intervals import merge_intervals
 from logreel.ops.replay import Sink
 from logreel.outputs.job import Job
@@ -52,7 +53,7 @@ class Rerun(Sink):
     def open(self, player: PlayerControls) -> None:
         """Connect to the viewer, or start one."""
         if self._save:
-            keep_sources(self._save, [log.name for log in player.logs])
+            keep_sources(self._save, [name for log in player.logs for name in inputs_of(log)])
         self._player = player
         self._sent = self._played = player.end_time + 1 if player.rate < 0 else player.start_time
         try:

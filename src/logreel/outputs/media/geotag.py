@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import LogError, UsageError
+from logreel.io.atomic_file import keep_sources
 from logreel.lenses import Fixes
 from logreel.log.decrypted import decrypted_notes
+from logreel.log.joined_log import inputs_of
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
 from logreel.ops.open_logs import as_open_log
@@ -115,6 +117,8 @@ def _tag(
     os.makedirs(out, exist_ok=True)
     if method == "order" and len(paths) != len(fixes):
         found.skipped.append(f"{len(paths)} pictures, but {len(fixes)} positions of {ch.topic!r}")
+    for path in paths:
+        keep_sources(Path(out) / path.name, [*paths, *inputs_of(log)])
     for n, path in enumerate(paths):
         content = path.read_bytes()
         try:

@@ -38,6 +38,7 @@ class Panels:
     origin  ns of the log's clock that the time axis counts from
     shift   ns from the log's clock to UTC for an axis of UTC times; None: seconds since *origin*
     begins  description of *origin*, such as ``2025-05-17T08:42:20.000Z``
+    inputs  names of the files of the log, which no plot replaces
     """
 
     name: str
@@ -45,6 +46,7 @@ class Panels:
     origin: int
     shift: int | None
     begins: str
+    inputs: Sequence[str] = ()
 
     @property
     def span(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from logreel.errors import UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.decrypted import refusal
+from logreel.log.joined_log import inputs_of
 from logreel.log.times import Time, duration_text, shift_of, utc_shift, utc_text
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.curves import curves
@@ -67,7 +68,7 @@ class Plot(Panels):
         name, stream = name_and_stream(out)
         write = renderer(format or name)
         if stream is None:
-            keep_sources(name, [self.name])
+            keep_sources(name, self.inputs)
         with new_file(name, force, stream, seeks=True) as file:
             write(self, file)
 
@@ -106,7 +107,9 @@ def plot(
         if not fields:
             raise UsageError("say what to plot: topic.field", path=opened.name)
         panels = [Panel(tuple(curves(opened, wanted, start, end))) for wanted in fields]
-        found = Plot(opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened))
+        found = Plot(
+            opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened), inputs_of(opened)
+        )
         # Its class is frozen, and has no such field.
         object.__setattr__(found, "_refusal", refusal(opened))
         return found

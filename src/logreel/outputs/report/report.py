@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
@@ -13,6 +13,7 @@ from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.brief import Brief
 from logreel.log.decrypted import decrypted_notes
+from logreel.log.joined_log import inputs_of
 from logreel.log.times import Time, interval, shift_of
 from logreel.ops.inspect.summary import summary
 from logreel.ops.inspect.text import lines_between
@@ -37,12 +38,14 @@ class Report(Brief):
     html      the whole page, which needs no other file and no network
     findings  what a reader should know first, worst first
     charts    titles of the charts that the page has
+    inputs    names of the files of the log, which ``save`` does not replace
     """
 
     name: str
     html: str
     findings: tuple[Told, ...]
     charts: tuple[str, ...]
+    inputs: Sequence[str] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         size = f"{len(self.html) / 1e6:.1f} MB"
@@ -57,7 +60,7 @@ class Report(Brief):
         if stream is None:
             if os.path.splitext(name)[1].lower() not in (".html", ".htm"):
                 raise UsageError(f"a report is a page: name it .html, not {name!r}")
-            keep_sources(name, [self.name])
+            keep_sources(name, self.inputs)
         with new_file(name, force, stream) as file:
             file.write(self.html.encode("utf-8", "replace"))
 
@@ -110,4 +113,6 @@ def report(
             tracks,
             part=lo is not None or hi is not None,
         )
-        return Report(opened.name, text, tuple(told), tuple(panel["title"] for panel in panels))
+        return Report(
+            opened.name, text, tuple(told), tuple(panel["title"] for panel in panels), inputs_of(opened)
+        )

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
+from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
+from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.log.tables import Shape, TableReader, own_paths
 from logreel.ops.query.record_batches import BYTES, ROWS
@@ -244,7 +246,7 @@ def _folder(
     poll: float,
     stop: Event,
 ) -> Converted | None:
-    folder = GrowingFolder(name, force)
+    folder = GrowingFolder(name, force, inputs_of(log))
     paths: dict[str, Path] = {}
 
     def open_file(topic: str) -> _Pieces:
@@ -305,6 +307,7 @@ def _file(
     poll: float,
     stop: Event,
 ) -> Converted | None:
+    keep_sources(name, inputs_of(log))
     out = Appender(name, force)
     pieces = _Pieces(out.put)
     tables = GrowingTables(log, output, _only_one(choose, name), lambda _: pieces)
