@@ -77,8 +77,7 @@ def _text(data: bytes) -> str:
 def ros1_definition(data: bytes) -> None:
     """Parse a definition of ROS 1, and make a layout of it."""
     from logreel.layout.program import compile_layout
-    from logreel.schemas.ros1msg.layouts import layout
-    from logreel.schemas.ros1msg.portable import portable
+    from logreel.schemas.ros1msg.layouts import layout, portable
     from logreel.schemas.ros1msg.resolve import parse
 
     with suppress(*DOCUMENTED):

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.errors import NotFoundError, UsageError
 from logreel.formats.ulog.sample.builder import Builder, flight
-from logreel.outputs.dataset.episodes import stretches
-from logreel.outputs.dataset.planning import LogPlan
-from logreel.outputs.dataset.sampling import NEVER, VectorSampler
+from logreel.outputs.dataset.planning import NEVER, LogPlan, VectorSampler, stretches
 from logreel.outputs.dataset.spec import Feature, read_spec
 from support.builders.training_logs import robot_spec, write_robot
 

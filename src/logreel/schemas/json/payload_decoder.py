@@ -1,8 +1,10 @@
-"""Decoding of JSON payloads to columns and plain values."""
+"""Layout nodes of a JSON Schema, and decoding of JSON payloads to their columns and to plain values."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError, Problem
@@ -10,9 +12,8 @@ from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, Rest, Struct
+from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES, Field, Node, Rest, Scalar, Sequence, String, Struct
 from logreel.log.payload_decoder import decoded, payloads
-from logreel.schemas.json.shapes import Fit, shape
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
@@ -76,3 +77,133 @@ class JsonDecoder:
         if not isinstance(value, dict):
             raise ValueError(f"it is {type(value).__name__}")
         return value
+
+
+#: Converts any value to the type of a column; None if it has another type.
+Fit = Callable[[Any], Any]
+_INT64, _UINT64 = range(-(1 << 63), 1 << 63), range(1 << 64)
+
+
+def shape(schema: Any) -> tuple[Node | None, Fit, bool]:
+    """Return the Node of a JSON Schema, None if it describes no type, and the function that converts values to it.
+
+    The third value says whether there are properties of no single type, whose values become JSON text.
+
+    Understands type, properties, items, ``$ref`` to ``$defs`` or ``definitions``, and alternatives with null. Raises
+    DefinitionError for a schema with too many parts.
+    """
+    maker = _Maker(schema)
+    return *maker.node(schema, 0), maker.has_untyped
+
+
+class _Maker:
+    def __init__(self, root: Any) -> None:
+        self.root, self.parts, self.has_untyped = root, 0, False
+
+    def node(self, schema: Any, depth: int) -> tuple[Node | None, Fit]:
+        self.parts += 1
+        if self.parts > MAX_LEAVES // 8:
+            raise DefinitionError("its JSON schema has too many parts")
+        schema = self.resolved(schema)
+        if not isinstance(schema, dict) or depth > MAX_DEPTH // 2:
+            return None, _nothing
+        kinds = schema.get("type")
+        kinds = [k for k in (kinds if isinstance(kinds, list) else [kinds]) if k != "null"]
+        match kinds:
+            case ["object"] | [None] if isinstance(schema.get("properties"), dict):
+                return self.object(schema["properties"], depth)
+            case ["array"]:
+                node, fit = self.node(schema.get("items"), depth + 1)
+                return (None, fit) if node is None else (Sequence(node), _many(fit))
+            case ["string"]:
+                return String(), _text
+            case ["boolean"]:
+                return Scalar("bool"), lambda value: value if isinstance(value, bool) else None
+            case ["integer"] if _is_wide(schema):
+                return Scalar("uint64"), _natural
+            case ["integer"]:
+                return Scalar("int64"), _integer
+            case ["number"] | ["integer", "number"] | ["number", "integer"]:
+                return Scalar("float64"), _number
+        return None, _nothing
+
+    def resolved(self, schema: Any) -> Any:
+        for _ in range(MAX_DEPTH):
+            if not isinstance(schema, dict):
+                return schema
+            for word in ("anyOf", "oneOf"):
+                real = [s for s in schema.get(word) or [] if s != {"type": "null"}]
+                if len(real) == 1:
+                    schema = real[0]
+            reference = schema.get("$ref") if isinstance(schema, dict) else None
+            if not isinstance(reference, str) or not f"{reference}/".startswith("#/"):
+                return schema
+            schema = self.root
+            for step in reference.split("/")[1:]:
+                schema = schema.get(step) if isinstance(schema, dict) else None
+        return None
+
+    def object(self, properties: dict[str, Any], depth: int) -> tuple[Node | None, Fit]:
+        fields, fits = [], []
+        for name, one in properties.items():
+            node, fit = self.node(one, depth + 1)
+            if node is None:
+                # Values without a type become JSON text.
+                node, fit, self.has_untyped = String(), _shown, True
+            fields.append(Field(str(name), node))
+            fits.append((str(name), fit))
+        if not fields:
+            return None, _nothing
+        return (
+            Struct(tuple(fields)),
+            lambda value: (
+                {name: fit(value.get(name)) for name, fit in fits} if isinstance(value, dict) else None
+            ),
+        )
+
+
+def _nothing(value: Any) -> Any:
+    return None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _is_wide(schema: dict[str, Any]) -> bool:
+    """Return whether integers of *schema* need uint64."""
+    least, most = schema.get("minimum"), schema.get("maximum")
+    return isinstance(least, int) and least >= 0 and isinstance(most, int) and most not in _INT64
+
+
+def _integer(value: Any) -> int | None:
+    return _whole(value, _INT64)
+
+
+def _natural(value: Any) -> int | None:
+    return _whole(value, _UINT64)
+
+
+def _whole(value: Any, among: range) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in among else None
+
+
+def _number(value: Any) -> float | None:
+    # NaN and infinities are often written as text, because JSON has no such numbers.
+    if isinstance(value, str) and value.lower().lstrip("+-") in ("nan", "infinity", "inf"):
+        return float(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < 1e308 or isinstance(value, float) else math.inf
+
+
+def _shown(value: Any) -> str | None:
+    import json
+
+    return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _many(fit: Fit) -> Fit:
+    return lambda value: [fit(one) for one in value] if isinstance(value, list) else None

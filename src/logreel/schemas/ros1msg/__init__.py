@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.from_layout import FIELD, PACKAGE, definition_from_layout, topic_name, type_name
 from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
 from logreel.schemas.ros1msg.known import Known
-from logreel.schemas.ros1msg.layouts import layout
+from logreel.schemas.ros1msg.layouts import (
+    FIELD,
+    PACKAGE,
+    definition_from_layout,
+    layout,
+    portable,
+    topic_name,
+    type_name,
+)
 from logreel.schemas.ros1msg.names import is_type, spellings
-from logreel.schemas.ros1msg.portable import portable
 from logreel.schemas.ros1msg.registry import Registry, standard
 from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
 

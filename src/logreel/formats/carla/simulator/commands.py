@@ -2,15 +2,148 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from logreel.errors import UsageError
 from logreel.formats.carla.metric_run.command import OPTIONS as METRIC_OPTIONS
 from logreel.formats.carla.metric_run.command import metrics
-from logreel.formats.carla.simulator.actor_list import actor_list
 from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
 from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
-from logreel.formats.carla.simulator.replay_command import OPTIONS, replay
+from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay
+from logreel.formats.carla.simulator.tick_log import tick_log
 from logreel.formats.carla.simulator.wording import WORDINGS
-from logreel.registry.commands import Command, Example, Option
+from logreel.registry.commands import Answer, Command, Example, Option, Playback
+
+if TYPE_CHECKING:
+    from logreel.log.actor import Actor
+    from logreel.log.log import Log
+
+#: Seconds between two steps.
+DELTA = 0.05
+
+OPTIONS = (
+    Option("start", ("-s", "--start"), "Start at this time; below 0: from the end.", float, 0.0, "SECONDS"),
+    Option("duration", ("-d", "--duration"), "Duration; 0: to the end.", float, 0.0, "SECONDS"),
+    Option(
+        "time_factor",
+        ("-x", "--time-factor"),
+        "Speed; from 2 on, poses are not interpolated.",
+        float,
+        1.0,
+        "FACTOR",
+    ),
+    Option("delta", ("--delta",), "Simulated time between two steps at speed 1.", float, DELTA, "SECONDS"),
+    Option("follow", ("-c", "--camera", "--follow"), "Move the spectator with this actor.", int, None, "ID"),
+    Option(
+        "offset",
+        ("--offset",),
+        "Place of this spectator: metres ahead of the actor, to its right, and above; default -10,0,5.",
+        str,
+        None,
+        "X,Y,Z",
+    ),
+    Option("pitch", ("--pitch",), "Pitch of this spectator; default -25.", float, PITCH, "DEGREES"),
+    Option("ignore_hero", ("-i", "--ignore-hero"), "Without actors with the role hero.", bool),
+    Option("spectator", ("--move-spectator", "--spectator"), "With the recorded spectator.", bool),
+    Option("sensors", ("--spawn-sensors", "--sensors"), "With sensors.", bool),
+)
+
+
+def replay(
+    log: Log,
+    start: float = 0.0,
+    duration: float = 0.0,
+    time_factor: float = 1.0,
+    delta: float = DELTA,
+    follow: int | None = None,
+    offset: str | None = None,
+    pitch: float = PITCH,
+    ignore_hero: bool = False,
+    spectator: bool = False,
+    sensors: bool = False,
+) -> Playback:
+    """Return the steps that the simulator makes with a fixed step, with that in which it stops.
+
+    delta      seconds between two steps; each one advances the recording by *delta* times *time_factor*
+    follow     id of an actor; None or 0: the spectator follows none
+    offset     text of three numbers, metres
+    spectator  True: with the recorded spectator
+    sensors    True: with sensors
+
+    Other parameters are those of Replay. Raises UsageError and NotFoundError.
+    """
+    if offset is not None and not follow:
+        raise UsageError(
+            "an offset is for an actor to follow: give its id",
+            hint="name the actor with follow",
+            cli="name the actor with --follow",
+        )
+    if not 0 < delta < math.inf:
+        raise UsageError(f"a step is greater than 0, not {delta}")
+    found = Replay(
+        log,
+        start,
+        duration,
+        time_factor,
+        follow=follow or None,
+        offset=OFFSET if offset is None else _offset(offset),
+        pitch=pitch,
+        ignore_hero=ignore_hero,
+        ignore_spectator=not spectator,
+        replay_sensors=sensors,
+    )
+
+    def lines() -> Iterator[str]:
+        return (tick.line() for tick in found.ticks(delta, stop=True))
+
+    def rows() -> Iterator[dict[str, Any]]:
+        return (tick.to_dict() for tick in found.ticks(delta, stop=True))
+
+    return Playback(lines, rows, partial(tick_log, found, delta), time_factor)
+
+
+def _offset(text: str) -> tuple[float, float, float]:
+    try:
+        x, y, z = map(float, text.split(","))
+    except ValueError:
+        raise UsageError(f"an offset is three numbers such as -10,0,5, not {text!r}") from None
+    return x, y, z
+
+
+def actor_list(log: Log) -> Answer:
+    """List all actors: id, type, description, role, times of first frame and removal, parent, attributes."""
+    actors = list(log.actors.values())
+    columns: dict[str, list[Any]] = {
+        "id": [a.id for a in actors],
+        "type": [a.type for a in actors],
+        "description": [a.description for a in actors],
+        "role": [a.attributes.get("role_name", "") for a in actors],
+        "start_ns": [a.start for a in actors],
+        "end_ns": [a.end for a in actors],
+        "parent": [a.parent for a in actors],
+        "attributes": [[{"name": k, "value": v} for k, v in a.attributes.items()] for a in actors],
+    }
+
+    def lines() -> Iterator[str]:
+        yield f"{'id':>6}  {'type':<13}  {'start s':>9}  {'end s':>9}  {'parent':>6}  description"
+        for a in actors:
+            end = "" if a.end is None else f"{a.end / 1e9:.3f}"
+            role = a.attributes.get("role_name")
+            yield (
+                f"{a.id:>6}  {a.type:<13}  {a.start / 1e9:>9.3f}  {end:>9}  {_parent(a):>6}  {a.description}"
+                + (f" ({role})" if role else "")
+            )
+
+    return Answer("actors", columns, lines)
+
+
+def _parent(actor: Actor) -> str:
+    return "" if actor.parent is None else str(actor.parent)
+
 
 _CORRECT = Option("correct", ("--correct",), "Without the faults of the simulator's own query.", bool)
 
