@@ -29,7 +29,8 @@ COUNT = 60
 pd = pytest.importorskip("pandas")
 
 GRAMMAR: list[Any] = [
-    None, START, START + 10 * S, np.int64(START + 10 * S), np.uint64(START + 10 * S), "+10s", "+10.5", "+1m", "+350ms",
+    None, START, START + 10 * S, np.int64(START + 10 * S), np.uint64(START + 10 * S), "+10s", "+10.5", "10.5",
+    "log:1700000015.5", "+1m", "+350ms",
     "-30s", "-0:10", "00:00:15", "0:15", "1700000015.5", "1700000015", f"{START + 3 * S}ns", "2023-11-14T22:13:35Z",
     "2023-11-15 00:13:35+02:00", "2023-11-14T22:13:35.123456789Z", timedelta(seconds=10), timedelta(seconds=-10),
     timedelta(0), np.timedelta64(10, "s"), np.timedelta64(-1500, "ms"), pd.Timedelta(seconds=7, nanoseconds=1),
@@ -37,7 +38,8 @@ GRAMMAR: list[Any] = [
     datetime(2023, 11, 15, 0, 13, 35, tzinfo=timezone(timedelta(hours=2))),
     pd.Timestamp("2023-11-14T22:13:35.000000001Z"), np.datetime64("2023-11-14T22:13:35"),
     # These do not touch the log, as start or as end.
-    "5", 15, "+2m", "-2m", START - S, START + COUNT * S, "1999-01-01T00:00:00Z", timedelta(days=1), timedelta(days=-1),
+    "log:5", 15, "+2m", "-2m", START - S, START + COUNT * S, "1999-01-01T00:00:00Z", timedelta(days=1),
+    timedelta(days=-1),
 ]  # fmt: skip
 WRONG: list[Any] = [
     10.0, float("nan"), np.float64(10), True, np.bool_(True), Decimal(10), Fraction(10), b"+5s", "", "soon",
@@ -215,7 +217,7 @@ def test_expected_results_differ(judge: list[int | str]) -> None:
         assert isinstance(found["start", repr(value)], str)
     assert "a time is int ns" in str(found["start", "10.0"])
     assert "nothing between" in str(found["start", "'+2m'"])
-    assert "nothing between" in str(found["end", "'5'"])
+    assert "nothing between" in str(found["end", "'log:5'"])
 
 
 @pytest.mark.parametrize("wrong", ["+10s", 10.0, True, timedelta(1), np.datetime64("2023"), object()])
@@ -237,7 +239,7 @@ def test_nothing_is_written_where_the_interval_does_not_touch_the_log(
     function: str, path: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="nothing between"):
-        FUNCTIONS[function](logreel.open(path), tmp_path, start="5", end="15")
+        FUNCTIONS[function](logreel.open(path), tmp_path, start="log:5", end="log:15")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -30,15 +30,15 @@ from support.harness.cli_runner import Run
     ],
     ids=" ".join,
 )
-def test_bare_numbers_that_do_not_touch_the_log_are_refused(
+def test_times_of_the_logs_clock_that_do_not_touch_the_log_are_refused(
     run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch, verb: list[str]
 ) -> None:
     monkeypatch.chdir(logs)
     before = sorted(Path().iterdir())
-    done = run(*verb, "-S", "5", "-E", "15")
+    done = run(*verb, "-S", "log:5", "-E", "log:15")
     assert (done.code, done.out) == (2, "")
     # An MCAP of several logs counts from 1970.
-    assert re.search("nothing between (5|1970-01-01T00:00:05)", done.err)
+    assert re.search("nothing between (log:5|1970-01-01T00:00:05)", done.err)
     assert "the log covers" in done.err
     assert "after the start: -S +" in done.err
     assert sorted(Path().iterdir()) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -235,3 +235,20 @@ def test_every_lens_has_a_name() -> None:
     from logreel import lenses
 
     assert set(lenses._NAMES) == set(get_args(lenses.Lens))
+
+
+def test_types_of_ros_1_and_ros_2_are_the_same_in_both_spellings() -> None:
+    types = {
+        "/one": "sensor_msgs/LaserScan",
+        "/two": "sensor_msgs/msg/LaserScan",
+        "/other": "a/srv/LaserScan",
+    }
+    channels: Any = {
+        topic: SimpleNamespace(facts=Facts(topic, Schema(name, "ros1msg"))) for topic, name in types.items()
+    }
+    for wanted in (
+        "type=sensor_msgs/LaserScan", "type=sensor_msgs/msg/LaserScan", "type=sensor_msgs/*",
+        "type=re:sensor_msgs/msg/.*", "type=sensor_msgs/msg/Laser*",
+    ):  # fmt: skip
+        assert match_topics(channels, wanted) == ["/one", "/two"], wanted
+    assert match_topics(channels, "type=a/srv/LaserScan") == ["/other"]

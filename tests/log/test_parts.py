@@ -419,7 +419,7 @@ def test_messages_stamped_before_their_file_begins_have_the_order_of_the_merge(t
     for topic in merged:
         if not topic.startswith("~"):
             assert log[topic]["n"].tolist() == merged[topic]["n"].tolist()
-    logreel.slice(log, tmp_path / "half.ulg", start="3s", end="10s")
-    logreel.slice(merged, tmp_path / "other.ulg", start="3s", end="10s")
+    logreel.slice(log, tmp_path / "half.ulg", start="log:3s", end="log:10s")
+    logreel.slice(merged, tmp_path / "other.ulg", start="log:3s", end="log:10s")
     halves = [logreel.open(tmp_path / name) for name in ("half.ulg", "other.ulg")]
     assert order(halves[0], "time") == order(halves[1], "time")

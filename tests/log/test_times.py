@@ -57,10 +57,19 @@ EMPTY: Any = Clock(start=None, end=None)
         ("00:01:30", BOOT, 190 * S),
         ("1:30.25", BOOT, 190 * S + 250_000_000),
         ("-0:10", BOOT, 150 * S),
-        ("112.5", BOOT, 112_500_000_000),
+        ("12.5", BOOT, 112_500_000_000),
+        ("12.5s", BOOT, 112_500_000_000),
+        ("250ms", UNIX, 1_700_000_000_250_000_000),
+        ("99999999", LOST, 100_000_099 * S),
+        ("log:112.5", BOOT, 112_500_000_000),
+        ("LOG: 00:01:52.5", LOST, 112_500_000_000),
+        ("log:-1", EMPTY, -1 * S),
+        ("log:1700000001", BOOT, 1_700_000_001 * S),
+        ("log:7ns", UNIX, 7),
+        ("1700000001500ms", BOOT, 1_500_000_000),
         ("1700000001.5", BOOT, 1_500_000_000),
         ("1700000001.123456789", UNIX, 1_700_000_001_123_456_789),
-        ("5", UNIX, 5 * S),
+        ("5", UNIX, 1_700_000_005 * S),
         ("2023-11-14T22:13:21Z", BOOT, 1 * S),
         ("2023-11-14T22:13:21.123456789Z", UNIX, 1_700_000_001_123_456_789),
         ("2023-11-15 00:13:21+02:00", UNIX, 1_700_000_001 * S),
@@ -76,6 +85,10 @@ def test_time_texts_are_parsed(text: str, log: Any, ns: int) -> None:
     ("text", "log", "why"),
     [
         ("soon", BOOT, "cannot read the time 'soon'"),
+        ("log:", BOOT, "cannot read the time 'log:'"),
+        ("log:2023-11-14T22:13:21Z", BOOT, "cannot read the time"),
+        ("100000000", LOST, "does not tell how its clock relates"),
+        ("5", EMPTY, "start of a log without messages"),
         ("", BOOT, "cannot read"),
         ("nan", BOOT, "cannot read"),
         ("1e400", BOOT, "cannot read"),
@@ -111,36 +124,38 @@ def test_interval_bounds_are_parsed_and_must_be_in_order() -> None:
         (None, "+0s"),
         (None, 100 * S),
         (161 * S, None),
-        ("5", "15"),
+        ("log:5", "log:15"),
         ("+61s", "+70s"),
         (1, 2),
         ("-70s", "-60s"),
     ],
 )
 def test_interval_outside_of_the_log_is_refused(start: Any, end: Any) -> None:
-    with pytest.raises(UsageError, match=r"nothing between .* and .*; the log covers 100.000000 s to 160"):
+    with pytest.raises(
+        UsageError, match=r"nothing between .* and .*; the log covers log:100 to log:160 \(60 s\)"
+    ):
         times.interval(BOOT, start, end)
 
 
 def test_refused_interval_has_hints_for_python_and_command_line() -> None:
     with pytest.raises(UsageError) as caught:
-        times.interval(BOOT, "5", "15")
+        times.interval(BOOT, "log:5", "log:15")
     assert str(caught.value) == (
-        "x.ulg: nothing between 5.000000 s and 15.000000 s; the log covers 100.000000 s to 160.000000 s; "
-        'after the start: start="+5s"'
+        "x.ulg: nothing between log:5 (95 s before the start) and log:15 (85 s before the start); "
+        'the log covers log:100 to log:160 (60 s); after the start: start="+5s"'
     )
     assert caught.value.cli_text().endswith("; after the start: -S +5s")
     with pytest.raises(
-        UsageError, match=r"between the start and 1970-01-01T00:00:05.000000Z; .* covers 2023"
+        UsageError, match=r"between the start and 1970-01-01T00:00:05.000000Z .*; .* covers 2023"
     ):
-        times.interval(UNIX, None, "5")
+        times.interval(UNIX, None, "log:5")
 
 
 @pytest.mark.parametrize(("duration", "hint"), [(6 * S, "+5s"), (S, "+100ms"), (S // 20, None), (0, None)])
 def test_hint_of_a_refused_interval_lies_within_the_log(duration: int, hint: str | None) -> None:
     short: Any = Clock(end=100 * S + duration)
     with pytest.raises(UsageError) as caught:
-        times.interval(short, "5", "15")
+        times.interval(short, "log:5", "log:15")
     assert ("after the start" in str(caught.value)) == (hint is not None)
     assert hint is None or caught.value.cli_text().endswith(f"; after the start: -S {hint}")
 
@@ -263,3 +278,31 @@ def test_times_as_text() -> None:
     assert times.utc_text(-1, 0) == "1969-12-31T23:59:59Z"
     assert times.utc_text(2 * ((1 << 63) - 1)).startswith("2554")
     assert times.time_text(S, S) == "1970-01-01T00:00:02.000000Z"
+
+
+@pytest.mark.parametrize("log", [BOOT, UNIX, LOST], ids=["boot", "unix", "no UTC"])
+def test_a_bare_number_is_seconds_after_the_start_whatever_the_clock(log: Any) -> None:
+    assert times.interval(log, "10", "20.5") == (log.start + 10 * S, log.start + 20 * S + S // 2)
+
+
+def test_the_interval_taken_is_told_once_it_is_known() -> None:
+    told: list[str] = []
+
+    def tell(log: Any, first: int | None, last: int | None) -> None:
+        told.append(times.interval_text(log, first, last))
+
+    times.listeners.append(tell)
+    try:
+        times.interval(BOOT, "10", "+20.5s")
+        times.interval(LOST, "log:110.5", None)
+        times.interval(UNIX, timedelta(seconds=1), None)
+        # Functions of the library pass ns to each other.
+        times.interval(BOOT, 110 * S, None)
+        times.interval(BOOT, None, None)
+    finally:
+        times.listeners.remove(tell)
+    assert told == [
+        "+10 s to +20.5 s, 2023-11-14T22:15:10Z to 2023-11-14T22:15:20.5Z",
+        "+10.5 s to the end, log:110.5 to the end",
+        "+1 s to the end, 2023-11-14T22:13:21Z to the end",
+    ]

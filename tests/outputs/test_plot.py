@@ -256,7 +256,7 @@ def test_channels_plot_their_fields() -> None:
             "is no kind of plot; there are .png, .svg, .pdf, .html",
         ),
         (["battery_status.voltage_v", "-o", "a.png", "--format", "svg"], 2, "--format is for -o -"),
-        (["battery_status.voltage_v", "-S", "5", "-E", "6"], 2, "nothing between"),
+        (["battery_status.voltage_v", "-S", "log:5", "-E", "log:6"], 2, "nothing between"),
         (["nothing"], 2, "no channel 'nothing'"),
         (["battery_status.voltage_v", "-o", "flight.ulg", "--force"], 2, ""),
     ],

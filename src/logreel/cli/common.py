@@ -33,7 +33,34 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?")
 #: Numbers without leading zeros; with these, the value of metadata is a text.
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
-TIMES = "+12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, or 123ns."
+TIMES = (
+    "12.5 or +12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, 1714564800.5 since 1970, or "
+    "log:598.6 by the log's own clock."
+)
+#: Most logs whose interval is printed; key of what the context knows of it.
+MOST_INTERVALS, INTERVALS = 8, "logreel.intervals"
+
+
+def _tell_intervals(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """Let the intervals that -S and -E mean be printed on stderr, one line for each log."""
+    if text is None or context.resilient_parsing or INTERVALS in context.meta:
+        return text
+    context.meta[INTERVALS] = True
+    from logreel.cli.draw import say
+    from logreel.log.times import Clocked, interval_text, listeners
+
+    told: set[str] = set()
+
+    def tell(log: Clocked, first: int | None, last: int | None) -> None:
+        line = f"{log.name}: interval: {interval_text(log, first, last)}"
+        if line in told or len(told) > MOST_INTERVALS:
+            return
+        told.add(line)
+        say(line if len(told) <= MOST_INTERVALS else "interval: likewise for the other logs")
+
+    listeners.append(tell)
+    context.call_on_close(lambda: listeners.remove(tell))
+    return text
 
 
 def _one_log(context: click.Context, argument: click.Parameter, names: tuple[str, ...]) -> Any:
@@ -77,9 +104,19 @@ exclude = click.option(
 count = click.option(
     "-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N messages."
 )
-start = click.option("-S", "--start", metavar="TIME", help=f"Start of the interval, included: {TIMES}")
+start = click.option(
+    "-S",
+    "--start",
+    metavar="TIME",
+    callback=_tell_intervals,
+    help=f"Start of the interval, included: {TIMES}",
+)
 end = click.option(
-    "-E", "--end", metavar="TIME", help="End of the interval, not included; same forms as --start."
+    "-E",
+    "--end",
+    metavar="TIME",
+    callback=_tell_intervals,
+    help="End of the interval, not included; same forms as --start.",
 )
 where = click.option(
     "--where",

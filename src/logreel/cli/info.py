@@ -187,7 +187,11 @@ def _times(one: Info) -> list[tuple[str, str]]:
     start = seconds_text(one.start_ns) + clock if clock else ""
     if shift is not None:
         start = utc_text(one.start_ns + shift, 3) + (f"  ({start})" if start else "")
-    return [("start", start or f"{one.start_ns} ns"), ("duration", duration_text(one.end_ns - one.start_ns))]
+    return [
+        ("start", start or f"{one.start_ns} ns"),
+        *(("", text) for text in one.utc_notes),
+        ("duration", duration_text(one.end_ns - one.start_ns)),
+    ]
 
 
 def _segments(one: Info) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
 from logreel.log.scan import Scan
-from logreel.log.times import Time, time_ns
+from logreel.log.times import Time, interval_so_far
 from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class GrowingLog:
         for _ in changes:
             log: Any = self
             if is_open and log.start is not None:
-                first, last = (None if t is None else time_ns(t, log) for t in bounds)
+                first, last = interval_so_far(log, *bounds)
                 is_open = False
             if not is_open:
                 for message in position.new_messages(topics, first, last):

@@ -324,6 +324,7 @@ def scan_of(
         parameters=parameters,
         text=text,
         utc_offset=utc_offset,
+        utc_notes=lambda: parts[reference].utc_notes,
         bounds=bounds,
         actors=parts[0]._scan.actors,
         converted_from=parts[0].converted_from if len({log.converted_from for log in parts}) == 1 else "",

@@ -597,6 +597,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return self._scan.utc_offset()
 
     @checked_property
+    def utc_notes(self) -> tuple[str, ...]:
+        """Sentences about times of the log that give another UTC than ``utc_offset``, with the difference."""
+        return tuple(self._scan.utc_notes())
+
+    @checked_property
     def attachments(self) -> Mapping[str, Attachment]:
         """Named content other than messages, such as files stored in the log."""
         return MappingProxyType({a.name: a for a in self._scan.attachments()})

@@ -157,6 +157,7 @@ class Scan:
     problems    damage found
     metadata, attachments, parameters, text  functions that return these
     utc_offset  returns the ns from the clock of the log to UTC since 1970, or None if unknown
+    utc_notes   returns sentences about sources of UTC in the log that differ from the one that was taken
     actors      returns the actors of the open Log, by id; None if the format has no actors
     ros_axes    returns the channels in metres and right-handed axes; None if the format has no other axes
     segments    returns the logs in the file; empty if there is only one, as usual
@@ -184,6 +185,7 @@ class Scan:
     parameters: Callable[[], list[Parameter]] = list
     text: Callable[[], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
+    utc_notes: Callable[[], Iterable[str]] = tuple
     actors: Callable[[Any], Mapping[int, Actor]] | None = None
     ros_axes: Callable[[], list[ChannelInfo]] | None = None
     segments: Callable[[], list[Segment]] = list

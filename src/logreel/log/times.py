@@ -1,21 +1,24 @@
 """Convert times that users give to int64 nanoseconds of the clock of a log, and back to text.
 
-Every ``start`` and ``end`` of the library and of the command line goes through ``interval``.
+Every ``start`` and ``end`` of the library and of the command line goes through ``interval``, every time of a message
+that is written through ``written_ns``.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.index.nanoseconds import checked_ns, refused_time, whole_ns
+from logreel.io.arrays import I64
 
 #: A time given by a user. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.
 Time = int | np.integer[Any] | str | datetime | timedelta | np.datetime64 | np.timedelta64
@@ -52,21 +55,29 @@ _UNITS = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "": SECOND, "m": 60 * SECOND, "min": 60 * SECOND,
     "h": 3600 * SECOND,
 }  # fmt: skip
-#: A number without unit at or above this is seconds since 1970 for any clock: no robot runs for 31 years.
-_UNIX_SECONDS = 10**9
+#: Seconds from which a number means seconds since 1970, and not after the start: no log lasts for three years.
+_UNIX_SECONDS = 10**8
+#: Prefix of times of the log's own clock.
+_LOG_CLOCK = "log:"
 
 _NUMBER = re.compile(r"([+-]?)(\d{1,20}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|ms|s|min|m|h|)")
 _CLOCK = re.compile(r"([+-]?)(?:(\d{1,6}):)?(\d{1,6}):(\d{2})(\.\d{1,9})?")
+#: A number without sign and unit.
+_BARE = re.compile(r"\d+(\.\d*)?|\.\d+")
 _STAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s*([Zz]|[+-]\d\d:\d\d)?"
 )
 _HINT = (
-    "a time is 2024-05-01T12:00:00Z, +12.5s (from the start), -30s (from the end), 00:01:30, "
-    "1714564800.5 or 123ns"
+    "a time is 12.5 or +12.5s (from the start), -30s (from the end), 00:01:30, 2024-05-01T12:00:00Z, "
+    "1714564800.5 (since 1970), or log:598.6 (the log's own clock)"
 )
 _ACCEPTED = (
     "a time is int ns of the log's clock, text such as '+12.5s', '-30s', '00:01:30' or '2024-05-01T12:00:00Z', "
     "an aware datetime, a numpy.datetime64 (UTC), or a timedelta after the start (negative: before the end)"
+)
+_WRITTEN = (
+    "the time of a message is int ns, an aware datetime, a numpy.datetime64 (UTC), a timedelta after the first "
+    "message, or text such as '2024-05-01T12:00:00Z', '+12.5s' or '123ns'"
 )
 _LENGTHS = "a length of time is int ns, text such as '2.5s', '250ms' or '00:01:30', or a timedelta"
 _DAY = 86400
@@ -99,6 +110,82 @@ def time_ns(value: Time, log: Clocked) -> int:
         ns = _delta_ns(value, _ACCEPTED)
         return checked_ns(_relative("-" if ns < 0 else "+", abs(ns), shown, log), shown)
     return whole_ns(value, _ACCEPTED)
+
+
+@dataclass(frozen=True)
+class WriterClock:
+    """The clock of a log that is being written, of which no end is known.
+
+    start  time of the first message that was written, ns; None: none was
+    """
+
+    name: str
+    epoch: str
+    start: int | None
+    utc_offset: int | None
+    end: int | None = None
+
+    @classmethod
+    def begun(cls, name: str, epoch: str, start: int | None) -> WriterClock:
+        """Return the clock of a new log; times of its first message shortly after 1970 are those of another clock."""
+        if epoch == "unix" and start is not None and start < _UNIX_SECONDS * SECOND:
+            epoch = "boot"
+        return cls(name, epoch, start, 0 if epoch == "unix" else None)
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Return True: any message may come."""
+        return True
+
+
+def written_ns(value: Time, clock: Callable[[], WriterClock]) -> int:
+    """Return the time of a message that is written, in ns of the clock of the new log.
+
+    Accepts what ``time_ns`` accepts, except numbers as text, which could be seconds since 1970 or after the start, and
+    times that count from the end.
+
+    clock  returns the clock; only called for times that are no integers
+
+    Raises UsageError for all else, and for times after the first message before one is written.
+    """
+    if type(value) is int:
+        return checked_ns(value, repr(value))
+    if isinstance(value, str):
+        if _BARE.fullmatch(value.strip()):
+            raise refused_time(value, _WRITTEN)
+        if value.strip()[:1] == "-":
+            raise UsageError(f"{value!r} counts from the end of a log that is still written: {_WRITTEN}")
+        return parse_time(value, clock())
+    if isinstance(value, (timedelta, np.timedelta64)):
+        ns = _delta_ns(value, _WRITTEN)
+        return checked_ns(_relative("+", ns, repr(value), clock()), repr(value))
+    if isinstance(value, (datetime, np.datetime64)):
+        if value != value or (isinstance(value, np.datetime64) and np.isnat(value)):
+            raise refused_time(value, _WRITTEN)
+        return time_ns(value, clock())
+    return whole_ns(value, _WRITTEN)
+
+
+def written_array(values: NDArray[Any], clock: Callable[[], WriterClock]) -> I64:
+    """Return int64[n]: times of messages that are written, given as integers (ns) or datetime64 (UTC).
+
+    Raises UsageError for other types, NaT, and what 64 bits cannot hold.
+    """
+    values = np.asarray(values)
+    if values.dtype == np.int64:
+        return values
+    if values.dtype.kind == "M" and len(values):
+        if np.isnat(values).any():
+            raise refused_time(np.datetime64("NaT"), _WRITTEN)
+        # The same arithmetic for all: one element shows whether the clock knows UTC, the extremes whether it fits.
+        shift = written_ns(np.datetime64(0, "ns"), clock)
+        for edge in (values.min(), values.max()):
+            written_ns(edge, clock)
+        return values.astype("datetime64[ns]").astype(np.int64) + shift
+    if values.dtype.kind in "iuM":
+        for edge in (values.min(), values.max()) if len(values) else ():
+            checked_ns(int(edge), repr(edge))
+        return values.astype(np.int64)
+    raise refused_time(values, _WRITTEN)
 
 
 def _is_aware(value: datetime) -> bool:
@@ -146,34 +233,58 @@ def _numpy_ns(value: np.datetime64 | np.timedelta64, accepted: str) -> int:
 def parse_time(text: str, log: Clocked) -> int:
     """Return the time *text* in ns of the clock of *log*.
 
-    ``+12.5s`` and ``00:01:30`` count from the start of the log, ``-30s`` from its end; ``123ns`` is a time
-    of the log's clock; a plain number is seconds of that clock, from a thousand million up seconds since
-    1970; RFC 3339 times are UTC or carry an offset. Raises UsageError for anything else, or where the log
-    does not tell its start or how its clock relates to UTC.
+    ``+12.5s``, ``00:01:30`` and ``12.5`` count from the start of the log, ``-30s`` from its end. A number without sign
+    is seconds since 1970 if it is 10⁸ seconds or more. ``log:598.6`` and ``123ns`` are times of the log's clock; RFC
+    3339 times are UTC or carry an offset. Raises UsageError for anything else, or where the log does not tell its start
+    or how its clock relates to UTC.
     """
     text = text.strip()
+    if text[: len(_LOG_CLOCK)].lower() == _LOG_CLOCK:
+        by_clock = _signed_ns(text[len(_LOG_CLOCK) :].strip())
+        if by_clock is None:
+            raise UsageError(f"cannot read the time {text!r}: {_HINT}")
+        return checked_ns(by_clock, text)
     if match := _STAMP.fullmatch(text):
         return checked_ns(_from_utc(_stamp_ns(match, text), text, log), text)
     if match := _CLOCK.fullmatch(text):
-        sign, hours, minutes, seconds, fraction = match.groups()
-        if int(seconds) > 59 or (hours and int(minutes) > 59):
-            raise UsageError(f"{text!r} has more than 59 minutes or seconds")
-        whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
-        ns = whole * SECOND + _exact(fraction or "0", SECOND)
+        sign, ns = match[1], _clock_ns(match, text)
         return checked_ns(_relative(sign or "+", ns, text, log), text)
     if match := _NUMBER.fullmatch(text):
         sign, number, unit = match.groups()
         ns = _exact(number, _UNITS[unit])
-        if sign:
-            return checked_ns(_relative(sign, ns, text, log), text)
-        if unit in ("", "s") and log.epoch != "unix" and ns >= _UNIX_SECONDS * SECOND:
+        if not sign and unit == "ns":
+            return checked_ns(ns, text)
+        if not sign and ns >= _UNIX_SECONDS * SECOND:
             return checked_ns(_from_utc(ns, text, log), text)
-        return checked_ns(ns, text)
+        return checked_ns(_relative(sign or "+", ns, text, log), text)
     raise UsageError(f"cannot read the time {text!r}: {_HINT}")
+
+
+def _signed_ns(text: str) -> int | None:
+    """Return a number with or without unit, or ``00:01:30``, as ns; None for other text."""
+    if match := _NUMBER.fullmatch(text):
+        sign, number, unit = match.groups()
+        ns = _exact(number, _UNITS[unit])
+    elif match := _CLOCK.fullmatch(text):
+        sign, ns = match[1], _clock_ns(match, text)
+    else:
+        return None
+    return -ns if sign == "-" else ns
+
+
+def _clock_ns(match: re.Match[str], text: str) -> int:
+    """Return the size of hours, minutes and seconds in ns."""
+    _, hours, minutes, seconds, fraction = match.groups()
+    if int(seconds) > 59 or (hours and int(minutes) > 59):
+        raise UsageError(f"{text!r} has more than 59 minutes or seconds")
+    whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
+    return whole * SECOND + _exact(fraction or "0", SECOND)
 
 
 def _relative(sign: str, ns: int, text: str, log: Clocked) -> int:
     edge = log.start if sign == "+" else log.end
+    if edge is None and isinstance(log, WriterClock):
+        raise UsageError(f"{text!r} counts from the first message, and none has been written", path=log.name)
     if edge is None:
         raise UsageError(
             f"{text!r} counts from the {'start' if sign == '+' else 'end'} of a log without messages"
@@ -221,18 +332,15 @@ def duration_ns(value: Length) -> int:
 
 
 def _parse_duration(text: str) -> int:
-    text = text.strip()
-    sign, ns = "", None
-    if match := _NUMBER.fullmatch(text):
-        sign, number, unit = match.groups()
-        ns = _exact(number, _UNITS[unit])
-    elif match := _CLOCK.fullmatch(text):
-        sign, hours, minutes, seconds, fraction = match.groups()
-        whole = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
-        ns = whole * SECOND + _exact(fraction or "0", SECOND)
-    if ns is None:
+    found = _signed_ns(text.strip())
+    if found is None:
         raise UsageError(f"cannot read the length of time {text!r}: write 60s, 250ms, 5min or 00:01:30")
-    return checked_ns(-ns if sign == "-" else ns, text)
+    return checked_ns(found, text)
+
+
+#: Functions that are called with a log and the interval in ns that was taken for times given as text, datetime or
+#: timedelta; the command line adds one that prints it.
+listeners: list[Callable[[Clocked, int | None, int | None], None]] = []
 
 
 def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | None, int | None]:
@@ -244,7 +352,56 @@ def interval(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | 
     first, last = _bounds(log, start, end)
     if not _overlaps(log, first, last):
         raise _no_overlap_error(log, first, last)
+    _tell(log, (start, end), (first, last))
     return first, last
+
+
+def interval_so_far(log: Clocked, start: Time | None, end: Time | None) -> tuple[int | None, int | None]:
+    """Return the same as ``interval`` for a log that grows: it may reach the interval later."""
+    first, last = (None if t is None else time_ns(t, log) for t in (start, end))
+    _tell(log, (start, end), (first, last))
+    return first, last
+
+
+def _tell(log: Clocked, given: Sequence[Time | None], taken: tuple[int | None, int | None]) -> None:
+    """Pass the interval to the listeners, unless it was given in ns, as functions of the library do to each other."""
+    if listeners and not all(time is None or isinstance(time, (int, np.integer)) for time in given):
+        for listener in listeners:
+            listener(log, *taken)
+
+
+def interval_text(log: Clocked, first: int | None, last: int | None) -> str:
+    """Return an interval in ns as text: after the start of the log, and in UTC, or else by the clock of the log."""
+    zero, shift = log.start, utc_shift(log)
+    spans = [] if zero is None else [_span_text(first, last, lambda ns: _after_start(ns - zero))]
+    if shift is None:
+        spans.append(_span_text(first, last, clock_text))
+    else:
+        spans.append(_span_text(first, last, lambda ns: _short_utc(ns + shift)))
+    return ", ".join(spans)
+
+
+def _span_text(first: int | None, last: int | None, text: Callable[[int], str]) -> str:
+    begin = "the start" if first is None else text(first)
+    return f"{begin} to {'the end' if last is None else text(last)}"
+
+
+def _after_start(ns: int) -> str:
+    return f"+{_short_seconds(ns)} s" if ns >= 0 else f"{_short_seconds(-ns)} s before the start"
+
+
+def _short_seconds(ns: int) -> str:
+    return seconds_text(ns, 9).rstrip("0").rstrip(".")
+
+
+def _short_utc(ns: int) -> str:
+    text = utc_text(ns)
+    return text if "." not in text else text[:-1].rstrip("0").rstrip(".") + "Z"
+
+
+def clock_text(ns: int) -> str:
+    """Return a time of the clock of a log as ``parse_time`` reads it: ``log:598.6``."""
+    return _LOG_CLOCK + _short_seconds(ns)
 
 
 def stored_times(start: Time | None, end: Time | None) -> tuple[int | str | None, int | str | None]:
@@ -296,9 +453,11 @@ def intervals(
 ) -> list[tuple[int | None, int | None]]:
     """Return ``interval`` for each of several logs; raises UsageError only if it is outside of all of them."""
     spans = [_bounds(log, start, end) for log in logs]
-    found = [_overlaps(log, *span) for log, span in zip(logs, spans, strict=True)]
-    if logs and not any(found):
+    touched = [(log, span) for log, span in zip(logs, spans, strict=True) if _overlaps(log, *span)]
+    if logs and not touched:
         raise _no_overlap_error(logs[0], *spans[0])
+    for log, span in touched:
+        _tell(log, (start, end), span)
     return spans
 
 
@@ -323,11 +482,15 @@ def _no_overlap_error(log: Clocked, first: int | None, last: int | None) -> Usag
     begin, finish = log.start or 0, log.end or 0
 
     def shown(ns: int) -> str:
-        return utc_text(ns, 6) if log.epoch == "unix" else f"{seconds_text(ns)} s"
+        return utc_text(ns, 6) if log.epoch == "unix" else clock_text(ns)
 
-    between = "the start" if first is None else shown(first)
-    until = "the end" if last is None else shown(last)
-    text = f"nothing between {between} and {until}; the log covers {shown(begin)} to {shown(finish)}"
+    def asked(ns: int) -> str:
+        return f"{shown(ns)} ({_after_start(ns - begin)})"
+
+    between = "the start" if first is None else asked(first)
+    until = "the end" if last is None else asked(last)
+    covers = f"{shown(begin)} to {shown(finish)} ({_short_seconds(finish - begin)} s)"
+    text = f"nothing between {between} and {until}; the log covers {covers}"
     name, flag = ("end", "-E") if first is None else ("start", "-S")
     for some, ns in (("+5s", 5 * SECOND), ("+100ms", SECOND // 10)):
         if finish - begin > ns:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol
 
 from logreel.errors import TopicError, UsageError
-from logreel.log.channel_facts import ALIASES, TOPIC
+from logreel.log.channel_facts import ALIASES, TOPIC, TYPE
 
 #: Prefix of a regular expression.
 REGEX = "re:"
@@ -167,12 +167,25 @@ def channels_with(names: Mapping[str, Described], asked: list[Condition]) -> set
     """Return the names of the channels for which all conditions hold; raises UsageError for an invalid expression."""
     found = {n for n in names if n[:1] != "~" or any(k == TOPIC and _is_reserved(v) for k, v in asked)}
     for key, value in asked:
-        values = {name: names[name].facts.get(key, ()) for name in found}
+        values = {name: _spellings(key, names[name].facts.get(key, ())) for name in found}
         # As for names: an existing value is no pattern.
         is_value = any(value in some for some in values.values())
         fits = value.__eq__ if is_value else _test(value)
         found = {name for name, some in values.items() if any(map(fits, some))}
     return found
+
+
+def _spellings(key: str, values: Collection[str]) -> Collection[str]:
+    """Return *values* of a key; a type of ROS in both spellings: ``pkg/Name`` of ROS 1, ``pkg/msg/Name`` of ROS 2."""
+    if key != TYPE:
+        return values
+    parts = (value.split("/") for value in values)
+    others = (
+        "/".join(p[::2]) if len(p) == 3 and p[1] == "msg" else "/msg/".join(p)
+        for p in parts
+        if 2 <= len(p) <= 3
+    )
+    return {**dict.fromkeys(values), **dict.fromkeys(others)}
 
 
 def _is_reserved(want: str) -> bool:

@@ -71,6 +71,8 @@ class FormatWriter:
 
     #: Name of the format in error texts.
     title = "this format"
+    #: What 0 means in times that are written: ``unix``, or ``start`` for clocks that begin with the log.
+    epoch = "unix"
     #: Limits that every channel accepts: times in ns, bytes of a payload. Messages within these are collected and
     #: written in batches, others one by one; with ``largest`` -1 all are written one by one.
     earliest, latest, largest = -(1 << 63), (1 << 63) - 1, -1

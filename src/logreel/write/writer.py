@@ -29,6 +29,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.log import Log
 from logreel.log.schema import Schema
+from logreel.log.times import Time, WriterClock, written_array, written_ns
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
 from logreel.registry.plugins import check_options
@@ -53,7 +54,7 @@ class Writer:
 
     flush_every  seconds after which messages are flushed; None: only by ``flush`` or when there are many
     sync         wait for the disk at every flush
-    appends      True: an existing log is continued; it stays as it is if nothing is written
+    continued    an existing log that is continued; it stays as it is if nothing is written
     """
 
     def __init__(
@@ -62,14 +63,16 @@ class Writer:
         format_writer: FormatWriter,
         flush_every: float | None,
         sync: bool,
-        appends: bool = False,
+        continued: Log | None = None,
     ) -> None:
         self._out, self._sync = out, sync
         self._format_writer, self._schemas = format_writer, format_writer.schemas
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
         self._topics = {topic: number for number, topic in enumerate(format_writer.old_channels)}
-        self._appends, self._is_changed = appends, False
+        self._continued, self._is_changed = continued, False
+        #: Time of the first message that was passed to the FormatWriter, ns.
+        self._start: int | None = None
         self._encoders: dict[int, tuple[Callable[[Mapping[str, Any]], bytes], tuple[str, int] | None]] = {}
         #: Channels whose payloads are exactly what the encoder returns.
         self._directly_encoded: set[int] = set()
@@ -131,23 +134,43 @@ class Writer:
             self._batch.channels, self._batch.largest = number + 1, self._format_writer.largest
             return number
 
-    def write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
-        """Append one message at *time* ns: its payload, or its fields as ``msg.decode()`` returns them.
+    def write(self, channel: int, time: Time, data: Payload | Mapping[str, Any]) -> None:
+        """Append one message: its payload, or its fields as ``msg.decode()`` returns them.
 
-        Missing fields are zero or empty. Raises UsageError for fields that do not fit, LogError if the file cannot be
-        written.
+        time  ns of the clock of the log, which is nearly always since 1970; an aware datetime, a pandas.Timestamp with
+              a zone, a numpy.datetime64 (UTC); a timedelta after the first message that this Writer wrote; or text
+              of the same meaning, such as ``"2024-05-01T12:00:00Z"``, ``"+1s"`` and ``"123ns"``
+
+        Missing fields are zero or empty. Raises UsageError for other times, such as float, bool and numbers as text,
+        and for fields that do not fit, LogError if the file cannot be written.
         """
         self._batch.write(channel, time, data)
 
-    def _write(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
-        """Write a message that the batch did not collect: a dict, NumPy numbers, a large payload, or a flush is due."""
+    def _ns(self, time: Time) -> int:
+        return written_ns(time, self._clock)
+
+    def _clock(self) -> WriterClock:
+        """Return the clock of the log, as the log that is continued or the first message tell it."""
+        with self._lock:
+            self._check()
+            if self._start is None:
+                self._drain()
+        old = self._continued
+        if old is not None and old.start is not None:
+            return WriterClock(self._out.name, old.epoch, self._start, old.utc_offset)
+        return WriterClock.begun(self._out.name, self._format_writer.epoch, self._start)
+
+    def _write(self, channel: int, time: Time, data: Payload | Mapping[str, Any]) -> None:
+        """Write a message that the batch did not collect: a dict, other times, a large payload, or a flush is due."""
+        if type(time) is not int:
+            time = self._ns(time)
         if type(data) is dict and channel in self._directly_encoded:
             data = self._encoded(channel, time, data)
             if self._batch.add(channel, time, data):
                 return
         with self._lock:
             self._check(channel)
-            channel, time = int(channel), int(time)
+            channel = int(channel)
             if isinstance(data, Mapping):
                 splitter = self._schemas.splitter(channel)
                 numbers: dict[str, Any] = {}
@@ -168,6 +191,7 @@ class Writer:
                 self._drain()
                 self._is_changed = True
                 self._format_writer.message(channel, time, data)
+                self._begin(time)
             self._flush_if_due()
 
     def _encoded(self, channel: int, time: int, data: Mapping[str, Any]) -> bytes:
@@ -217,7 +241,13 @@ class Writer:
         self._drain()
         self._is_changed |= len(channel) > 0
         self._format_writer.messages(channel, time, payloads)
+        if len(time):
+            self._begin(int(time[0]))
         self._flush_if_due()
+
+    def _begin(self, time: int) -> None:
+        if self._start is None:
+            self._start = time
 
     def write_many(
         self,
@@ -230,14 +260,14 @@ class Writer:
     ) -> None:
         """Append messages of any channels: the payload of message i is data[start[i]:start[i] + size[i]].
 
-        channel int32[n], time int64[n] ns, data uint8[b], start and size int64[n]
+        channel int32[n], time int64[n] ns or datetime64[n] (UTC), data uint8[b], start and size int64[n]
         side_columns  int64[n, k]: numbers stored outside payloads, if the format has any; None: zeros
         """
         self.write_payloads(channel, time, Payloads(data, start, size, side_columns))
 
     def write_payloads(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
-        """Append messages with payloads in one buffer or several: channel int32[n], time int64[n] ns."""
-        side_columns = payloads.side_columns
+        """Append messages with payloads in one buffer or several; *channel* and *time* as for ``write_many``."""
+        side_columns, time = payloads.side_columns, written_array(time, self._clock)
         with self._lock:
             self._check()
             for number in (channel.min(), channel.max()) if len(channel) else ():
@@ -258,20 +288,26 @@ class Writer:
             self._format_writer.metadata(name, value)
             self._is_changed = True
 
-    def parameter(self, name: str, value: float | int | str, time: int | None = None) -> None:
-        """Write a parameter set at *time* ns, None: at the start; raises UnsupportedError if the format has none."""
+    def parameter(self, name: str, value: float | int | str, time: Time | None = None) -> None:
+        """Write a parameter set at *time*, as for ``write``; None: at the start.
+
+        Raises UnsupportedError if the format has no parameters.
+        """
         with self._lock:
             self._check()
             self._drain()
-            self._format_writer.parameter(name, value, time)
+            self._format_writer.parameter(name, value, None if time is None else self._ns(time))
             self._is_changed = True
 
-    def text(self, time: int, text: str, level: int = 6) -> None:
-        """Append a line of text with its syslog level; raises UnsupportedError if the format has none."""
+    def text(self, time: Time, text: str, level: int = 6) -> None:
+        """Append a line of text with its syslog level, at *time*, as for ``write``.
+
+        Raises UnsupportedError if the format has no text.
+        """
         with self._lock:
             self._check()
             self._drain()
-            self._format_writer.text(int(time), level, text)
+            self._format_writer.text(self._ns(time), level, text)
             self._is_changed = True
 
     def attachment(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> None:
@@ -302,7 +338,7 @@ class Writer:
                 self._stop()
                 try:
                     self._drain()
-                    if self._appends and not self._is_changed:
+                    if self._continued is not None and not self._is_changed:
                         self._out.discard()
                         return
                     self._format_writer.commit()
@@ -352,6 +388,7 @@ class Writer:
             with self._stop_collecting_on_error():
                 channel, time, data, start, size = collected
                 self._format_writer.messages(channel, time, Payloads(data, start, size))
+            self._begin(int(time[0]))
 
     @contextlib.contextmanager
     def _stop_collecting_on_error(self) -> Iterator[None]:
@@ -443,6 +480,7 @@ def create(
         raise UsageError("a stream holds no log to continue: mode 'a' is for a path")
     appends = mode == "a" and os.path.lexists(name)
     fmt = None if appends else format_of(name, format)
+    continued: Log | None = None
     if fmt is not None:
         check_format_options(fmt, options)
     out: Appender | None = None
@@ -452,16 +490,16 @@ def create(
         else:
             out = Appender(name, force, append=appends)
             if fmt is None:
-                fmt, log = open_old(name, format)
+                fmt, continued = open_old(name, format)
                 check_format_options(fmt, options, appends=True)
-                format_writer = fmt.append(out, log, **{**fmt.like(log.metadata), **options})
+                format_writer = fmt.append(out, continued, **{**fmt.like(continued.metadata), **options})
             else:
                 format_writer = fmt.create(out, **options)
     except BaseException:
         if out is not None:
             out.discard()
         raise
-    return Writer(out, format_writer, flush_every, sync, appends)
+    return Writer(out, format_writer, flush_every, sync, continued)
 
 
 #: Names of types of options that are compared with their values.

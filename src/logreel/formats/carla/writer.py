@@ -40,6 +40,7 @@ class CarlaWriter(FormatWriter):
     """
 
     title = "a CARLA recording"
+    epoch = "start"
     earliest, latest, largest = -9 * 10**18, 9 * 10**18, (1 << 31) - 1
 
     def __init__(

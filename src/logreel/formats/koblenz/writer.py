@@ -55,6 +55,7 @@ class KoblenzWriter(FormatWriter):
     """
 
     title = "a Koblenz log"
+    epoch = "start"
     largest = MAX_SIZE - HEAD
 
     def __init__(self, out: Appender, *, size_reading: str = "A", valid_mark: int = VALID_MARK) -> None:

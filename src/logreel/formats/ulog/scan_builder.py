@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from logreel.formats.ulog.records import DATA_HEAD, HEAD
 from logreel.formats.ulog.segments import segment_found, segment_list
 from logreel.formats.ulog.synthetic import SyntheticChannel, synthetic_channels, synthetic_messages
 from logreel.formats.ulog.text_lines import text_lines
-from logreel.formats.ulog.utc import utc_offset
+from logreel.formats.ulog.utc import Utc, utc
 from logreel.formats.ulog.verify import verify
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, FieldAt
@@ -57,6 +57,7 @@ def scan_segment(source: Source, found: Found) -> Scan:
         chunks, blocks, rules, partial(synthetic_messages, others, synthetic, times.of_records)
     )
     has_wall_clock = found.segment_us[found.main_segment - 1] >= UNIX_US
+    clock = cache(lambda: Utc(0) if has_wall_clock else utc(others, index))
     return Scan(
         version=str(found.version),
         epoch="unix" if has_wall_clock else "boot",
@@ -69,7 +70,8 @@ def scan_segment(source: Source, found: Found) -> Scan:
         attachments=others.keyed.attachments,
         parameters=partial(others.keyed.parameters, times.of_records),
         text=partial(text_lines, others, index),
-        utc_offset=lambda: 0 if has_wall_clock else utc_offset(others, index),
+        utc_offset=lambda: clock().offset,
+        utc_notes=lambda: clock().notes,
         saved=save(found),
         verify=partial(verify, others, index),
         logged_times=partial(logged_times, times, index),

@@ -130,6 +130,12 @@ def _definitions(log: Log) -> Iterator[Finding]:
     yield from map(Finding.of, log.problems)
 
 
+def _utc(log: Log) -> Iterator[Finding]:
+    """Yield a finding for each source of UTC in the log that differs from the one that is used."""
+    for text in log.utc_notes:
+        yield Finding("utc", "note", None, 0, text)
+
+
 def _dropouts(log: Log) -> Iterator[Finding]:
     """Yield a finding for the dropouts that the logger reports."""
     for ch in log.channels.values():
@@ -147,6 +153,7 @@ BATTERIES: tuple[Battery, ...] = (
     gaps,
     duplicates,
     payloads,
+    _utc,
     _dropouts,
     Log.verify,
     _definitions,

@@ -63,6 +63,7 @@ class Info(Brief):
     segments       the logs in the file, nearly always one
     files          names of the files of a log that is opened from several; else empty
     utc_offset_ns  ns to add to a time to get Unix time, or None; not in ``as_dict``
+    utc_notes      sentences about other sources of UTC in the log that differ, as ``Log.utc_notes``
     """
 
     path: str
@@ -80,6 +81,7 @@ class Info(Brief):
     utc_offset_ns: int | None
     segments: tuple[Segment, ...]
     files: tuple[str, ...] = ()
+    utc_notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``info --json``, with times in ns."""
@@ -92,6 +94,7 @@ class Info(Brief):
             "epoch": self.epoch,
             "start_ns": self.start_ns,
             "end_ns": self.end_ns,
+            **({"utc_notes": list(self.utc_notes)} if self.utc_notes else {}),
             "messages": self.messages,
             "channels": [asdict(c) | {"metadata": to_json_values(c.metadata)} for c in self.channels],
             "metadata": to_json_values(self.metadata),
@@ -166,4 +169,5 @@ def info(
             utc_offset_ns=log.utc_offset,
             segments=log.segments,
             files=tuple(names_of(log)) if isinstance(log, JoinedLog) else (),
+            utc_notes=log.utc_notes,
         )

@@ -212,6 +212,8 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
                 "ns",
                 level=WARNING if log.start + shift < EARLIEST_NS else None,
             )
+        for text in log.utc_notes:
+            yield Fact("utc", "UTC", text, text)
         length = log.end - log.start
         yield Fact("duration", "duration", length, duration_text(length), "ns")
         used = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]

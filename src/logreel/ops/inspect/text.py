@@ -11,7 +11,7 @@ from logreel.errors import UsageError
 from logreel.log.growing_log import POLL
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
-from logreel.log.times import Time, interval, time_ns
+from logreel.log.times import Time, interval, interval_so_far
 
 #: Syslog names of levels 0 … 7.
 LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
@@ -83,7 +83,7 @@ def follow_text(
     file = None
     for _ in log.changes(poll=poll, stop=stop):
         if is_open and log.start is not None:
-            first, last = (None if t is None else time_ns(t, log) for t in (start, end))
+            first, last = interval_so_far(log, start, end)
             is_open = False
         if is_open:
             continue

@@ -19,7 +19,7 @@ from logreel.layout.arrow_arrays import values_of
 from logreel.log.decrypted import refusal
 from logreel.log.log import Log
 from logreel.log.tables import distinct
-from logreel.log.times import Time, intervals, utc_shift
+from logreel.log.times import Time, intervals, shift_of, utc_shift
 from logreel.log.topic_match import is_pattern, match_in_each
 from logreel.ops.open_logs import open_many
 from logreel.ops.query.database import connecting, import_duckdb, memory_errors
@@ -38,6 +38,8 @@ CATALOGUE = "logreel"
 LOOK = 0.1
 #: Rows of a batch of the result.
 RESULT_ROWS = 65536
+#: Most logs that an error names.
+NAMED = 5
 #: A quoted name with a dot or an index, which may be the path of a field.
 _QUOTED = re.compile(r'"([^"]*[.\[][^"]*)"')
 _MONTH, _DAY = 30 * 86_400 * 10**9, 86_400 * 10**9
@@ -104,6 +106,8 @@ def answer(
             # What does not fit into memory would be written to the disk.
             connection = stack.enter_context(connecting(duckdb, memory, spill=False))
         names = distinct([log.name for log in held])
+        if utc:
+            check_utc(held)
         spans = intervals(held, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
         every = [log.channels for log in held]
@@ -125,6 +129,22 @@ def answer(
             reader = _reader(found)
             schema = _result_schema(reader.schema)
         yield schema, _results(duckdb, tables, reader, schema)
+
+
+def check_utc(logs: Sequence[Log]) -> None:
+    """Raise UsageError if a log does not tell UTC: its rows would have no time among those of the others."""
+    without = [log.name for log in logs if utc_shift(log) is None]
+    if not without:
+        return
+    if len(logs) == 1:
+        shift_of(logs[0], True)
+    more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+    raise UsageError(
+        f"{len(without)} of {len(logs)} logs do not tell how their clocks relate to UTC: "
+        f"{', '.join(without[:NAMED])}{more}",
+        hint="leave them out, or utc=True",
+        cli="leave them out, or --utc",
+    )
 
 
 @dataclass(slots=True)

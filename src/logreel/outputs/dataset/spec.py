@@ -151,7 +151,7 @@ def read_spec(what: str | os.PathLike[str] | Mapping[str, Any] | Spec) -> Spec:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"no valid TOML: {error}", path=name) from None
     try:
-        return _Reader(table).spec()
+        return _Reader(table, _time_in_file).spec()
     except _KeyError as error:
         raise UsageError(f"line {line_of(text, error.keys)}: {error.text}", path=name) from None
 
@@ -197,10 +197,11 @@ class _Table:
 
 
 class _Reader:
-    """Reads the tables of a specification."""
+    """Reads the tables of a specification; *time* checks a time."""
 
-    def __init__(self, table: dict[str, Any]) -> None:
+    def __init__(self, table: dict[str, Any], time: Callable[[Any], str | int] | None = None) -> None:
         self.top = _Table((), table)
+        self.time = time or _time
 
     def spec(self) -> Spec:
         top = self.top
@@ -243,8 +244,8 @@ class _Reader:
             where,
             band,
             listed,
-            table.take("start", None, _time),
-            table.take("end", None, _time),
+            table.take("start", None, self.time),
+            table.take("end", None, self.time),
             table.take("min_length", 0, _length),
         )
         table.done()
@@ -254,8 +255,8 @@ class _Reader:
         table = _Table(("episodes", "list"), value)
         found = Listed(
             table.take("log", "*", _text),
-            table.take("start", None, _time),
-            table.take("end", None, _time),
+            table.take("start", None, self.time),
+            table.take("end", None, self.time),
             table.take("task", None, _text),
         )
         table.done()
@@ -371,6 +372,11 @@ def _time(value: Any) -> str | int:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageError(f'expected a time such as "+2s" or "2024-05-01T12:00:00Z", not {value!r:.40}')
     return value
+
+
+def _time_in_file(value: Any) -> str | int:
+    """Return a time as text: numbers in a file mean what they mean on the command line."""
+    return str(_time(value)) if not isinstance(value, float) else f"{value:.9f}"
 
 
 def _size(value: Any) -> tuple[int, int]:

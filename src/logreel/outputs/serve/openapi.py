@@ -7,7 +7,10 @@ from typing import Any
 
 from logreel._version import __version__
 
-_TIME = "2024-05-01T12:00:00Z, +12.5s from the start, -30s from the end, 00:01:30, seconds of the log's clock, or 123ns"
+_TIME = (
+    "12.5 or +12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, 1714564800.5 since 1970, or "
+    "log:598.6 and 123ns by the log's own clock"
+)
 
 
 def document(kinds: Sequence[str]) -> dict[str, Any]:
