@@ -38,13 +38,12 @@ def test_numbers_from_a_hundred_million_on_are_seconds_since_1970(run: Run, bag:
 
 
 def test_the_clock_of_a_ulog_is_written_log(run: Run, logs: Path) -> None:
-    by_clock = run("stats", logs / "flight.ulg", "-t", "sensor_gps", "-S", "log:84.312405", "--json")
-    after_start = run("stats", logs / "flight.ulg", "-t", "sensor_gps", "-S", "10", "--json")
+    by_clock = run("stats", logs / "flight.ulg", "-t", "sensor_gps", "-S", "log:76.312405", "--json")
+    after_start = run("stats", logs / "flight.ulg", "-t", "sensor_gps", "-S", "2", "--json")
     assert by_clock.out == after_start.out
     assert by_clock.err == after_start.err
-    assert by_clock.err.count("interval: +10 s to the end") == 1
+    assert by_clock.err.count("interval: +2 s to the end") == 1
 
 
 def test_without_an_interval_none_is_printed(run: Run, bag: Path) -> None:
-    assert "interval" not in run("cat", bag, "-n", "1").err
     assert "interval" not in run("cat", bag, "-n", "1").err

@@ -650,9 +650,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
             raise UsageError(f"there is no segment {number!r}; the log has {there}", path=self.name)
         if self._scan.segment is None:
             return self
-        log = Log(self._source, self.format, self._scan.segment(number), self._read_text, self._lens_names)
-        log._options = {**self._options, "segment": number}
-        return log
+        return self._read_as(self._scan.segment(number), segment=number)
 
     @property
     def has_other_axes(self) -> bool:
@@ -666,17 +664,15 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """
         if self._scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
-        scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
-        log = Log(self._source, self.format, scan, self._read_text, self._lens_names)
-        log._options = {**self._options, "ros_axes": True}
-        return log
+        return self._read_as(replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None), ros_axes=True)
 
     def reread(self) -> Log:
         """Return the log read from all complete records; itself where opening did not trust an index."""
-        if self._scan.reread is None:
-            return self
-        log = Log(self._source, self.format, self._scan.reread(), self._read_text, self._lens_names)
-        log._options = self._options
+        return self if self._scan.reread is None else self._read_as(self._scan.reread())
+
+    def _read_as(self, scan: Scan, **options: Any) -> Log:
+        log = Log(self._source, self.format, scan, self._read_text, self._lens_names)
+        log._options = {**self._options, **options}
         return log
 
     @property
@@ -799,7 +795,6 @@ def _public() -> Any:
 
 def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:
     """Return the log opened again in another process, under its original name."""
-    # open is on a higher floor: imported through the public package, since this module must not import it.
-    log: Log = modules[__name__.partition(".")[0]].open(path, **options)
+    log: Log = _public().open(path, **options)
     log.name = name
     return log

@@ -142,8 +142,7 @@ def check_utc(logs: Sequence[Log]) -> None:
     raise UsageError(
         f"{len(without)} of {len(logs)} logs do not tell how their clocks relate to UTC: "
         f"{', '.join(without[:NAMED])}{more}",
-        hint="leave them out, or utc=True",
-        cli="leave them out, or --utc",
+        hint="leave these out, or ask for times of their own clocks",
     )
 
 
