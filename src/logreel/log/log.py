@@ -648,9 +648,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= many:
             there = "one segment, number 1" if many == 1 else f"segments 1 to {many}"
             raise UsageError(f"there is no segment {number!r}; the log has {there}", path=self.name)
-        if self._scan.segment is None:
-            return self
-        return self._read_as(self._scan.segment(number), segment=number)
+        scan_of = self._scan.segment
+        return self if scan_of is None else self._read_as(scan_of(number), segment=number)
 
     @property
     def has_other_axes(self) -> bool:
@@ -664,7 +663,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """
         if self._scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
-        return self._read_as(replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None), ros_axes=True)
+        scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
+        return self._read_as(scan, ros_axes=True)
 
     def reread(self) -> Log:
         """Return the log read from all complete records; itself where opening did not trust an index."""
