@@ -218,6 +218,29 @@ def test_a_real_flight_indoors_has_no_sound_satellites(shared: Path) -> None:
     assert [name for name, _ in found.not_assessed] == ["gnss-interference"]
 
 
+def test_topics_that_end_with_the_flight_are_no_silent_sensors(tmp_path: Path, shared: Path) -> None:
+    found = logreel.health(shared / "data/ulog/ekf_failure.ulg", "silent-sensor")
+    assert found.detections == ()
+    for last, count in ((27, 0), (20, 1)):
+        path = tmp_path / f"{last}.ulg"
+        with logreel.create(path) as writer:
+            texts = {"vehicle_land_detected": "bool landed", "hover_thrust_estimate": "float hover_thrust"}
+            channels = {
+                name: writer.add_channel(
+                    name, logreel.Schema(name, "ulog", f"{name}:uint64_t timestamp;{text};")
+                )
+                for name, text in texts.items()
+            }
+            for n in range(LENGTH * RATE):
+                seconds, time = n / RATE, SECOND + n * SECOND // RATE
+                stamp = {"timestamp": time // 1000}
+                land = {**stamp, "landed": int(not 4 <= seconds < 27)}
+                writer.write(channels["vehicle_land_detected"], time, land)
+                if 4 <= seconds < last:
+                    writer.write(channels["hover_thrust_estimate"], time, {**stamp, "hover_thrust": n / 1000})
+        assert len(logreel.health(path, "silent-sensor").detections) == count
+
+
 def test_slice_lines_of_planted_faults_work_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:

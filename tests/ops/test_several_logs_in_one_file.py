@@ -129,6 +129,23 @@ def test_info_lists_the_segments(flights: tuple[Path, list[bytes]], run: Any) ->
     assert "--segment" in run("info", path).out
 
 
+def test_summary_names_all_flights_of_a_file(flights: tuple[Path, list[bytes]], run: Any) -> None:
+    path, each = flights
+    section = logreel.summary(path)["segments"]
+    assert section["count"].value == 3
+    for number, data in enumerate(each, 1):
+        alone = logreel.open(data)
+        value = section[f"log_{number}"].value
+        assert (value["start_ns"], value["end_ns"], value["messages"]) == (
+            alone.start,
+            alone.end,
+            alone.message_count,
+        )
+    assert "3; what follows is about the first" in run("summary", path).out
+    assert "segments" not in logreel.summary(path, segment=2)
+    assert "segments" not in logreel.summary(each[0])
+
+
 def test_a_slice_is_of_one_segment(flights: tuple[Path, list[bytes]], tmp_path: Path, run: Any) -> None:
     path, each = flights
     run("slice", path, "-o", tmp_path / "x.ulg", "--segment", "2", "-S", "+1s", "-E", "+2s")

@@ -137,6 +137,18 @@ def test_messages_in_bursts_have_their_mean_rate_and_no_gaps(tmp_path: Path) -> 
     assert [one.detector for one in logreel.health(tmp_path / "a.bag").detections] == []
 
 
+def test_rates_of_a_summary_are_the_mean_ones_of_info_and_stats(tmp_path: Path) -> None:
+    # 200 Hz for the first 2.5 s, then 67 Hz: half of the time between messages is 5 ms, the mean is 100 Hz.
+    times = [*range(0, 2500, 5), *range(2500, 10_000, 15)]
+    rows: list[Row] = [("/j", t * 1_000_000, {"header": header(t), **JOINT}) for t in times]
+    path = tmp_path / "a.bag"
+    fact = bag(path, {"/j": JOINTS}, rows)["sensors"]["/j"]
+    (info,) = (one for one in logreel.info(path).channels if one.topic == "/j")
+    (stats,) = logreel.stats(path)
+    assert fact.value["rate"] == stats.rate == info.rate == pytest.approx(100, rel=1e-2)
+    assert "1000 messages, 100 Hz" in fact.text
+
+
 def test_messages_that_lie_within_a_moment_have_no_rate(tmp_path: Path, run: Run) -> None:
     rows: list[Row] = [("/b", SECOND + n, {"data": "x"}) for n in range(5)]
     rows += [("/joints", SECOND + n, {"header": header(0), **JOINT}) for n in range(12)]
@@ -242,3 +254,8 @@ def test_sections_of_real_logs_have_unique_keys_and_finite_numbers(shared: Path)
             for fact in section:
                 assert "nan" not in fact.text.lower().split(), (path, fact)
                 assert not fact.text.endswith(("and ", "and")), (path, fact)
+
+
+def test_reports_of_crashes_of_the_processor_are_errors(shared: Path) -> None:
+    fact = logreel.summary(shared / "data/ulog/sample_appended_multiple.ulg")["safety"]["hard_faults"]
+    assert (len(fact.value), fact.level) == (3, 3)

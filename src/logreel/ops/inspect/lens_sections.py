@@ -48,6 +48,8 @@ ROLES: dict[type, str] = {
 }
 #: Messages come in bursts if their median period is this much shorter than their mean one.
 BURSTS = 3
+#: Rates are mean ones, as those of ``info`` and ``stats``; what most periods say is added if it is this much faster.
+FASTER = 1.1
 #: Topics without a known meaning that are listed.
 TOPICS = 12
 #: An interval without any message is a pause from this length on, and from this share of the log.
@@ -200,8 +202,11 @@ def _sensor(ch: Channel, role: str) -> Fact:
         value["median_rate"] = rate
         # Messages that come in bursts have a median period that says nothing about their rate.
         is_steady = rate < BURSTS * stats.rate
-        text += f", {rate if is_steady else stats.rate:.3g} Hz"
-        text += "" if is_steady else " in bursts"
+        text += f", {stats.rate:.3g} Hz"
+        if not is_steady:
+            text += " in bursts"
+        elif rate > FASTER * stats.rate:
+            text += f" on average, mostly {rate:.3g} Hz"
     level = None
     if stats.gap_count and is_steady:
         longest = max(stats.gaps, key=lambda gap: gap.end_ns - gap.start_ns)

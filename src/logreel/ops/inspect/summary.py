@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Start of the year 2000 in ns of Unix time, before which no log of these formats was recorded.
 EARLIEST_NS = 946_684_800 * 10**9
+#: Findings of each log of a file with several that are named, and the longest text of one.
+TOLD, LONGEST = 3, 60
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -139,6 +141,7 @@ def summary(
         stated = [section for section in _stated(log) if section.facts]
         sections = [
             _recording(every),
+            *([] if segment is not None else _logs_in_file(every)),
             *stated,
             *by_lenses(log, {section.key for section in stated}, every),
             # The lines of a format are all or none.
@@ -185,6 +188,40 @@ def _stated(log: Log) -> Iterator[Section]:
     """Yield the sections that the format of *log* states, up to one that cannot be read."""
     with suppress(LogError):
         yield from meaning_of(log)
+
+
+def _logs_in_file(log: Log) -> Iterator[Section]:
+    """Yield a section about each log of a file with several; all other sections are about the first one."""
+    many = len(log.segments)
+    if many < 2:
+        return
+    facts = [Fact("count", "logs", many, f"{many}; what follows is about the first", level=WARNING)]
+    for one in log.segments:
+        facts.append(_segment(log.segment(one.number), one.number))
+    yield Section("segments", "Logs in the file", tuple(facts))
+
+
+def _segment(log: Log, number: int) -> Fact:
+    """Return when one log of a file was recorded, how long it is, and what deserves attention in it."""
+    found = summary(log)
+    start = f", {found.utc[:-1].replace('T', ' ')} UTC" if found.utc else ""
+    text = f"{duration_text(log.duration)}{start}, {counted(log.message_count, 'message')}"
+    told = [
+        fact.text[:LONGEST] if section.key == "text" else f"{section.title}, {fact.label}"
+        for section, fact in found.findings
+    ]
+    more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
+    text += f"; look at: {'; '.join(told[:TOLD])}{more}" if told else ""
+    value = {
+        "number": number,
+        "start_ns": log.start,
+        "end_ns": log.end,
+        "messages": log.message_count,
+        "findings": told,
+    }
+    return Fact(
+        f"log_{number}", str(number), value, text, note=f"logreel summary --segment {number} says more"
+    )
 
 
 def _recording(log: Log) -> Section:

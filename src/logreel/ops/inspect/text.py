@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import Event
 from typing import Any
 
@@ -35,6 +35,12 @@ def level_name(level: int | None) -> str:
     if level is None:
         return ""
     return LEVELS[level] if 0 <= level < len(LEVELS) else str(level)
+
+
+def level_counts(lines: Iterable[TextLine]) -> dict[str, int]:
+    """Return the number of lines by the name of their level, most severe first; those without a level do not count."""
+    counts = Counter(line.level for line in lines if line.level is not None and 0 <= line.level < len(LEVELS))
+    return {LEVELS[level]: n for level, n in sorted(counts.items())}
 
 
 def text(

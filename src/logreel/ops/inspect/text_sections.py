@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from logreel.lenses.charts import Band
 from logreel.lenses.meaning import WARNING, Fact, Section, since_start
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
-from logreel.ops.inspect.text import LEVELS, level_name
+from logreel.ops.inspect.text import level_counts, level_name
 
 #: Sentences of each section that are listed.
 LISTED = 30
@@ -73,7 +72,7 @@ def text_sections(log: Log, bands: Sequence[Band], stated: set[str]) -> Iterator
     checks = [line for line in lines if line.kind == "check"]
     others = [line for line in lines if line.kind != "check"]
     severe = [line for line in others if line.level is not None and line.level <= WARNING]
-    yield Section("text", "Text", (*_levels(others), *_severe(severe, log)))
+    yield Section("text", "Text", (*_levels(lines), *_severe(severe, log)))
     if "events" not in stated:
         events = [
             line for line in others if line.kind == "event" and (line.level is None or line.level > WARNING)
@@ -82,11 +81,15 @@ def text_sections(log: Log, bands: Sequence[Band], stated: set[str]) -> Iterator
     yield Section("checks", "Failing checks", tuple(_checks(checks, log, bands)))
 
 
-def _levels(lines: Iterable[TextLine]) -> Iterator[Fact]:
-    counts = Counter(line.level for line in lines if line.level is not None and line.level < len(LEVELS))
-    if counts:
-        levels = {LEVELS[level]: n for level, n in sorted(counts.items())}
-        yield Fact("levels", "lines", levels, ", ".join(f"{n} {level}" for level, n in levels.items()))
+def _levels(lines: Sequence[TextLine]) -> Iterator[Fact]:
+    """Yield the number of lines by level, of those that ``logreel text`` prints."""
+    printed = [line for line in lines if not line.repeated]
+    levels = level_counts(printed)
+    if levels:
+        text = ", ".join(f"{n} {level}" for level, n in levels.items())
+        checks = sum(line.kind == "check" for line in printed)
+        more = f"; {checks} of them {'is a check that fails' if checks == 1 else 'are checks that fail'}"
+        yield Fact("levels", "lines", levels, text + (more if checks else ""))
 
 
 def _severe(lines: Iterable[TextLine], log: Log) -> Iterator[Fact]:

@@ -44,8 +44,10 @@ def findings(log: Log, about: Summary, bands: Sequence[Band], lines: Sequence[Te
     found = [*_damage(log), *_failsafes(bands), *_facts(about), *_text(lines), *_checks(log)]
     order = (BAD, WARN, NOTE)
     if not any(one.severity in (BAD, WARN) for one in found):
+        other = "other " if any(_is_failed_check(line) for line in lines) else ""
         looked = (
-            "no damage, no jumps of the clock, no gaps in regular channels, no failsafe, no error in the text"
+            "no damage, no jumps of the clock, no gaps in regular channels, no failsafe, "
+            f"no {other}error in the text"
         )
         found.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
     return sorted(found, key=lambda one: (*order, GOOD).index(one.severity))
@@ -75,8 +77,19 @@ def _failsafes(bands: Sequence[Band]) -> Iterator[Told]:
         yield Told(BAD, f"{len(some) - FEW} more times in failsafe.", some[FEW].start)
 
 
+def _is_failed_check(line: TextLine) -> bool:
+    """Return whether a line is a check that failed with an error, as most do before a take-off."""
+    return line.kind == "check" and line.level is not None and line.level <= ERROR
+
+
 def _text(every: Sequence[TextLine]) -> Iterator[Told]:
     # Most checks fail before each take-off; the summary has those that begin to fail afterwards.
+    checks = list(dict.fromkeys(line.text.strip() for line in every if _is_failed_check(line)))
+    if checks:
+        more = f" and {len(checks) - FEW} more" if len(checks) > FEW else ""
+        failed = "A check failed" if len(checks) == 1 else f"{len(checks)} checks failed"
+        began = next(line.time for line in every if _is_failed_check(line))
+        yield Told(NOTE, f"{failed} with an error: {'; '.join(checks[:FEW])}{more}.", began)
     lines = [line for line in every if line.kind != "check"]
     errors = [line for line in lines if line.level is not None and line.level <= ERROR]
     for line in errors[:FEW]:

@@ -16,6 +16,8 @@ CONDITIONS, REQUIRED = "failsafe_flags", "mode_req_"
 DETECTOR, FAILURE = "failure_detector_status", "fd_"
 BUSY = 0.95
 NS_PER_MS = 10**6
+#: How the names of attachments begin that are reports of a crash of the processor.
+HARD_FAULT = "hardfault_"
 
 
 def safety(topics: Topics, phases: Phases) -> Section:
@@ -27,6 +29,7 @@ def safety(topics: Topics, phases: Phases) -> Section:
             *_failsafes(topics, phases),
             *_conditions(topics, phases),
             *_failures(topics),
+            *_hard_faults(topics),
             *_load(topics),
             *_dropouts(topics),
         ),
@@ -70,6 +73,19 @@ def _failures(topics: Topics) -> Iterator[Fact]:
         text = ", ".join(f"{name} at {since_start(at, topics.log)}" for name, at in failures.items())
         yield Fact(
             "failures", "detected failures", list(failures), text, level=ERROR, note=f"{DETECTOR}.{FAILURE}*"
+        )
+
+
+def _hard_faults(topics: Topics) -> Iterator[Fact]:
+    """Yield the reports of crashes of the processor that the autopilot appended to the log after a restart."""
+    names = [name for name in topics.log.attachments if name.startswith(HARD_FAULT)]
+    if names:
+        reports = "1 report" if len(names) == 1 else f"{len(names)} reports"
+        text = (
+            f"{reports} of a crash of the processor: {', '.join(names[:4])}{' …' if len(names) > 4 else ''}"
+        )
+        yield Fact(
+            "hard_faults", "hard faults", names, text, level=ERROR, note="'logreel attachments' has them"
         )
 
 

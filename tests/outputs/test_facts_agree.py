@@ -1,0 +1,104 @@
+"""What info, text, summary, report and the viewer say of one log agrees, on real logs."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import logreel
+from logreel.log.times import duration_text
+from logreel.ops.inspect.text import level_counts
+from logreel.ops.inspect.text import text as text_of
+from logreel.outputs.plot.printable import printable
+from logreel.outputs.report.tables import ROWS
+from logreel.outputs.view.track import read_track, track_sources
+from support.harness.viewing import viewing
+
+LOGS = [
+    "ulog/ekf_failure.ulg",
+    "ulog/battery_brownout.ulg",
+    "ulog/quadrotor_local.ulg",
+    "ulog/mcap_test_ulog.ulg",
+    "ulog/sample_px4_events.ulg",
+    "ulog/sample_appended_multiple.ulg",
+    "ulog/esc_status_log.ulg",
+]
+
+
+@pytest.fixture(params=LOGS)
+def path(request: pytest.FixtureRequest, shared: Path) -> Path:
+    found = shared / "data" / request.param
+    if not found.exists():
+        pytest.skip(f"no {request.param} among the samples")
+    return found
+
+
+def plain(html: str) -> str:
+    """Return the text of a page, without its scripts and tags."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
+
+
+def test_start_length_and_messages_are_those_of_info(path: Path) -> None:
+    info, summary = logreel.info(path), logreel.summary(path)
+    recording = summary["recording"]
+    assert (summary.start_ns, summary.end_ns) == (info.start_ns, info.end_ns)
+    length = (info.end_ns or 0) - (info.start_ns or 0)
+    assert recording["duration"].value == length
+    assert recording["messages"].value == info.messages
+    page = plain(logreel.report(path).html)
+    assert f"Duration {duration_text(length)} " in page
+    assert f"Messages {info.messages} in " in page
+    with viewing(path) as viewer:
+        (one,) = viewer.json("session", None)["logs"]
+    assert (int(one["start"]), one["duration"], one["messages"]) == (info.start_ns, length, info.messages)
+
+
+def test_lines_of_text_are_those_of_the_verb_also_before_the_first_data_message(path: Path) -> None:
+    with logreel.open(path) as log:
+        lines = list(text_of(log))
+        start = log.start or 0
+    summary = logreel.summary(path)
+    if levels := level_counts(lines):
+        assert summary["text"]["levels"].value == levels
+    page = plain(logreel.report(path).html)
+    assert len(lines) < ROWS
+    for line in lines:
+        assert printable(" ".join(line.text.split()))[:100] in page
+    with viewing(path) as viewer:
+        shown = viewer.json("text", limit=1000)["lines"]
+    assert [(one["t"], one["text"]) for one in shown] == [(line.time - start, line.text) for line in lines]
+
+
+def test_errors_in_the_text_are_findings_of_the_report(path: Path) -> None:
+    with logreel.open(path) as log:
+        severe = {line.text.strip() for line in text_of(log, level=3) if line.level is not None}
+    found = logreel.report(path).findings
+    texts = " ".join(one.text for one in found)
+    assert (" no error in the text" in texts) <= (not severe)
+    if len(severe) <= 6:
+        assert all(text in texts for text in severe)
+
+
+def test_lengths_of_tracks_are_the_same_everywhere(path: Path) -> None:
+    summary, page = logreel.summary(path), plain(logreel.report(path).html)
+    told = {fact.key: fact.text for fact in summary["track"]} if "track" in summary else {}
+    with logreel.open(path) as log:
+        shown = {one.topic: read_track(log, one).about for one in track_sources(log) if one.kind == "geo"}
+    assert told.keys() <= shown.keys()
+    for topic, text in told.items():
+        assert text.startswith(shown[topic])
+    if told:
+        assert any(f"{topic}: {shown[topic]}." in page for topic in told)
+
+
+def test_rates_are_those_of_info_in_stats_and_summary(path: Path) -> None:
+    with logreel.open(path) as log:
+        stats = {one.topic: one.rate for one in logreel.stats(log)}
+        for channel in logreel.info(log).channels:
+            if channel.topic in stats and np.all(np.diff(log[channel.topic].times) >= 0):
+                assert stats[channel.topic] == pytest.approx(channel.rate)
