@@ -26,7 +26,7 @@ class Blocks:
     base   int64[b]       start of each block in its chunk
     chunk  int32[b]       chunk of each block, FILE for the file itself
     start  int64[b, c+1]  index in *entry* where the run of each channel begins
-    entry  uint32[n]      message starts relative to their block
+    entry  uint32[n]      message starts relative to their block: by block, in a block by channel, there in file order
     """
 
     base: I64
@@ -47,10 +47,7 @@ class Blocks:
     @classmethod
     def of(cls, offset: I64, channel: NDArray[Any], channels: int, chunk: int = FILE) -> Blocks:
         """Return a table of messages in file order: int64[n] starts, and int[n] channel numbers below *channels*."""
-        order = np.argsort(channel, kind="stable")
-        # Relative positions have 32 bits.
-        block = (offset - (offset[0] if len(offset) else 0)) >> 31
-        order = order[np.argsort(block[order], kind="stable")]
+        block, order = cls._blocks_of(offset), cls.order(offset, channel)
         numbers = np.unique(block)
         base = np.array([offset[block == n][0] for n in numbers], np.int64)
         counts = np.array([np.bincount(channel[block == n], minlength=channels) for n in numbers], np.int64)
@@ -62,6 +59,18 @@ class Blocks:
         ]
         entry = (offset - base[np.searchsorted(numbers, block)]).astype(np.uint32)[order]
         return cls(base, np.full(len(base), chunk, np.int32), start, entry)
+
+    @classmethod
+    def order(cls, offset: I64, channel: NDArray[Any]) -> I64:
+        """Return int64[n]: the order of the entries of ``of``, as numbers of messages in file order."""
+        by_channel = np.argsort(channel, kind="stable")
+        found: I64 = by_channel[np.argsort(cls._blocks_of(offset)[by_channel], kind="stable")]
+        return found
+
+    @staticmethod
+    def _blocks_of(offset: I64) -> I64:
+        """Return int64[n]: the block of each message; relative positions have 32 bits."""
+        return (offset - (offset[0] if len(offset) else 0)) >> 31
 
     def live(self) -> list[int]:
         """Return the channels that have messages."""

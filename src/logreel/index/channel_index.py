@@ -16,8 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import UsageError
 from logreel.index.block_table import Blocks, Separate, unrolled
-from logreel.index.rules import ChannelRules, ComputedValues, LoadedValues, SyntheticMessages
+from logreel.index.rules import (
+    ChannelRules,
+    ComputedValues,
+    LoadedValues,
+    StoredValues,
+    SyntheticMessages,
+)
 from logreel.io.arrays import I64
 from logreel.io.chunks import SYNTHETIC, Buffer, Chunks
 
@@ -50,6 +57,20 @@ class MemberRows:
     number: int
 
 
+def _check_stored(table: Blocks, rules: Sequence[ChannelRules]) -> None:
+    """Raise UsageError if rules keep another number of values than the block table has entries."""
+    for channel, one in enumerate(rules):
+        if one.is_synthetic:
+            continue
+        every = ("times", one.time), ("sizes", one.size), *one.side_columns.items()
+        for what, rule in every:
+            if isinstance(rule, StoredValues) and len(rule.stored) != len(table.entry):
+                raise UsageError(
+                    f"the rules of channel {channel} keep {len(rule.stored)} {what}, one for each of the "
+                    f"{len(table.entry)} messages of all channels is due"
+                )
+
+
 class ChannelIndex:
     """Places, sizes and times of the messages of each channel, in file order.
 
@@ -69,6 +90,8 @@ class ChannelIndex:
         resolve: Resolve | None = None,
         sizes_are_cheap: bool = True,
     ) -> None:
+        if isinstance(table, Blocks):
+            _check_stored(table, rules)
         self.chunks, self.table, self.rules = chunks, table, rules
         self._build, self._resolve = build, resolve
         self.sizes_are_cheap = sizes_are_cheap

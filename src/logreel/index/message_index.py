@@ -8,18 +8,19 @@ from functools import cache, cached_property, partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from logreel.errors import UsageError
+from logreel.errors import LogError, UsageError
 from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, Selection, Separate
 from logreel.index.channel_index import Build, ChannelIndex, Resolve
 from logreel.index.gather import gather_times
 from logreel.index.nanoseconds import whole_ns
 from logreel.index.order import FIRST_BATCH, in_order
 from logreel.index.ranges import Rows, intersect_rows
-from logreel.index.rules import ChannelRules, FunctionValues, LoadedValues, SyntheticMessages
+from logreel.index.rules import ChannelRules, FunctionValues, LoadedValues, StoredValues, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer, Chunks
+from logreel.io.source import Source
 
 
 def _length(rows: Callable[[], I64]) -> int:
@@ -39,6 +40,21 @@ def _given(values: I64, index: Any) -> I64:
     return values
 
 
+def _whole_numbers(name: str, values: ArrayLike, n: int) -> I64:
+    """Return int64[n] of an argument; raises UsageError for another number of values, or others."""
+    found = np.asarray(values)
+    if found.ndim != 1 or len(found) != n:
+        shape = "x".join(map(str, found.shape)) or "one"
+        raise UsageError(
+            f"{name} has {shape} values where there are {n} offsets: one for each message is due"
+        )
+    if found.dtype.kind not in "iu" and n:
+        raise UsageError(f"{name} has values of type {found.dtype}: whole numbers are due, times in ns")
+    if found.dtype == np.uint64 and n and int(found.max()) > TIME_MAX:
+        raise UsageError(f"{name} has {int(found.max())}: at most {TIME_MAX} is possible")
+    return found.astype(np.int64)
+
+
 class MessageIndex(ChannelIndex):
     """Messages of all channels by time or in file order; see ``ChannelIndex`` for the parameters."""
 
@@ -55,6 +71,65 @@ class MessageIndex(ChannelIndex):
         self._sorted: dict[int, bool] = {}
         #: Rows that intervals are restricted to, by channel.
         self._restricted: Mapping[int, Rows] = {}
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        channel: ArrayLike,
+        offset: ArrayLike,
+        size: ArrayLike,
+        time: ArrayLike,
+        *,
+        channels: int | None = None,
+        publish_time: ArrayLike | None = None,
+        sequence: ArrayLike | None = None,
+    ) -> Self:
+        """Return the index of messages that are given in file order, all as arrays of n whole numbers.
+
+        source        the file that contains the payloads
+        channel       numbers of the channels, from 0 on
+        offset, size  where payloads begin, ascending, and their bytes; one size if all payloads have the same
+        time          ns
+        channels      number of channels; None: up to the greatest number in *channel*
+        publish_time  ns, if the log states when messages were published; *sequence*: if it numbers them
+
+        Raises UsageError for arrays of other lengths, kinds and values, and LogError for payloads outside of *source*.
+        """
+        n = np.size(offset)
+        sizes = np.broadcast_to(np.asarray(size), n) if np.ndim(size) == 0 else size
+        more = {"publish_time": publish_time, "sequence": sequence}
+        number, start, length, times = (
+            _whole_numbers(name, values, n)
+            for name, values in (("channel", channel), ("offset", offset), ("size", sizes), ("time", time))
+        )
+        least = int(number.max()) + 1 if n else 0
+        channels = least if channels is None else channels
+        if n and (int(number.min()) < 0 or least > channels):
+            wrong = np.flatnonzero((number < 0) | (number >= channels))[0]
+            text = f"message {wrong} is of channel {number[wrong]}"
+            raise UsageError(f"{text}: channels have the numbers from 0 to {channels - 1}")
+        falls = np.flatnonzero(start[1:] < start[:-1])
+        if len(falls):
+            one = int(falls[0]) + 1
+            text = f"message {one} is at byte {start[one]}, after one at byte {start[one - 1]}"
+            raise UsageError(f"{text}: messages are given in the order of the file")
+        # Not by a sum, which could overflow.
+        outside = (start < 0) | (length < 0) | (start > source.size) | (length > source.size - start)
+        outside |= length >= MISSING_SIZE
+        if outside.any():
+            one = int(np.argmax(outside))
+            text = f"message {one} is said to have {length[one]} bytes at byte {start[one]}"
+            raise LogError(f"{text} of a file of {source.size} bytes", path=source.name)
+        order = Blocks.order(start, number)
+        side_columns = {
+            name: StoredValues(_whole_numbers(name, values, n)[order])
+            for name, values in more.items()
+            if values is not None
+        }
+        kept = length.astype(np.uint32)[order]
+        rules = ChannelRules(StoredValues(times[order]), StoredValues(kept), side_columns=side_columns)
+        return cls(Chunks(source), Blocks.of(start, number, channels), [rules] * channels)
 
     def __len__(self) -> int:
         return int(self.counts.sum())

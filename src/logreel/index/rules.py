@@ -144,7 +144,12 @@ class HeaderField(FieldAt):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredValues(Rule):
-    """Numbers that the reader keeps, one for each entry of the block table, in its order."""
+    """Numbers that the reader keeps, one for each entry of the block table, in its order.
+
+    That is not the order of the file: entries are sorted by block, in a block by channel, and there by their place in
+    the file (``Blocks.entry``). An index refuses another number of them, but cannot notice another order.
+    ``MessageIndex.of`` takes numbers in file order.
+    """
 
     stored: NDArray[Any]
 
