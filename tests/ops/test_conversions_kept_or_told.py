@@ -9,6 +9,7 @@ import pytest
 import logreel
 from logreel.formats.bddf.sample.builder import T0
 from logreel.formats.bddf.sample.builder import Builder as BddfBuilder
+from logreel.formats.carla.sample import drive as carla
 from logreel.formats.ulog.sample.builder import Builder as UlogBuilder
 from logreel.formats.ulog.sample.builder import flight
 from logreel.ops.add import add_attachments
@@ -171,3 +172,33 @@ def test_a_part_of_a_koblenz_log_has_the_chosen_channels(tmp_path: Path) -> None
     assert list(logreel.open(log).channels) == ["FirstM", "SecondM", "ThirdM"]
     logreel.slice(log, part, topics=["FirstM", "ThirdM"])
     assert list(logreel.open(part).channels) == ["FirstM", "ThirdM"]
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".bag", ".bddf", ".vel"])
+def test_carla_recordings_come_back_from_other_formats(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / "a.rec"
+    source.write_bytes(carla.drive(4.0).bytes())
+    back, _ = back_again(source, tmp_path / f"b{suffix}")
+    assert content(back) == content(source)
+    assert logreel.open(back).metadata == logreel.open(source).metadata
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".bag", ".bddf", ".vel"])
+def test_real_carla_recordings_come_back_from_other_formats(
+    shared: Path, tmp_path: Path, suffix: str
+) -> None:
+    source = tmp_path / "a.rec"
+    source.write_bytes((shared / "data/carla/sr_DistanceToLaneCenter_2020.log").read_bytes())
+    back, _ = back_again(source, tmp_path / f"b{suffix}")
+    assert content(back) == content(source)
+    assert logreel.open(back).metadata == logreel.open(source).metadata
+
+
+def test_other_logs_become_no_carla_recording_and_the_error_says_why(tmp_path: Path) -> None:
+    source = tmp_path / "a.ulg"
+    source.write_bytes(flight(1.0))
+    with pytest.raises(logreel.IncompleteOutputError) as error:
+        logreel.convert(source, tmp_path / "a.rec")
+    assert "a CARLA recording holds only packets of CARLA" in str(error.value)
+    assert "--raw" not in str(error.value)
+    assert not (tmp_path / "a.rec").exists()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class OriginalLog:
     start       ns at which it began; None if it was empty
     first       earliest time of its messages in ns, and *messages* their number: a log that was cut or moved has others
     utc_offset  ns from its clock, of *epoch*, to UTC; None if unknown
-    metadata    without facts of the file
+    metadata    with facts of the file, without what channels were before another conversion
     attachments  media type and bytes by name, of those that are small
     """
 
@@ -45,9 +45,11 @@ class OriginalLog:
     attachments: Mapping[str, tuple[str, bytes]]
 
     @classmethod
-    def of(cls, log: Log, names: Iterable[str]) -> OriginalLog:
-        """Return what *log* is, with the metadata called *names*."""
-        metadata = {name: log.metadata[name] for name in names}
+    def of(cls, log: Log) -> OriginalLog:
+        """Return what *log* is."""
+        metadata = {
+            name: value for name, value in log.metadata.items() if not name.startswith(f"{ORIGINAL}/")
+        }
         first, messages = _extent(log)
         small = {name: log.attachments[name] for name in small_attachments(log)}
         attachments = {name: (one.media_type, one.read()) for name, one in small.items()}

@@ -52,7 +52,8 @@ class Dialect:
         """
         if schema.encoding != "carla":
             raise DefinitionError(
-                f"channel {topic!r} of a CARLA recording needs a schema of encoding 'carla'"
+                "a CARLA recording holds only packets of CARLA, of encoding 'carla': those of a recording, or of a log that was converted "
+                f"from one; messages of encoding {schema.encoding!r} do not become packets"
             )
         raw = _RAW.fullmatch(topic)
         usual = int(raw[1]) if raw else self._usual(topic)

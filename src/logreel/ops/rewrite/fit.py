@@ -51,6 +51,7 @@ class MisfitError(DefinitionError):
 class Fitted:
     """A Layout fitted to a format.
 
+    source   the Layout that was fitted
     layout   one struct of fields that the format can express
     forward  columns of the fitted Layout from those of the original, one row per message
     back     columns of the original from those of the fitted Layout
@@ -58,6 +59,7 @@ class Fitted:
     dropped  names of the top-level fields that are left out, with the reasons
     """
 
+    source: Layout
     layout: Layout
     forward: Callable[[Arrays], Arrays]
     back: Callable[[Arrays], Arrays]
@@ -194,7 +196,7 @@ class _Fitting:
         def behind(arrays: Arrays) -> Arrays:
             return _member_columns(layout, back(arrays))
 
-        return Fitted(Layout(fitted, layout.name), ahead, behind, self.notes, self.dropped)
+        return Fitted(layout, Layout(fitted, layout.name), ahead, behind, self.notes, self.dropped)
 
     def _possible(self, root: Struct) -> Struct:
         """Return *root* without the fields that cannot be fitted, and the largest ones of too large messages."""

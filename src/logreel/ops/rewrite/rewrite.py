@@ -51,6 +51,7 @@ from logreel.registry.open import log_of
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Excerpt, LogCopier, copier_for
+from logreel.write.original import original_log_of, original_of
 from logreel.write.payloads import tallied
 from logreel.write.writer import Writer, check_format_options
 
@@ -94,9 +95,13 @@ def rewrite(
         if target.stream is not None:
             return _to_stream(parts, target, target.stream, by_time, how, fmt, skipped or [])
     check_format_options(fmt, target.options)
+    was = None if fmt.name == log.format else original_log_of(log, fmt.name)
     # Another version of the format may not have what the source has, such as compression.
-    alike = fmt.name in (log.format, log.converted_from) and "version" not in target.options
-    options = {**(fmt.like(log.metadata) if alike else {}), **target.options}
+    alike = (
+        was is not None or fmt.name in (log.format, log.converted_from)
+    ) and "version" not in target.options
+    metadata = log.metadata if was is None else was.metadata
+    options = {**(fmt.like(metadata) if alike else {}), **target.options}
     for name, what in (("compression", "compression"), ("chunk_bytes", "chunks")):
         if getattr(target, name) is not None:
             if name not in fmt.like({}):
@@ -113,7 +118,7 @@ def rewrite(
         )
         found.notes += [note for part in parts for note in part.notes]
         found.notes += plain
-        found.in_turn = in_turn
+        found.in_turn, found.options = in_turn, options
         return found.run(by_time)
     except BaseException:
         out.discard()
@@ -251,6 +256,8 @@ class Rewriting:
     moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
     #: Whether *parts* are files of one recording that do not overlap in time.
     in_turn: bool = False
+    #: Options with which the FormatWriter was created.
+    options: Mapping[str, Any] = field(default_factory=dict)
     #: Number of selected messages that were not written, by name.
     unwritten: Counter[str] = field(default_factory=Counter)
     #: Part and number of each channel that the format cannot hold.
@@ -412,12 +419,17 @@ class Rewriting:
     def _alternative(self) -> str:
         """Return a hint which conversion can hold the messages; empty if no format can."""
         log = self.parts[0].log
-        if any(TRANSCODED in ch.metadata for ch in log.channels.values()):
+        if any(self._was_here(ch) for ch in log.channels.values()):
             return " (convert --raw makes logs that can be converted back)"
         able = [
             fmt for fmt in formats().values() if fmt.exchange and fmt.name not in (log.format, self.fmt.name)
         ]
         return f" ({able[0].title}, *{able[0].suffixes[0]}, holds those of every format)" if able else ""
+
+    def _was_here(self, channel: Channel) -> bool:
+        """Return whether a channel was in the format of the target before it was translated for other tools."""
+        was = original_of(channel) if TRANSCODED in channel.metadata else None
+        return was is not None and was.format == self.fmt.name
 
     def _why_unwritten(self, channel: Channel) -> str:
         return "they are not in the file"
@@ -529,7 +541,7 @@ class Rewriting:
         for p, ch in members:
             part = self.parts[p]
             text = f"channel {ch.topic!r} ({part.count(ch.number)} messages) was left out: "
-            hint = "; convert --raw keeps messages as they are" * (TRANSCODED in ch.metadata)
+            hint = "; convert --raw keeps messages as they are" * self._was_here(ch)
             if MADE_OF in ch.metadata:
                 self.notes.append(f"{text}it was made of {ch.metadata[MADE_OF]!r}")
             else:

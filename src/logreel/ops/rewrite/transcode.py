@@ -5,7 +5,7 @@ Columns are decoded, fitted to what the other format can express, and encoded, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
 from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, Node, Scalar, Struct
+from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
 from logreel.lenses.text import line_fields
 from logreel.log.limited_log import with_scan
@@ -65,6 +65,7 @@ class Transcoded:
     columns   names of the columns that the format encodes
     stamp     field with the time of the message, and its ns per unit; None if none
     ignored   column that the format of the source added; None if none
+    computed  names of restored columns that readers compute, so that messages do not hold them
     rows      row numbers of the messages in the order of writing, of which *done* are written
     keeps_stamps  whether the field *stamp* says the time of each message, which a conversion had changed
     filled    number of missing values that became zero or empty
@@ -78,6 +79,7 @@ class Transcoded:
     number: int
     stamp: tuple[str, int] | None
     ignored: int | None = None
+    computed: Collection[str] = ()
     rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
     done: int = 0
     keeps_stamps: bool = False
@@ -116,6 +118,9 @@ class Transcoded:
         if self.ignored is not None:
             del arrays[self.ignored]
         made = (self.fitted.back if self.restores else self.fitted.forward)(arrays)
+        if self.computed:
+            names = [f.name for f in self.fitted.source.record.visible()]
+            made = [array for name, array in zip(names, made, strict=True) if name not in self.computed]
         payloads, time = self._encoded(made, time[kept])
         return payloads, kept, time
 
@@ -212,8 +217,9 @@ class Transcoding(Rewriting):
     def _import(self, log: Log) -> list[str]:
         if self.was is None:
             return super()._import(log)
-        was = self.was
-        there = with_scan(log, metadata=lambda: {**was.metadata}, attachments=was.attached)
+        was, facts = self.was, self.fmt.file_facts
+        metadata = {name: value for name, value in was.metadata.items() if name not in facts}
+        there = with_scan(log, metadata=lambda: metadata, attachments=was.attached)
         return self.copier.import_foreign(there, True)
 
     def _account(self, written: Sequence[int]) -> None:
@@ -291,9 +297,9 @@ class Transcoding(Rewriting):
             else:
                 self.declared[name] = metadata
                 return number, name
-        if schemas.abilities is None:
-            return super()._add_channel(writer, topic, channel, metadata, copied)
         found = self._restored(writer, channel)
+        if found is None and schemas.abilities is None:
+            return super()._add_channel(writer, topic, channel, metadata, copied)
         if found is None and returns and was is not None:
             self.notes.append(
                 f"channel {channel.topic!r} cannot be converted back to what {was.topic!r} was: it has a new definition"
@@ -371,9 +377,7 @@ class Transcoding(Rewriting):
         log = channel.log
         if self.copier.keepable and not self.keeper:
             self.keeper = channel.topic
-            own = [log.format] if log.format not in formats()[log.format].file_facts else []
-            names = [*metadata_names(log), *(name for name in own if name in log.metadata)]
-            whole = OriginalLog.of(log, names)
+            whole = OriginalLog.of(log)
         original = Original(log.format, channel.topic, channel.schema, channel.metadata, restamped, whole)
         return {ORIGINAL: original.text()}
 
@@ -400,16 +404,17 @@ class Transcoding(Rewriting):
         abilities = before.abilities
         if abilities is None or self.fmt.create is None:
             return None
-        trial = Writer(DryRun(""), self.fmt.create(DryRun("")), None, False)
+        trial = Writer(DryRun(""), self.fmt.create(DryRun(""), **self.options), None, False)
         try:
             target = self._target_layout(trial, was)
             model, ignored = _without(channel.layout, abilities.time_name)
+            target, computed = _with_computed(target, trial.format_writer.schemas.computed_fields(0), model)
             fitted = fit(target, abilities, model=model, kept=abilities.time_name if ignored is None else "")
             number, label = add_channel(writer, was.topic, was.schema, was.metadata, self.names)
         except LogError:
             return None
         self.declared[label] = was.metadata
-        restored = Transcoded(channel, fitted, True, schemas, number, None, ignored)
+        restored = Transcoded(channel, fitted, True, schemas, number, None, ignored, computed)
         if was.restamped:
             restored.stamp, restored.keeps_stamps = schemas.time_field(number), True
         return number, label, restored
@@ -511,6 +516,25 @@ def _without(layout: Layout, name: str) -> tuple[Layout, int | None]:
     if not name or not isinstance(layout.root, Struct) or not fields or fields[0].name != name:
         return layout, None
     return Layout(Struct(tuple(fields[1:])), layout.name), 0
+
+
+def _with_computed(target: Layout, names: Collection[str], model: Layout) -> tuple[Layout, list[str]]:
+    """Return *target* with those fields called *names* that *model*, which was made of it, has; and their names.
+
+    Readers compute these fields, so that they were converted like those of the messages.
+    """
+    members = list(model.record.visible())
+    if isinstance(target.root, Counted) and isinstance(model.root, Struct) and members:
+        node = members[0].node
+        members = _members(node.item if isinstance(node, FixedArray) else node)
+    known = {f.name for f in target.record.visible()}
+    more = [f for f in members if f.name in names and f.name not in known]
+    if not more:
+        return target, []
+    first = [f for f, other in zip(more, members, strict=False) if f is other]
+    record = Struct((*first, *target.record.fields, *more[len(first) :]))
+    root = Counted(record, target.root.width) if isinstance(target.root, Counted) else record
+    return Layout(root, target.name), [f.name for f in more]
 
 
 def _side_columns(payloads: Sequence[Payloads]) -> I64 | None:
