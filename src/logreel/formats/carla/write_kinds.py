@@ -52,8 +52,8 @@ class Dialect:
         """
         if schema.encoding != "carla":
             raise DefinitionError(
-                "a CARLA recording holds only packets of CARLA, of encoding 'carla': those of a recording, or of a log that was converted "
-                f"from one; messages of encoding {schema.encoding!r} do not become packets"
+                "a CARLA recording holds only packets of CARLA, of encoding 'carla': those of a recording, or of a log "
+                f"that was converted from one; messages of encoding {schema.encoding!r} do not become packets"
             )
         raw = _RAW.fullmatch(topic)
         usual = int(raw[1]) if raw else self._usual(topic)
