@@ -61,8 +61,8 @@ def test_each_message_gets_its_own_numbers_in_any_interleaving(messages: list[tu
         for name in ("publish_time", "sequence"):
             found = index.rules[channel].side_columns[name].values(index, channel)
             assert found.tolist() == [given[name][i] for i in mine]
-    found = index.select(order="file")
-    assert sorted(zip(found.offset.tolist(), found.time.tolist(), strict=True)) == sorted(
+    every = index.select(order="file")
+    assert sorted(zip(every.offset.tolist(), every.time.tolist(), strict=True)) == sorted(
         zip(offset, given["time"], strict=True)
     )
 
