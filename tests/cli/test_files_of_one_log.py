@@ -1,4 +1,4 @@
-"""Several files as one log on the command line: several names, a folder, a pattern, and --as-one."""
+"""Several files as one log on the command line: --as-one with several names, a folder, or a pattern."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_plot_draws_a_folder_and_a_pattern_of_parts_as_their_merge(
         ch = max(log.match(None), key=len)
         field = f"{ch.topic}.{next(name for name in ch.fields if name != 'timestamp' and '[' not in name)}"
     drawn = [
-        run("plot", name, field, "--width", "60")
+        run("plot", name, field, "--width", "60", "--as-one")
         for name in (tmp_path / "one.ulg", parts[0].parent, f"{parts[0].parent}/*.ulg")
     ]
     assert [done.code for done in drawn] == [0, 0, 0], drawn
@@ -64,7 +64,7 @@ def test_files_a_folder_and_a_pattern_give_what_their_merge_gives(
     found = {}
     for how, names in given.items():
         out = tmp_path / how
-        done = run(words[0], *names, *(word.format(out=out) for word in words[1:]))
+        done = run(words[0], *names, "--as-one", *(word.format(out=out) for word in words[1:]))
         assert done.code == 0, done.err
         made = sorted(
             p for p in tmp_path.rglob("*") if how in p.relative_to(tmp_path).parts[0] and p.is_file()
@@ -115,8 +115,11 @@ def test_sql_over_files_as_one_has_the_rows_once(run: Run, parts: list[Path]) ->
 
 def test_schema_and_diff_take_a_folder_or_a_pattern(run: Run, parts: list[Path], tmp_path: Path) -> None:
     folder = parts[0].parent
-    assert run("schema", folder, "cpuload").out == run("schema", parts[0], "cpuload").out
-    assert run("diff", folder, f"{folder}/*.ulg").code == 0
+    assert run("schema", folder, "cpuload", "--as-one").out == run("schema", parts[0], "cpuload").out
+    assert run("diff", folder, f"{folder}/*.ulg", "--as-one").code == 0
+    refused = run("diff", folder, parts[0])
+    assert refused.code == 2
+    assert "one side is one log, not 3" in refused.err
 
 
 def test_index_writes_one_for_each_file(run: Run, parts: list[Path]) -> None:
@@ -129,7 +132,7 @@ def test_index_writes_one_for_each_file(run: Run, parts: list[Path]) -> None:
 def test_missing_files_between_the_parts_are_said_on_stderr(
     run: Run, parts: list[Path], tmp_path: Path
 ) -> None:
-    done = run("slice", parts[0], parts[2], "-o", tmp_path / "out.ulg")
+    done = run("slice", parts[0], parts[2], "--as-one", "-o", tmp_path / "out.ulg")
     assert done.code == 0
     assert "a file with the number 1 is missing between" in done.err
 
@@ -137,7 +140,7 @@ def test_missing_files_between_the_parts_are_said_on_stderr(
 def test_parts_are_never_replaced_by_the_output(run: Run, parts: list[Path]) -> None:
     before = [part.read_bytes() for part in parts]
     for words in (("slice", "-o"), ("sort", "-o"), ("convert", "-o"), ("text", "-o")):
-        done = run(words[0], parts[0].parent, words[1], parts[1], "--force")
+        done = run(words[0], parts[0].parent, "--as-one", words[1], parts[1], "--force")
         assert done.code == 2, words
         assert "input and output are the same file" in done.err
     assert [part.read_bytes() for part in parts] == before
@@ -146,9 +149,11 @@ def test_parts_are_never_replaced_by_the_output(run: Run, parts: list[Path]) -> 
 def test_recover_and_following_name_the_way_for_several_files(
     run: Run, parts: list[Path], tmp_path: Path
 ) -> None:
-    done = run("recover", *parts, "-o", tmp_path / "out.ulg")
+    done = run("recover", *parts, "--as-one", "-o", tmp_path / "out.ulg")
     assert done.code == 2
     assert "recovered one by one" in done.err
+    assert run("recover", *parts, "-o", f"{tmp_path}/out/").code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [part.name for part in parts]
     assert run("cat", "-f", *parts).code == 2
 
 
@@ -164,6 +169,8 @@ def test_commands_of_one_format_take_several_files(run: Run, tmp_path: Path, wor
     done = logreel.split(tmp_path / "a.rec", tmp_path / "parts", every=10 * SECOND)
     logreel.merge([one.path for one in done], tmp_path / "merged.rec")
     verb, *more = words
-    found = [run("carla", verb, name, *more) for name in (tmp_path / "parts", tmp_path / "merged.rec")]
+    found = [
+        run("carla", verb, name, *more, "--as-one") for name in (tmp_path / "parts", tmp_path / "merged.rec")
+    ]
     assert [one.code for one in found] == [0, 0]
     assert found[0].out == found[1].out

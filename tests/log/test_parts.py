@@ -51,7 +51,7 @@ def test_a_pattern_names_files_in_natural_order(tmp_path: Path) -> None:
     for n in (1, 2, 10):
         bag(tmp_path / f"part_{n}.bag", 5)
     assert sorted(["part_10.bag", "part_2.bag"], key=natural_key) == ["part_2.bag", "part_10.bag"]
-    with logreel.open(f"{tmp_path}/part_*.bag") as log:
+    with logreel.open([f"{tmp_path}/part_*.bag"]) as log:
         assert isinstance(log, JoinedLog)
         # All have the same content, so they count once.
         assert [Path(one.name).name for one in log.parts] == ["part_1.bag"]
@@ -72,16 +72,18 @@ def test_one_file_in_a_list_is_that_file(tmp_path: Path) -> None:
         logreel.open([])
 
 
-def test_a_folder_is_one_log_if_its_names_differ_only_in_numbers(tmp_path: Path) -> None:
+def test_a_folder_or_a_pattern_alone_is_refused_because_its_files_are_many_logs(tmp_path: Path) -> None:
     bag(tmp_path / "out_0.bag", 1)
     bag(tmp_path / "out_1.bag", 1.5)
     (tmp_path / "notes.txt").write_text("no log")
     (tmp_path / "out_0.bag.logreel-index").write_bytes(b"no log")
-    with logreel.open(tmp_path) as log:
-        assert log["/point"]["x"].tolist() == [1, 1.5]
-    bag(tmp_path / "other.bag", 9)
-    with pytest.raises(UsageError, match="a folder is one log if the names"):
-        logreel.open(tmp_path)
+    for name in (str(tmp_path), f"{tmp_path}/*.bag"):
+        with pytest.raises(UsageError, match=r"2 logs, and not a log; .*open\(\['"):
+            logreel.open(name)
+        with logreel.open([name]) as log:
+            assert log["/point"]["x"].tolist() == [1, 1.5]
+    with pytest.raises(UsageError, match="2 logs, and not a log"):
+        logreel.stats(tmp_path)
     with pytest.raises(UnknownFormatError, match="no log of a known format"):
         logreel.open(_empty(tmp_path))
 
@@ -107,7 +109,7 @@ def test_missing_numbers_and_silences_between_numbered_files_are_noted(tmp_path:
     with logreel.open(files) as log:
         assert codes(log) == []
     files[1].unlink()
-    with logreel.open(f"{tmp_path}/out_*.bag") as log:
+    with logreel.open([f"{tmp_path}/out_*.bag"]) as log:
         assert codes(log) == ["missing-part"]
         assert "number 1 is missing" in log.problems[0].text
     late = bag(tmp_path / "out_1.bag", 9, 10)
@@ -127,8 +129,8 @@ def test_dates_in_names_do_not_count_as_numbers_of_files(tmp_path: Path) -> None
 def test_files_that_overlap_are_ordered_by_time_and_noted(tmp_path: Path) -> None:
     one = bag(tmp_path / "robot.bag", 1, 3, 5)
     two = bag(tmp_path / "base.bag", 2, 3, 4, 6)
-    logreel.merge([one, two], tmp_path / "merged.bag")
-    with logreel.open([two, one]) as log, logreel.open(tmp_path / "merged.bag") as merged:
+    logreel.merge([one, two], tmp_path / "merged.bag", anyway=True)
+    with logreel.open([two, one], anyway=True) as log, logreel.open(tmp_path / "merged.bag") as merged:
         assert codes(log) == ["part-overlap"]
         point, due = log["/point"], merged["/point"]
         assert point["x"].tolist() == due["x"].tolist() == [1, 2, 3, 3, 4, 5, 6]
@@ -176,14 +178,14 @@ def test_slight_overlaps_are_no_problem(
         bag(tmp_path / "a.bag", *(t + 1 for t in first)),
         bag(tmp_path / "b.bag", *(t + 1 for t in second)),
     ]
-    with logreel.open(files) as log:
+    with logreel.open(files, anyway=True) as log:
         assert codes(log) == noted
         assert log["/point"]["x"].tolist() == sorted(t + 1 for t in (*first, *second))
 
 
 def test_the_overlap_of_a_file_within_another_is_that_file(tmp_path: Path) -> None:
     files = [bag(tmp_path / "a.bag", 1, 100), bag(tmp_path / "b.bag", 10, 13)]
-    with logreel.open(files) as log:
+    with logreel.open(files, anyway=True) as log:
         (problem,) = log.problems
         assert "overlap by 3.0 s" in problem.text
 
@@ -194,7 +196,7 @@ def test_a_lower_number_that_begins_slightly_later_is_no_problem(
 ) -> None:
     one = bag(tmp_path / "out_1.bag", 10, 14)
     zero = bag(tmp_path / "out_0.bag", 10 + later, 18 + later)
-    with logreel.open([zero, one]) as log:
+    with logreel.open([zero, one], anyway=True) as log:
         assert ("part-order" in codes(log)) == noted
 
 
@@ -209,8 +211,8 @@ def test_overlapping_messages_of_any_size_are_read_in_the_order_of_time(tmp_path
             for time in rng.integers(0, 1000, 400).tolist():
                 out.write(channel, SECOND + time, {"data": f"{n} {time} " + "x" * (time % 50)})
         files.append(path)
-    logreel.merge(files, tmp_path / "merged.bag")
-    with logreel.open(files) as log, logreel.open(tmp_path / "merged.bag") as merged:
+    logreel.merge(files, tmp_path / "merged.bag", anyway=True)
+    with logreel.open(files, anyway=True) as log, logreel.open(tmp_path / "merged.bag") as merged:
         same = lambda one: sorted((m.time, bytes(m.data)) for m in one.messages())  # noqa: E731
         assert same(log) == same(merged)
         table, due = log.table("/text"), merged.table("/text")
@@ -223,8 +225,9 @@ def test_overlapping_messages_of_any_size_are_read_in_the_order_of_time(tmp_path
 def test_a_topic_with_two_definitions_becomes_two_channels_as_in_a_merge(tmp_path: Path) -> None:
     files = [bag(tmp_path / "a.bag", 1), bag(tmp_path / "b.bag", 2, schema=TWIST)]
     logreel.merge(files, tmp_path / "merged.bag")
-    with logreel.open(files) as log, logreel.open(tmp_path / "merged.bag") as merged:
+    with logreel.open(files, anyway=True) as log, logreel.open(tmp_path / "merged.bag") as merged:
         assert list(log) == list(merged) == ["/point", "/point[1]"]
+        assert codes(log) == ["part-definition"]
         assert log["/point[1]"]["w"].tolist() == [2]
         logreel.slice(log, tmp_path / "slice.bag", topics="/point[[]1]")
         with logreel.open(tmp_path / "slice.bag") as part:
@@ -298,7 +301,7 @@ def test_clocks_of_different_starts_are_aligned_as_in_a_merge(
 
 def test_clocks_of_different_starts_are_noted_unless_they_are_aligned(tmp_path: Path) -> None:
     files = [clocked(tmp_path / "a.ulg", BOOT, 100), clocked(tmp_path / "b.ulg", BOOT + 500, 110)]
-    with logreel.open(files) as log:
+    with logreel.open(files, anyway=True) as log:
         (problem,) = log.problems
         assert problem.code == "part-clock"
         assert f"{files[0]} and {files[1]} differ by 8 min 20 s" in problem.text
@@ -368,7 +371,7 @@ def test_parts_of_a_split_log_opened_together_are_the_log(tmp_path: Path) -> Non
     whole = tmp_path / "whole.ulg"
     whole.write_bytes(short_flight())
     logreel.split(whole, tmp_path / "parts", every=SECOND)
-    with logreel.open(whole) as log, logreel.open(tmp_path / "parts") as parts:
+    with logreel.open(whole) as log, logreel.open([tmp_path / "parts"]) as parts:
         assert [(m.time, m.channel.topic, bytes(m.data)) for m in parts.messages()] == [
             (m.time, m.channel.topic, bytes(m.data)) for m in log.messages()
         ]
@@ -387,7 +390,7 @@ def test_columns_of_fixed_size_are_gathered_from_all_files_together(
             wind = w.add_channel("wind", schema)
             for n in range(begin, begin + 5):
                 w.write(wind, n * 10**9, {"n": n})
-    log = logreel.open(names, align=align)
+    log = logreel.open(names, align=align, anyway=True)
     table = log.tables("wind")["wind"]
     # One array, where tables of the files would be two.
     assert table.column("n").num_chunks == 1

@@ -18,7 +18,7 @@ import logreel
 from logreel import Log
 from logreel.formats.bddf.sample.builder import T0, Builder
 from logreel.formats.ulog.sample.builder import flight
-from logreel.log.joined_log import JoinedLog
+from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.registry.registry import formats
 from support.builders.sample_logs import short_flight
 
@@ -165,7 +165,9 @@ def content(path: Path) -> dict[str, Any]:
         return {
             "messages": messages(log),
             "channels": {topic: (ch.schema, repr(dict(ch.metadata))) for topic, ch in log.items()},
-            "metadata": {name: value for name, value in log.metadata.items() if name not in OF_FILE},
+            "metadata": {
+                name: value for name, value in log.metadata.items() if name not in (*OF_FILE, JOINED)
+            },
             "attachments": {name: (one.read(), one.time) for name, one in log.attachments.items()},
             "parameters": repr(dict(log.parameters)),
             "text": log.text,
@@ -193,8 +195,9 @@ def test_a_conversion_of_files_that_overlap_is_that_of_the_merge(tmp_path: Path)
     files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
     for file, seconds in zip(files, (4.0, 3.0), strict=True):
         file.write_bytes(flight(seconds))
-    logreel.merge(files, tmp_path / "merged.ulg")
-    logreel.convert(files, tmp_path / "one.mcap")
+    logreel.merge(files, tmp_path / "merged.ulg", anyway=True)
+    with logreel.open(files, anyway=True) as log:
+        logreel.convert(log, tmp_path / "one.mcap")
     logreel.convert(tmp_path / "merged.ulg", tmp_path / "two.mcap")
     assert content(tmp_path / "one.mcap") == content(tmp_path / "two.mcap")
 
@@ -206,10 +209,10 @@ def test_only_files_with_shifted_clocks_are_merged_before_a_conversion(
     files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
     for file, seconds in zip(files, (4.0, 3.0), strict=True):
         file.write_bytes(flight(seconds))
-    logreel.merge(files, tmp_path / "merged.ulg", align=align)
+    logreel.merge(files, tmp_path / "merged.ulg", align=align, anyway=True)
     out, seen = tmp_path / "out", set[str]()
     out.mkdir()
-    with logreel.open(files, align=align) as log:
+    with logreel.open(files, align=align, anyway=True) as log:
         logreel.convert(log, out / "one.mcap", progress=lambda *_: seen.update(os.listdir(out)))
     assert any(name.startswith(".logreel-parts-") for name in seen) == (align is not None)
     assert os.listdir(out) == ["one.mcap"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from click.shell_completion import CompletionItem
 
@@ -108,9 +108,14 @@ def _files(ctx: click.Context) -> list[str]:
     params = ctx.params
     if words and words[-1][:1] == "-":
         params = ctx.command.make_context(None, [*words, "x"], ctx.parent, resilient_parsing=True).params
-    given = (params.get(name) for name in ("file", "files", "a", "b"))
-    named = [name for one in given if one for name in ([one] if isinstance(one, str) else one)]
-    return [name for name in named if name != "-"]
+    return [name for name in logs_among(params) if name != "-"]
+
+
+def logs_among(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the words on the command line that name logs, from the parameters of a verb."""
+    words = [parameters.get(name) for name in ("file", "files", "paths")]
+    words.append(getattr(parameters.get("logs"), "names", None))
+    return [name for given in words if given for name in ([given] if isinstance(given, str) else given)]
 
 
 def _topics(file: str) -> list[tuple[str, str]]:
@@ -165,5 +170,32 @@ def _conditions(file: str, incomplete: str) -> list[str]:
     return []
 
 
+class FileOrTopic(Topic):
+    """Unchanged text, completed with topics of the logs on the line, or else with names of files."""
+
+    name = "file-or-topic"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the topics that start with *incomplete*; if there are none, the item for names of files."""
+        found = _topic_items(_files(ctx), incomplete)
+        return found or FILE.shell_complete(ctx, param, incomplete)
+
+
+class FileOrField(FileOrTopic):
+    """As FileOrTopic, and completed with fields."""
+
+    name = "file-or-field"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the topics that start with *incomplete*, else the fields; if there are none, names of files."""
+        files = _files(ctx)
+        found = _topic_items(files, incomplete) or _word_items(files, incomplete, _fields)
+        return found or FILE.shell_complete(ctx, param, incomplete)
+
+
 FILE, FOLDER, TOPIC, TOPIC_OR_FIELD = Name("file"), Name("dir"), Topic(), TopicOrField()
-FILE_OR_PARAMETER = FileOrParameter("file")
+FILE_OR_PARAMETER, FILE_OR_TOPIC, FILE_OR_FIELD = FileOrParameter("file"), FileOrTopic(), FileOrField()

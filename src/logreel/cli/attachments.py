@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         "logreel attachments walk.mcap -o files": "extract them to a folder",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "-o",
     "--output",
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def attachments(
-    file: paths.Given,
+    logs: paths.Logs,
     folder: str | None,
     name: str | None,
     force: bool,
@@ -48,25 +48,28 @@ def attachments(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """List or extract the files attached to a log."""
+    """List or extract the files attached to logs; of several logs, each gets a folder in DIR."""
     from logreel.errors import NotFoundError
     from logreel.log.joined_log import inputs_of
     from logreel.outputs.attachments import extract
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        paths.note_decrypted(log)
+    if folder == paths.STDOUT or (folder is None and name is not None and not as_json):
+        logs.only("the content of one attachment goes to stdout")
+    outputs = paths.outputs_in(folder or "", logs, "") if logs.several and folder else {}
+
+    def answer(log: Log) -> int:
         found = dict(log.attachments)
         if name is not None and name not in found:
             raise NotFoundError("attachment", name, found, path=log.name)
         chosen = [a for a in found.values() if name in (None, a.name)]
         if folder == paths.STDOUT:
             return _write_single(log, chosen, as_json)
+        to = outputs.get(log.name, folder)
         files = (
-            extract(chosen, folder, force, all_names=list(found), sources=inputs_of(log)) if folder else {}
+            extract(chosen, to, force, all_names=list(found), sources=inputs_of(log)) if to and chosen else {}
         )
         if as_json:
-            draw.echo_answer(log, attachments=[_as_dict(a, files) for a in chosen])
+            draw.echo_answer(log, logs.several, attachments=[_as_dict(a, files) for a in chosen])
         elif folder:
             for path in files.values():
                 draw.say(f"wrote {path}")
@@ -76,6 +79,9 @@ def attachments(
             rows = [(a.name, a.media_type, draw.size_text(a.size)) for a in chosen]
             draw.table(("name", "type", "size"), rows, right=(2,))
         return draw.finish(log)
+
+    heading = folder is None and not as_json
+    return common.each_log(logs, answer, heading, definitions=msgdef, segment=segment, decrypt=decrypt)
 
 
 def _write_single(log: Log, chosen: list[Attachment], as_json: bool) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -16,6 +17,8 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from logreel.io.source import Definitions
     from logreel.log.log import Channel, Log
     from logreel.ops.query.topic_fields import FieldsByTopic
@@ -30,7 +33,7 @@ STYLES = ("text", "ndjson", "csv")
         "logreel cat drive.bag -t /imu -S +5s -E +6s -o imu.csv": "one second of a channel as CSV",
     },
 )
-@common.file
+@common.logs
 @common.topics_or_fields
 @common.exclude
 @common.start
@@ -55,7 +58,7 @@ STYLES = ("text", "ndjson", "csv")
 @paths.text_output
 @common.as_json
 def cat(
-    file: paths.Given,
+    logs: paths.Logs,
     ros_axes: bool,
     segment: int | None,
     msgdef: Definitions,
@@ -74,12 +77,11 @@ def cat(
 ) -> int:
     """Print decoded messages in time order.
 
-    csv prints one channel, in file order. -f prints in file order, and with --json one object per message. So are
-    messages of a pipe, as text or ndjson, while they come.
+    csv prints one channel, in file order; of several logs, its first column is the log. -f prints in file order, and
+    with --json one object per message. So are messages of a pipe, as text or ndjson, while they come.
     """
     from logreel.errors import UsageError
     from logreel.log.times import interval, shift_of
-    from logreel.registry.open import open_log
 
     context = click.get_current_context()
     style = style or _style_of(None if context is None else context.params.get("out"))
@@ -89,19 +91,23 @@ def cat(
         raise UsageError("--interpolate spreads the times of rows: it needs --format csv")
     if where and follow:
         raise UsageError("-f shows messages as they come: leave out --where")
-    if not (where or as_json or style == "csv") and following.comes_slowly(file, start, end):
+    if not (where or as_json or style == "csv") and following.comes_slowly(logs.names, start, end):
         follow = True
     if follow:
         if style == "csv" and not as_json:
             raise UsageError("-f prints messages as text or ndjson: leave out --format csv")
-        if file != "-":
+        if logs.names != ("-",):
             following.refuse_output()
         style = "ndjson" if as_json else style
-        with following.ending() as event, following.opened(file, event, msgdef, ros_axes, segment) as log:
+        with (
+            following.ending() as event,
+            following.opened(logs.names, event, msgdef, ros_axes, segment) as log,
+        ):
             return _follow(log, event, topics, exclude, (start, end), count, style, utc)
-    with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as opened:
-        log = opened
-        paths.note_decrypted(log)
+
+    tables = _LogTables(safe_csv)
+
+    def answer(log: Log) -> int:
         span = interval(log, start, end)
         shift = shift_of(log, utc)
         fields = common.chosen_fields(log, topics, exclude)
@@ -114,10 +120,21 @@ def cat(
         channels = [log[topic] for topic in fields]
         skipped: list[str] = []
         if as_json or style != "csv":
-            _messages(log, fields, span, count, "json" if as_json else style, shift, skipped)
+            _messages(log, fields, span, count, "json" if as_json else style, shift, skipped, logs.several)
         else:
-            _csv(channels, fields, span, count, utc, interpolate, safe_csv)
+            tables.add(log.name, channels, fields, span, count, utc, interpolate)
+            if not logs.several:
+                tables.write()
         return draw.finish(log, skipped)
+
+    options: dict[str, Any] = {"definitions": msgdef, "segment": segment, "ros_axes": ros_axes}
+    if logs.several and style == "csv" and not as_json:
+        # The columns of all are known before the first row is written.
+        with contextlib.ExitStack() as stack:
+            code = common.each_log(logs, answer, False, stack, **options)
+            tables.write(True)
+            return code
+    return common.each_log(logs, answer, style == "text" and not as_json, **options)
 
 
 def _follow(
@@ -176,6 +193,7 @@ def _messages(
     style: str,
     shift: int | None,
     skipped: list[str],
+    several: bool,
 ) -> None:
     from logreel.log.times import time_text
     from logreel.outputs.tables.ndjson import decoded, line
@@ -190,31 +208,48 @@ def _messages(
             when = time_text(message.time, shift)
             out.write(draw.safe(f"{when}  {message.channel.topic}  {draw.fields_text(data)}") + "\n")
         elif style == "ndjson":
-            out.write(line(message, data, shift) + "\n")
+            out.write(line(message, data, shift, log.name if several else None) + "\n")
         else:
             out.write(between + line(message, data, shift))
-            between = ",\n"
+            between = "," if several else ",\n"
     if style == "json":
         problems = json.dumps([problem.as_dict() for problem in log.problems])
         out.write(f'], "skipped": {json.dumps(skipped)}, "problems": {problems}}}\n')
 
 
-def _csv(
-    channels: list[Channel],
-    fields: FieldsByTopic,
-    span: tuple[int | None, int | None],
-    count: int | None,
-    utc: bool,
-    interpolate: bool,
-    safe: bool,
-) -> None:
-    from logreel.errors import UsageError
-    from logreel.outputs.tables.csv import limited, write, write_safe
+class _LogTables:
+    """The rows of a channel of each log, which are written as one table."""
 
-    if len(channels) != 1:
-        raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
-    schema, batches = limited(channels[0], *span, utc, count, interpolate, fields)
-    sys.stdout.flush()
-    (write_safe if safe else write)(
-        draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer, schema, batches
-    )
+    def __init__(self, safe: bool) -> None:
+        self._safe = safe
+        self._tables: list[tuple[str, pa.Schema, Iterator[pa.RecordBatch]]] = []
+
+    def add(
+        self,
+        name: str,
+        channels: list[Channel],
+        fields: FieldsByTopic,
+        span: tuple[int | None, int | None],
+        count: int | None,
+        utc: bool,
+        interpolate: bool,
+    ) -> None:
+        """Add the rows of the only one of *channels* of the log *name*."""
+        from logreel.errors import UsageError
+        from logreel.outputs.tables.csv import limited
+
+        if len(channels) != 1:
+            raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
+        self._tables.append((name, *limited(channels[0], *span, utc, count, interpolate, fields)))
+
+    def write(self, several: bool = False) -> None:
+        """Write all rows to stdout; of *several* logs with the column ``log``."""
+        from logreel.outputs.tables.csv import write, write_safe, write_together
+
+        sys.stdout.flush()
+        out = draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer
+        if several:
+            write_together(out, self._tables, self._safe)
+            return
+        for _, schema, batches in self._tables:
+            (write_safe if self._safe else write)(out, schema, batches)

@@ -27,7 +27,7 @@ LINES = 20
         "logreel check logs --fail-on error": "exit code 4 only for errors in the logs of a folder",
     },
 )
-@common.files
+@common.logs
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES),
@@ -46,43 +46,39 @@ LINES = 20
 )
 @common.rules
 @common.wanted
-@common.as_one
 @common.segment
 @paths.text_output
 @common.decrypt
 @common.msgdef
 @common.as_json
 def check(
-    files: tuple[str, ...],
+    logs: paths.Logs,
     fail_on: Severity,
     contract: str | None,
     with_types: bool,
     rules: tuple[str, ...],
     wanted: tuple[str, ...],
-    as_one: bool,
     segment: int | None,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Check logs for defects: damage, checksums, index, definitions, clocks, gaps, duplicates.
 
-    --types, --rules and --to name what migrate would do. A folder means all logs in and below it. --as-one takes all
-    files as one log. --json prints one object per file, each on one line. If a file cannot be opened, the
-    others are still checked.
+    --types, --rules and --to name what migrate would do. --json prints one object per log, each on one line. If a log
+    cannot be opened, the others are still checked.
     """
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
     from logreel.ops.inspect.contract import read_contract
-    from logreel.registry.open import open_log
 
     required = None if contract is None else read_contract(contract)
 
-    def one(file: paths.Given) -> Checked:
-        with open_log(file, definitions=msgdef, segment=segment) as log:
+    def answer(name: paths.Given) -> Checked:
+        with logs.open(name, definitions=msgdef, segment=segment) as log:
             paths.note_decrypted(log)
             return look(log, contract=required, types=with_types, rules=rules, to=wanted)
 
-    found, code = common.print_each(paths.given_logs(files, as_one), one, show, as_json)
+    found, code = common.print_each(logs, answer, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)
 
 

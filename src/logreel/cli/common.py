@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import glob
+import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import rich_click as click
@@ -33,6 +36,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?")
 #: Numbers without leading zeros; with these, the value of metadata is a text.
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _REAL = re.compile(r"-?(0|[1-9]\d*)\.\d+(e-?\d+)?")
+#: Place in a click context of the words that are no logs.
+_WORDS = "logreel.words"
 TIMES = (
     "12.5 or +12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, 1714564800.5 since 1970, or "
     "log:598.6 by the log's own clock."
@@ -63,16 +68,81 @@ def _tell_intervals(context: click.Context, option: click.Parameter, text: str |
     return text
 
 
-def _one_log(context: click.Context, argument: click.Parameter, names: tuple[str, ...]) -> Any:
-    """Return the only name, or all names of several files that are one log."""
-    return names[0] if len(names) == 1 else list(names)
-
-
-file = click.argument(
-    "file", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE, callback=_one_log
+files = click.argument("files", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE)
+as_one_flag = click.option(
+    "--as-one",
+    is_flag=True,
+    help="Take all files as the parts of one recording, instead of each as a log of its own.",
+)
+anyway_flag = click.option(
+    "--anyway",
+    is_flag=True,
+    help="With --as-one: also if the files tell that they are of different recordings.",
 )
 one_file = click.argument("file", metavar="FILE", type=arguments.FILE)
-files = click.argument("files", metavar="FILE…", nargs=-1, required=True, type=arguments.FILE)
+
+
+def logs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add FILE…, ``--as-one`` and ``--anyway`` to *command*, which gets them as its argument ``logs``."""
+    return files(as_one(command))
+
+
+def logs_and_words(metavar: str, kind: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator like ``logs`` for commands that also take other words, as their argument ``words``.
+
+    Words that exist as files or folders, or end like the name of a log, are logs.
+
+    metavar  how the help names the arguments
+    kind     their type
+    """
+    both = click.argument("files", metavar=metavar, nargs=-1, required=True, type=kind, callback=_logs_first)
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def call(*args: Any, **options: Any) -> Any:
+            return command(*args, words=_context().meta[_WORDS], **options)
+
+        return both(as_one(call))
+
+    return add
+
+
+def _context() -> click.Context:
+    context = click.get_current_context()
+    if context is None:
+        raise TypeError("not within a command")
+    return context
+
+
+def _logs_first(context: click.Context, argument: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words that name logs, and keep the others for the command."""
+    # Without any log, the error is that of a missing file.
+    logs = [word for word in words if _is_log(word)] or list(words[:1])
+    context.meta[_WORDS] = tuple(word for word in words if word not in logs)
+    return tuple(logs)
+
+
+def _is_log(word: str) -> bool:
+    """Return whether an argument names a log: a file or folder that exists, or what looks like the path of a log."""
+    if word == "-" or "://" in word or (os.path.exists(word) and not glob.has_magic(word)):
+        return True
+    from logreel.registry.registry import log_suffixes
+
+    return not word.startswith("re:") and (os.path.exists(word) or word.lower().endswith(log_suffixes()))
+
+
+def as_one(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--as-one`` and ``--anyway`` to *command*, whose ``files`` they join; it gets ``logs`` instead."""
+
+    @functools.wraps(command)
+    def call(*args: Any, files: Sequence[str], as_one: bool, anyway: bool, **options: Any) -> Any:
+        from logreel.cli.files import Logs
+
+        return command(*args, logs=Logs(tuple(files), as_one, anyway), **options)
+
+    return as_one_flag(anyway_flag(call))
+
+
 topics = click.option(
     "-t",
     "--topic",
@@ -188,9 +258,6 @@ segment = click.option(
     help="Use only log number N of a file that contains several logs; info lists them.",
 )
 force = click.option("--force", is_flag=True, help="Replace existing output.")
-as_one = click.option(
-    "--as-one", is_flag=True, help="Take all files together as one log, instead of each as a log of its own."
-)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object; times are in ns.")
 output = click.option(
     "-o",
@@ -246,20 +313,19 @@ chunk_size = click.option(
 
 
 def print_each(
-    names: Sequence[paths.Given],
+    logs: paths.Logs,
     look: Callable[[paths.Given], Result],
     show: Callable[[Result], None],
     as_json: bool,
     gap: bool = False,
 ) -> tuple[list[Result], int]:
-    """Call *look* for each file and print the result at once; return all results and the exit code.
+    """Call *look* for each log and print the result at once; return all results and the exit code.
 
-    names    from ``files.expand``
     show     prints a result for people
     as_json  print a line of JSON instead
     gap      print an empty line between two results
 
-    The exit code is 0 if all files could be opened, 3 if only some could, else that of the first error.
+    The exit code is 0 if all logs could be opened, 3 if only some could, else that of the first error.
     """
     from logreel.cli import draw
     from logreel.cli.exits import LOST
@@ -276,12 +342,12 @@ def print_each(
             draw.echo()
         show(result)
 
-    results, code = open_each(names, look, print_result)
+    results, code = open_each(logs, look, print_result)
     return results, LOST if code and results else code
 
 
 def answer_each(
-    names: Sequence[paths.Given],
+    logs: paths.Logs,
     look: Callable[[Log], Result],
     show: Callable[[Result], None],
     as_json: bool,
@@ -294,44 +360,124 @@ def answer_each(
     """
     from logreel.cli import draw
     from logreel.cli.files import note_decrypted
-    from logreel.registry.open import open_log
 
     codes: list[int] = []
 
-    def one(name: paths.Given) -> Result:
-        with open_log(name, definitions=definitions) as log:
+    def answer(name: paths.Given) -> Result:
+        with logs.open(name, definitions=definitions) as log:
             note_decrypted(log)
             found = look(log)
             codes.append(draw.finish(log))
             return found
 
-    found, code = print_each(names, one, show, as_json, gap=True)
+    found, code = print_each(logs, answer, show, as_json, gap=True)
     return found, code, max(codes, default=0)
 
 
+def each_log(
+    logs: paths.Logs,
+    answer: Callable[[Log], int],
+    heading: bool,
+    stack: ExitStack | None = None,
+    **options: Any,
+) -> int:
+    """Open each log, let *answer* print what it says, and return the exit code.
+
+    answer   returns an exit code
+    heading  print the name of each log above its answer, if there are several
+    stack    closes the logs; None: each is closed after its answer
+    options  as for ``logreel.open``
+
+    Of one log, an error ends the verb. Of several, it is reported and the others go on: the exit code is 3 if there
+    was any answer, else that of the first error.
+    """
+    from logreel.cli import draw
+    from logreel.cli.exits import LOST
+    from logreel.cli.files import note_decrypted
+
+    codes: list[int] = []
+
+    def look(name: paths.Given) -> None:
+        with ExitStack() as own:
+            log = (own if stack is None else stack).enter_context(logs.open(name, **options))
+            note_decrypted(log)
+            if heading and logs.several:
+                if codes:
+                    draw.echo()
+                draw.echo_head(log.name)
+            codes.append(0)
+            codes[-1] = answer(log)
+
+    if not logs.several:
+        look(logs.each[0])
+        return codes[0]
+    answered, code = open_each(logs, look)
+    return LOST if code and answered else code or max(codes, default=0)
+
+
+def write_each(
+    logs: paths.Logs,
+    out: str,
+    write: Callable[[Log, Any, str], int],
+    suffix: str | Callable[[Log], str],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Open each log, let *write* make an output of it, and return the exit code, as ``each_log`` does.
+
+    out     the output; of several logs a folder, which gets an output for each, called as the log
+    write   is called with the log, a path or the stream of stdout, and the output as a user would name it
+    suffix  suffix of the outputs; or returns that of the output of a log on stdout, and outputs in a folder have the
+            suffix of their log
+    """
+    from logreel.cli import files
+
+    def write_only(log: Log) -> int:
+        known = suffix if isinstance(suffix, str) else suffix(log)
+        return write(log, files.destination(out, known, as_json), out)
+
+    if not logs.several:
+        return each_log(logs, write_only, False, **options)
+    same = suffix if isinstance(suffix, str) else None
+    outputs = files.outputs_in(files.folder_for_several(out, logs), logs, same)
+
+    def write_one(log: Log) -> int:
+        path = outputs[log.name]
+        return write(log, path, path)
+
+    with files.made_folder(out):
+        return each_log(logs, write_one, False, **options)
+
+
 def open_each(
-    names: Sequence[paths.Given],
+    logs: paths.Logs,
     look: Callable[[paths.Given], Opened],
     use: Callable[[Opened], object] | None = None,
 ) -> tuple[list[Opened], int]:
-    """Return the results of *look* for the files that can be opened, and the exit code of the first error, else 0.
+    """Return the results of *look* for the logs that can be opened, and the exit code of the first error, else 0.
 
     use  called with each result at once
 
-    Errors of *look* are reported on stderr; those of *use*, such as a full disk, are no fault of one file and end all.
+    Errors of *look* are reported on stderr; those of *use* and of outputs, such as a full disk, are no fault of one log
+    and end all. Logs that look like parts of one recording are named on stderr at the end.
     """
     from logreel.cli.exits import report
-    from logreel.cli.files import file_of
-    from logreel.errors import LogError
+    from logreel.errors import LogError, UsageError
 
     found: list[Opened] = []
     code = 0
-    for name in names:
+    said: set[str] = set()
+    for log in logs.each:
         try:
-            result = look(file_of(name))
+            result = look(log)
         except (LogError, OSError) as error:
-            if isinstance(error, BrokenPipeError):
+            # Without a name, it is an error of the output.
+            if not isinstance(error, LogError) and error.filename is None:
                 raise
+            # What is wrong with the words of the command line is wrong for each log.
+            if str(error) in said and isinstance(error, UsageError):
+                continue
+            said.add(str(error))
             context = click.get_current_context(silent=True)
             failed = report(error, () if context is None else context.find_root().obj or ())
             code = code or failed
@@ -339,6 +485,7 @@ def open_each(
         found.append(result)
         if use is not None:
             use(result)
+    logs.offer()
     return found, code
 
 

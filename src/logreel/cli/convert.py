@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.outputs.registry import Output
 
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 @click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
 @click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
 @common.form
+@common.as_one_flag
+@common.anyway_flag
 @common.topics_or_fields
 @common.exclude
 @common.start
@@ -69,6 +74,8 @@ if TYPE_CHECKING:
 @common.as_json
 def convert(
     files: tuple[str, ...],
+    as_one: bool,
+    anyway: bool,
     ros_axes: bool,
     decrypt: bool,
     msgdef: Definitions,
@@ -116,33 +123,43 @@ def convert(
     x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
     With --raw, messages are copied unchanged, so that they can be converted back.
 
+    Of several logs, x.csv x.arrow x.parquet and x.ndjson are one table of all, with a column log; every other OUT is a
+    folder with an output for each log: x.mcap/ or, with --format, any folder.
+
     From a pipe (-), lines of JSON, tables and some logs are written while it is open; everything else, and with most
     options, when all of it is there.
     """
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import Shape, find_output
-    from logreel.registry.open import open_log
+    from logreel.outputs.tables.table_of_logs import table_of_logs
 
-    file, out = paths.inputs_and_output(files, out)
-    suffix = _suffix(form, out)
-    output = find_output(suffix or out)
-    if _can_come_slowly(file, output):
+    names, out = paths.inputs_and_output(files, out)
+    logs = paths.Logs(tuple(names), as_one, anyway)
+    opening: dict[str, Any] = {
+        "definitions": msgdef,
+        "ros_axes": ros_axes,
+        "segment": segment,
+        "decrypt": decrypt,
+    }
+    suffix = _suffix_for_several(form, out) if logs.several else _suffix(form, out)
+    output = find_output(suffix or (out.rstrip("/") if logs.several else out))
+    if _can_come_slowly(names, output):
         from logreel.cli.convert_pipe import convert_as_it_comes
 
         with (
             following.ending() as event,
-            following.opened(file, event, msgdef, ros_axes, segment, decrypt) as log,
+            following.opened(names, event, msgdef, ros_axes, segment, decrypt) as log,
         ):
             path = paths.destination(out, suffix, as_json, _is_text(output))
             output = replace(output, nested=nested, safe=safe_csv) if output.shape is Shape.TABLES else output
             return convert_as_it_comes(log, event, output, path, force, topics, exclude)
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt) as log:
-        path = paths.destination(out, suffix, as_json, _is_text(output))
-        with draw.progress(out) as progress:
+
+    def write_one(log: Log, path: Destination, name: str, plain: bool = False) -> int:
+        with draw.progress(name) as progress:
             done = write(
                 log,
                 path,
-                format=form,
+                format=form if name == paths.STDOUT else None,
                 topics=topics or None,
                 exclude=exclude,
                 start=start,
@@ -151,8 +168,8 @@ def convert(
                 count=count,
                 utc=utc,
                 interpolate=interpolate,
-                flatten=not nested,
-                safe_csv=safe_csv,
+                flatten=plain or not nested,
+                safe_csv=safe_csv and not plain,
                 layout=layout,
                 align=align,
                 rate=rate,
@@ -168,12 +185,35 @@ def convert(
             )
         made = sum(one.file is not None for one in done.channels)
         if as_json:
-            draw.echo_answer(log, **done.as_dict())
+            draw.echo_answer(log, logs.several, **done.as_dict())
+        elif plain:
+            draw.show_notes(done.notes)
         else:
             many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {made} channel{'s' * (made != 1)}"
-            draw.say(f"wrote {many} to {'stdout' if out == paths.STDOUT else out}")
+            draw.say(f"wrote {many} to {'stdout' if name == paths.STDOUT else name}")
             draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
+
+    if not logs.several:
+
+        def write_only(log: Log) -> int:
+            return write_one(log, paths.destination(out, suffix, as_json, _is_text(output)), out)
+
+        return common.each_log(logs, write_only, False, **opening)
+    if not out.endswith("/") and not os.path.isdir(out) and (table := table_of_logs(output)) is not None:
+        with table(paths.destination(out, suffix, as_json, _is_text(output)), logs.files, force) as rows:
+
+            def add(log: Log) -> int:
+                return write_one(log, rows.part(log.name), out, plain=True)
+
+            code = common.each_log(logs, add, False, **opening)
+            count = rows.write(replace(output, nested=nested, safe=safe_csv))
+        if not as_json:
+            draw.say(f"wrote {count} row{'s' * (count != 1)} of {len(rows.parts)} logs to {out}")
+        return code
+    one_file = layout != "wide" or align is not None or output.shape in (Shape.WHOLE, Shape.LOG)
+    ending = output.suffix if one_file else f"{output.suffix}/"
+    return common.write_each(logs, out, write_one, ending, as_json, **opening)
 
 
 #: Parameters with which lines of JSON and tables are written while the log comes: all others may need the whole log.
@@ -195,8 +235,8 @@ _WHILE_IT_COMES = {
 _FOR_LOGS = {"files", "out", "form", "msgdef", "force", "decrypt"}
 
 
-def _can_come_slowly(file: paths.Given, output: Output) -> bool:
-    """Return whether *file* is a pipe that may be converted while it comes, without an option that needs all of it."""
+def _can_come_slowly(names: list[str], output: Output) -> bool:
+    """Return whether the only log is a pipe that may be converted while it comes: no option needs all of it."""
     from click.core import ParameterSource
 
     from logreel.outputs.convert import CSV, NESTED
@@ -215,7 +255,7 @@ def _can_come_slowly(file: paths.Given, output: Output) -> bool:
         )
         and (output.suffix == NESTED or not context.params["nested"])
         and (output.suffix == CSV or not context.params["safe_csv"])
-        and following.comes_slowly(file, to_file=True)
+        and following.comes_slowly(names, to_file=True)
     )
 
 
@@ -233,6 +273,22 @@ def _suffix(form: str | None, out: str) -> str:
     if suffix.endswith("/") or find_output(suffix).shape is Shape.ITEMS:
         paths.no_folder(out, f"{suffix.rstrip('/')}/ and its like")
     return suffix
+
+
+def _suffix_for_several(form: str | None, out: str) -> str:
+    """Return the suffix of the outputs of several logs, or empty if OUT has one."""
+    from logreel.errors import UsageError
+    from logreel.outputs.registry import OUTPUTS
+
+    if out == paths.STDOUT:
+        return _suffix(form, out)
+    if form is not None:
+        if not (out.endswith("/") or os.path.isdir(out)):
+            paths.check_form(form, out)
+        return paths.suffix_of(form)
+    if out.rstrip("/").lower().endswith(tuple(OUTPUTS)) or not (out.endswith("/") or os.path.isdir(out)):
+        return ""
+    raise UsageError(f"{out} gets an output of each log: say as what with --format, or call it OUT.mcap/")
 
 
 def _is_text(output: Output) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import arguments, common, draw
-from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
@@ -57,11 +56,10 @@ def dataset(
     was interrupted is continued. Logs that cannot be used are left out (exit code 3).
     """
     from logreel.outputs.dataset import dataset as write
+    from logreel.registry.log_files import expand
 
     with draw.progress(out) as progress:
-        done = write(
-            paths.expand(files), out, spec, to=to, progress=progress, definitions=msgdef, decrypt=decrypt
-        )
+        done = write(expand(files), out, spec, to=to, progress=progress, definitions=msgdef, decrypt=decrypt)
     if as_json:
         draw.echo_json(done.as_dict())
     else:

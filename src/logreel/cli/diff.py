@@ -21,8 +21,7 @@ if TYPE_CHECKING:
         "logreel diff first.ulg second.ulg --messages -t 'sensor_*'": "also compare the messages of some channels",
     },
 )
-@click.argument("a", metavar="A", type=arguments.FILE)
-@click.argument("b", metavar="B", type=arguments.FILE)
+@click.argument("files", metavar="A B", nargs=-1, required=True, type=arguments.FILE)
 @common.topics
 @common.exclude
 @common.start
@@ -38,13 +37,16 @@ if TYPE_CHECKING:
     help="Compare only this: log, metadata, params, attachments, topics, messages or text; several with commas.",
 )
 @click.option("--all", "whole", is_flag=True, help="Print long lists and values in full.")
+@common.as_one_flag
+@common.anyway_flag
 @paths.text_output
 @common.decrypt
 @common.msgdef
 @common.as_json
 def diff(
-    a: str,
-    b: str,
+    files: tuple[str, ...],
+    as_one: bool,
+    anyway: bool,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,
@@ -57,7 +59,7 @@ def diff(
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
-    """Compare two logs.
+    """Compare two logs; with --as-one, also folders or patterns of the parts of two recordings.
 
     Compares topics, definitions, parameters, metadata, attachments, counts, times and rates, and on request messages
     and text. The exit code is 0 if nothing differs, else 4.
@@ -65,15 +67,19 @@ def diff(
     import contextlib
 
     from logreel.cli.exits import FOUND
+    from logreel.errors import UsageError
     from logreel.ops.inspect.diff import diff as look
     from logreel.ops.open_logs import open_many
 
+    if len(files) != 2:
+        raise UsageError(f"diff compares two logs, A and B, not {len(files)}")
+    both = [paths.Logs((name,), as_one, anyway).only(f"{name}: one side is one log") for name in files]
     with contextlib.ExitStack() as stack:
-        both = open_many((a, b), stack, msgdef, segment=segment)
-        for log in both:
+        opened = open_many(both, stack, msgdef, segment=segment, parts=True, anyway=anyway)
+        for log in opened:
             paths.note_decrypted(log)
         found = look(
-            *both,
+            *opened,
             topics=topics or None,
             exclude=exclude,
             start=start,

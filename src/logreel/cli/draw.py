@@ -85,9 +85,10 @@ def echo_json(value: Any, line: bool = False) -> None:
     sys.stdout.write(json.dumps(value, allow_nan=False, indent=indent) + "\n")
 
 
-def echo_answer(log: Log, **content: Any) -> None:
-    """Print the object of ``--json`` for *log*: path, *content*, problems."""
-    echo_json({"path": log.name, **content, "problems": [problem.as_dict() for problem in log.problems]})
+def echo_answer(log: Log, several: bool = False, **content: Any) -> None:
+    """Print the object of ``--json`` for *log*: path, *content*, problems; on one line if it is one of *several*."""
+    problems = [problem.as_dict() for problem in log.problems]
+    echo_json({"path": log.name, **content, "problems": problems}, line=several)
 
 
 def size_text(size: int) -> str:

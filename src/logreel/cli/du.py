@@ -20,12 +20,12 @@ if TYPE_CHECKING:
         "logreel du drive.bag --chunks --json": "also of each chunk, as JSON",
     },
 )
-@common.files
+@common.logs
 @click.option("--chunks", is_flag=True, help="Also show each chunk: place, compression, messages, bytes.")
 @common.decrypt
 @paths.text_output
 @common.as_json
-def du(files: tuple[str, ...], chunks: bool, as_json: bool) -> int:
+def du(logs: paths.Logs, chunks: bool, as_json: bool) -> int:
     """Show what the bytes of a log are: payloads and records of each topic, definitions, indexes, damage.
 
     The column "stored" adds up to the size of the file. A compressed chunk is divided among its topics in proportion to
@@ -36,7 +36,7 @@ def du(files: tuple[str, ...], chunks: bool, as_json: bool) -> int:
     def show_one(found: Usage) -> None:
         show(found, chunks)
 
-    _, code, lost = common.answer_each(paths.given_logs(files, False), look, show_one, as_json)
+    _, code, lost = common.answer_each(logs, look, show_one, as_json)
     return code or lost
 
 

@@ -11,7 +11,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.ops.edit.edit import Edited
 
 
@@ -34,7 +36,7 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
         "logreel edit flight.ulg -o public.ulg --redact position": "positions moved to a neutral place",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Path of the new log; - is stdout."
 )
@@ -113,7 +115,7 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
 @common.msgdef
 @common.as_json
 def edit(
-    file: paths.Given,
+    logs: paths.Logs,
     out: str | None,
     entries: tuple[str, ...],
     dry_run: bool,
@@ -133,17 +135,14 @@ def edit(
     """
     from logreel.errors import UsageError
     from logreel.ops.edit.edit import edit as run
-    from logreel.registry.open import open_log
 
     if out is None and not dry_run:
         raise UsageError("give the new log with -o OUT, or --dry-run")
     given: dict[str, Any] = {name: value if value != () else None for name, value in changes.items()}
     given["set"] = dict(common.metadata_of(entries, "--set ")) or None
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        path = None
-        if out is not None and not dry_run:
-            path = paths.destination(out, paths.suffix_of(log.format), as_json)
-        with draw.progress(out or "") as progress:
+
+    def write(log: Log, path: Destination | None, name: str) -> int:
+        with draw.progress(name) as progress:
             done = run(
                 log,
                 path,
@@ -155,10 +154,15 @@ def edit(
                 **given,
             )
         if as_json:
-            draw.echo_answer(log, **done.as_dict())
+            draw.echo_answer(log, logs.several, **done.as_dict())
         else:
-            _show(done, out or "")
+            _show(done, name)
         return draw.finish(log, done.skipped)
+
+    options: dict[str, Any] = {"definitions": msgdef, "segment": segment, "decrypt": decrypt}
+    if dry_run or out is None:
+        return common.each_log(logs, lambda log: write(log, None, out or ""), not as_json, **options)
+    return common.write_each(logs, out, write, paths.log_suffix, as_json, **options)
 
 
 def _show(done: Edited, out: str) -> None:

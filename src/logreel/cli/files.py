@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-import glob
 import io
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
 from logreel.cli import arguments
-from logreel.io.remote.address import is_url
 
 if TYPE_CHECKING:
     from logreel.io.output_stream import OutputStream
@@ -25,88 +23,108 @@ STDOUT = "-"
 #: One log: the name of a file, folder or pattern, or the names of several that are one log.
 Given = str | list[str]
 Out = TypeVar("Out", str, "str | None")
-Name = TypeVar("Name", bound="str | list[str]")
 Verb = TypeVar("Verb", bound=Callable[..., int])
 
 
-def given_logs(names: Sequence[str], as_one: bool) -> list[Given]:
-    """Return the logs that *names* mean: those of ``expand``, or with *as_one* all files together as one."""
-    return [list(names)] if as_one else list(expand(names))
+@dataclass(frozen=True)
+class Logs:
+    """The logs of the arguments FILE… of a verb: each file, also of folders and patterns, is a log of its own.
 
-
-def expand(names: Sequence[str]) -> list[str]:
-    """Return *names* with each folder replaced by the logs in and below it, and each pattern by the files it matches.
-
-    An address that ends with a slash means the logs below it.
-
-    Hidden files are ignored, and so are files that no format recognises, unless only one format has their suffix.
-    A folder without logs stays in the list; ``file_of`` refuses it.
+    names   words on the command line
+    as_one  True: all files are the parts of one recording
+    anyway  True: also if they tell that they are of different recordings
     """
-    return [path for name in names for path in (_found(name) or (name,))]
+
+    names: tuple[str, ...]
+    as_one: bool = False
+    anyway: bool = False
+
+    @functools.cached_property
+    def each(self) -> list[Given]:
+        """What ``open`` takes for each log."""
+        from logreel.errors import UsageError
+        from logreel.registry.log_files import expand
+
+        if self.anyway and not self.as_one:
+            raise UsageError("--anyway insists on --as-one: add it, or leave --anyway out")
+        # Most often the only name is that of a file.
+        files = expand(self.names)
+        return [files] if self.as_one else [*files]
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several logs."""
+        return len(self.each) > 1
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of all files."""
+        return [path for log in self.each for path in ([log] if isinstance(log, str) else log)]
+
+    def only(self, why: str) -> Given:
+        """Return the only log; raises UsageError for several, whose text begins with *why*."""
+        from logreel.errors import UsageError
+
+        if self.several:
+            raise UsageError(f"{why}, not {len(self.each)}: name one of them, or join parts with --as-one")
+        return self.each[0]
+
+    @contextmanager
+    def open(self, log: Given, **options: Any) -> Iterator[Log]:
+        """Open one of the logs; *options* are those of ``open_log``."""
+        from logreel.registry.open import open_log
+
+        with open_log(log, anyway=self.anyway, **options) as opened:
+            self._parts.saw(opened)
+            yield opened
+
+    @functools.cached_property
+    def _parts(self) -> SplitRecordings:
+        return SplitRecordings(self.files if self.several else ())
+
+    def saw(self, log: Log) -> None:
+        """Note a log that was opened in another way than by ``open``."""
+        self._parts.saw(log)
+
+    def offer(self) -> None:
+        """Say on stderr which of the logs that were opened look like parts of one recording."""
+        self._parts.offer()
 
 
-def _found(name: str) -> list[str]:
-    """Return the logs that a folder, a pattern or an address of a prefix means; nothing if *name* is none of these."""
-    if is_url(name):
-        return _remote_logs(name)
-    return list(_logs_below(name)) if os.path.isdir(name) else matches(name)
+class SplitRecordings:
+    """Files that look like parts of one recording by their names, which is offered if their clocks agree."""
 
+    def __init__(self, files: Sequence[str]) -> None:
+        self._recordings: list[list[str]] = []
+        if len(files) > 1:
+            from logreel.io.part_files import split_recordings
 
-def _remote_logs(url: str) -> list[str]:
-    """Return the objects below a prefix with a suffix of a known format, in natural order."""
-    from logreel.io.remote.listing import is_prefix, objects_below
-    from logreel.log.part_checks import natural_key
-    from logreel.registry.registry import log_suffixes
+            self._recordings = split_recordings(files)
+        self._names = {name for parts in self._recordings for name in parts}
+        self._seen: dict[str, Any] = {}
 
-    if not is_prefix(url):
-        return []
-    suffixes = log_suffixes()
-    found = (one for one in objects_below(url) if one.lower().endswith(suffixes))
-    return sorted(found, key=natural_key)
+    def saw(self, log: Log) -> None:
+        """Keep what tells of which recording an open log is a part."""
+        if log.name not in self._names:
+            return
+        from logreel.log.part_checks import Recorded
+        from logreel.registry.registry import formats
 
+        fmt = formats()[log.format]
+        if fmt.splits:
+            self._seen[log.name] = replace(Recorded.of(log, fmt.identity), log=None)
 
-def matches(name: str) -> list[str]:
-    """Return the files that the pattern *name* matches, in natural order; nothing if it is no pattern."""
-    if not glob.has_magic(name) or os.path.lexists(name):
-        return []
-    from logreel.log.part_checks import natural_key
+    def offer(self) -> None:
+        """Say on stderr which files look like parts of one recording."""
+        from logreel.cli.draw import say
 
-    return sorted((path for path in glob.glob(name) if os.path.isfile(path)), key=natural_key)
+        for parts in self._recordings:
+            seen = [self._seen[name] for name in parts if name in self._seen]
+            if len(seen) == len(parts):
+                from logreel.log.part_checks import follow_each_other
 
-
-def file_of(name: Name) -> Name:
-    """Return *name*; raises UnknownFormatError for a folder, in which ``expand`` found no log."""
-    from logreel.errors import UnknownFormatError
-
-    if isinstance(name, str) and os.path.isdir(name):
-        raise UnknownFormatError("a folder with no log of a known format in or below it", path=name)
-    return name
-
-
-def _logs_below(root: str) -> Iterator[str]:
-    """Yield the paths of the logs in and below a folder."""
-    from logreel.registry.registry import formats
-
-    counts = Counter(suffix for fmt in formats().values() for suffix in fmt.suffixes)
-    own = tuple(suffix for suffix, count in counts.items() if count == 1)
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name[:1] != ".")
-        for name in sorted(files):
-            path = os.path.join(folder, name)
-            if name[:1] != "." and os.path.isfile(path) and (name.lower().endswith(own) or _is_log(path)):
-                yield path
-
-
-def _is_log(path: str) -> bool:
-    from logreel.errors import LogError
-    from logreel.io.source import Source
-    from logreel.registry.registry import find_format
-
-    try:
-        find_format(Source.open(path))
-    except (LogError, OSError):
-        return False
-    return True
+                if follow_each_other(seen):
+                    say(f"{parts[0]} … {parts[-1]} look like {len(parts)} parts of one recording: --as-one")
 
 
 class _NoOutput(Exception):
@@ -122,11 +140,9 @@ def text_output(verb: Verb) -> Verb:
     @functools.wraps(verb)
     def call(*args: Any, out: str | None, force: bool, **options: Any) -> int:
         options.pop("decrypt", None)
-        given = (options.get(name) for name in ("file", "files", "a", "b"))
-        sources = [s for one in given if one is not None for s in ([one] if isinstance(one, str) else one)]
         code = 0
         try:
-            with _to_file(out, force, sources):
+            with _to_file(out, force, arguments.logs_among(options)):
                 code = verb(*args, **options)
                 from logreel.cli.exits import FOUND, LOST
 
@@ -172,6 +188,7 @@ def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[N
     from logreel.cli.draw import say
     from logreel.io.atomic_file import STDIN, keep_sources
     from logreel.outputs.files import new_file
+    from logreel.registry.log_files import expand
 
     keep_sources(out, [STDIN if name == "-" else name for name in expand(list(sources))])
     with new_file(out, force) as file:
@@ -210,6 +227,11 @@ def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Out
     return OutputStream(SafeLines() if terminal else sys.stdout.buffer, f"<stdout>{suffix}")
 
 
+def log_suffix(log: Log) -> str:
+    """Return the suffix of a log of the same format."""
+    return suffix_of(log.format)
+
+
 def suffix_of(form: str) -> str:
     """Return the suffix for a format name or suffix: ``rosbag`` is ``.bag``, ``csv`` is ``.csv``."""
     from logreel.registry.registry import suffix_of as find
@@ -237,21 +259,77 @@ def one_output(argument: str | None, option: str | None) -> str:
     return out
 
 
-def inputs_and_output(names: Sequence[str], option: str | None) -> tuple[Given, str]:
-    """Return the files of one log and OUT, which is the last of *names* or given with -o.
+def inputs_and_output(names: Sequence[str], option: str | None) -> tuple[list[str], str]:
+    """Return the names of logs and OUT, which is the last of *names* or given with -o.
 
     Raises UsageError for both or neither.
     """
     from logreel.errors import UsageError
+    from logreel.registry.log_files import matches
 
-    *given, last = names
+    *logs, last = names
     if option is not None:
-        if given and last != STDOUT and not os.path.exists(last) and not matches(last):
+        if logs and last != STDOUT and not os.path.exists(last) and not matches(last):
             raise UsageError(f"two outputs: {last} and {option}; give OUT once")
-        given, last = list(names), option
-    if not given:
+        logs, last = list(names), option
+    if not logs:
         raise UsageError("say where to write: OUT, or -o OUT")
-    return given[0] if len(given) == 1 else given, last
+    return logs, last
+
+
+def folder_for_several(out: str, logs: Logs) -> str:
+    """Return *out*, the folder for the outputs of several logs; raises UsageError if it is the name of a file."""
+    from logreel.errors import UsageError
+
+    if out.endswith("/") or os.path.isdir(out):
+        return out
+    raise UsageError(
+        f"{len(logs.each)} logs do not fit into one: {'stdout' if out == STDOUT else out}",
+        cli="write a log for each into a folder, OUT/; join the parts of one recording with --as-one; or make one log "
+        "of several with 'logreel merge'",
+        hint="give a folder",
+    )
+
+
+@contextmanager
+def made_folder(folder: str) -> Iterator[None]:
+    """Make a folder for outputs, which is removed again if nothing is written into it."""
+    made = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        yield
+    finally:
+        if made:
+            with suppress(OSError):
+                os.rmdir(folder)
+
+
+def outputs_in(folder: str, logs: Logs, suffix: str | None = None) -> dict[str, str]:
+    """Return the path in *folder* that is written for each of several logs, by the name of the log.
+
+    It is called as the log, with the suffix of the log or with *suffix*; where two logs have the same name, the names
+    of their folders come before it. Raises UsageError if a path is that of a log.
+    """
+    from logreel.io.atomic_file import STDIN, keep_sources
+
+    names = [log[0] if isinstance(log, list) else log for log in logs.each]
+    found: dict[str, str] = {}
+    for depth in range(1, 2 + max(name.count("/") for name in names)):
+        found = {name: _output_name(name, depth, suffix) for name in names}
+        if len({*found.values()}) == len(found):
+            break
+    outputs = {name: os.path.join(folder, out) for name, out in found.items()}
+    for out in outputs.values():
+        keep_sources(out, [STDIN if name == STDOUT else name for name in names])
+    return outputs
+
+
+def _output_name(name: str, depth: int, suffix: str | None) -> str:
+    """Return a file name made of the last *depth* parts of a path."""
+    named = "stdin" if name == STDOUT else name
+    words = [word for word in named.partition("?")[0].split("/") if word not in ("", ".", "..")]
+    base = "_".join(words[-depth:])
+    return base if suffix is None else os.path.splitext(base)[0] + suffix
 
 
 def no_folder(out: str, what: str) -> str:

@@ -92,24 +92,23 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def opened(
-    file: str | list[str],
+    names: Sequence[str],
     event: Ending,
     definitions: Definitions = (),
     ros_axes: bool = False,
     segment: int | None = None,
     decrypt: bool = False,
 ) -> Iterator[Log]:
-    """Open the growing log *file*; wait until it has begun, which is said on stderr.
+    """Open the growing log, the only one of *names*; wait until it has begun, which is said on stderr.
 
     Raises KeyboardInterrupt if *event* ends waiting, UsageError for several files.
     """
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
 
-    if isinstance(file, list):
-        if len(file) > 1:
-            raise UsageError(f"-f follows one file, not {len(file)}")
-        (file,) = file
+    if len(names) != 1:
+        raise UsageError(f"-f follows one file, not {len(names)}")
+    (file,) = names
     options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment, "decrypt": decrypt}
     # A pipe that is empty so far needs no word.
     waiting = None if file == "-" else draw.say
@@ -120,15 +119,15 @@ def opened(
         yield log
 
 
-def comes_slowly(file: str | list[str], *bounds: str | None, to_file: bool = False) -> bool:
-    """Return whether *file* is standard input from another process, which can be shown while it comes.
+def comes_slowly(names: Sequence[str], *bounds: str | None, to_file: bool = False) -> bool:
+    """Return whether the only log is standard input from another process, which can be shown while it comes.
 
     bounds   times of -S and -E: one that counts from the end needs all of it
     to_file  whether the verb writes a file while it comes; otherwise -o needs all of it
     """
     from logreel.io.growing_stream import arrives_slowly
 
-    if file not in ("-", ["-"]) or any(bound is not None and bound.strip()[:1] == "-" for bound in bounds):
+    if [*names] != ["-"] or any(bound is not None and bound.strip()[:1] == "-" for bound in bounds):
         return False
     context = click.get_current_context(silent=True)
     out = None if context is None else context.params.get("out")

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import click.types as click_types
 import rich_click as click
 
-from logreel.cli import common, draw
+from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 from logreel.cli.help import GroupWithExamples, WithExamples
 
@@ -65,21 +66,50 @@ def format_group(name: str) -> click.Group | None:
 def _command(format_name: str, one: Command) -> click.Command:
     """Return the command line command for a Command of a format."""
 
+    positional = [option for option in one.options if not option.flags]
+
     def run(
-        file: str, as_json: bool, sink: str | None = None, settings: tuple[str, ...] = (), **options: Any
+        logs: paths.Logs,
+        as_json: bool,
+        sink: str | None = None,
+        settings: tuple[str, ...] = (),
+        words: tuple[str, ...] = (),
+        **options: Any,
     ) -> int:
-        return run_command(format_name, one, file, as_json, options, sink, settings)
+        options |= _values(positional, words)
+        return run_command(format_name, one, logs, as_json, options, sink, settings)
 
     decorated: Callable[..., Any] = common.as_json(paths.text_output(run))
     for add in reversed(_SINK_OPTIONS if one.plays else ()):
         decorated = add(decorated)
-    for option in reversed(one.options):
+    for option in reversed([option for option in one.options if option.flags]):
         decorated = _option(option)(decorated)
+    metavar = " ".join(["FILE…", *(f"[{option.name.upper()}]" for option in positional)])
+    add_logs = common.logs_and_words(metavar, arguments.FILE) if positional else common.logs
     brief = one.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
     command: click.Command = click.command(
         one.name, cls=WithExamples, help=one.help, short_help=brief, examples=one.examples
-    )(common.one_file(decorated))
+    )(add_logs(decorated))
     return command
+
+
+def _values(positional: list[Option], words: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of optional arguments, from the words on the command line that are no logs."""
+    from logreel.errors import UsageError
+
+    if len(words) > len(positional):
+        raise UsageError(f"{words[len(positional)]!r} is no log, and no further word is expected")
+    given = dict(zip((option.name for option in positional), words, strict=False))
+    return {
+        option.name: _click_type(option)(given[option.name]) if option.name in given else option.default
+        for option in positional
+    }
+
+
+def _click_type(option: Option) -> click.ParamType:  # type: ignore[type-arg]
+    kind: Any = click.Choice(option.kind) if isinstance(option.kind, tuple) else option.kind
+    converted: click.ParamType = click_types.convert_type(kind)  # type: ignore[type-arg]
+    return converted
 
 
 _SINK_OPTIONS = (
@@ -94,17 +124,12 @@ _SINK_OPTIONS = (
 
 
 def _option(option: Option) -> Callable[[Any], Any]:
-    kind: Any = click.Choice(option.kind) if isinstance(option.kind, tuple) else option.kind
-    if not option.flags:
-        return click.argument(
-            option.name, type=kind, default=option.default, metavar=f"[{option.name.upper()}]"
-        )
-    if kind is bool:
+    if option.kind is bool:
         return click.option(*option.flags, option.name, is_flag=True, help=option.help)
     return click.option(
         *option.flags,
         option.name,
-        type=kind,
+        type=_click_type(option),
         default=option.default,
         help=option.help,
         metavar=option.metavar or None,
@@ -114,7 +139,7 @@ def _option(option: Option) -> Callable[[Any], Any]:
 def run_command(
     format_name: str,
     one: Command,
-    file: str,
+    logs: paths.Logs,
     as_json: bool,
     options: dict[str, Any],
     sink: str | None = None,
@@ -124,21 +149,23 @@ def run_command(
     from logreel.errors import UsageError
     from logreel.ops.json_values import to_json_values
     from logreel.registry.commands import Content, Playback
-    from logreel.registry.open import open_log
 
     if settings and sink is None:
         raise UsageError("--set is for a sink: name it with --to")
     if as_json and sink is not None:
         raise UsageError("--json prints the steps, --to plays them: leave one of them out")
-    with open_log(file) as log:
-        paths.note_decrypted(log)
+    if one.plays:
+        logs.only(f"{one.name} plays one log")
+
+    def answer(log: Log) -> int:
         if log.format != format_name:
             raise UsageError(
-                f"a log of format {log.format}; this asks logs of format {format_name}", path=file
+                f"a log of format {log.format}; this asks logs of format {format_name}", path=log.name
             )
         with contextlib.redirect_stdout(sys.stderr) if one.prints and as_json else contextlib.nullcontext():
             found = one.run(log, **options)
         if isinstance(found, Content):
+            logs.only("bytes are of one log")
             return _write(log, found, as_json)
         if isinstance(found, Playback):
             if sink is not None:
@@ -147,10 +174,12 @@ def run_command(
                 draw.echo_json(to_json_values(step), line=True)
         elif as_json:
             rows = {found.key: found.rows()} if found.key else {}
-            draw.echo_answer(log, **to_json_values({**found.about, **rows}))
+            draw.echo_answer(log, logs.several, **to_json_values({**found.about, **rows}))
         for line in () if as_json else found.lines():
             draw.echo(line)
         return draw.finish(log)
+
+    return common.each_log(logs, answer, not as_json)
 
 
 def _write(log: Log, found: Content, as_json: bool) -> int:

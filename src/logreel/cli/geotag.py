@@ -12,6 +12,7 @@ from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
 
 
 @verb(
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
         "logreel geotag camera.ulg --pictures pictures -o again --by order": "match pictures and triggers by order",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "--pictures",
     metavar="DIR",
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def geotag(
-    file: paths.Given,
+    logs: paths.Logs,
     pictures: str,
     out: str,
     topic: str | None,
@@ -73,10 +74,10 @@ def geotag(
     The pictures themselves are not changed: copies are written.
     """
     from logreel.outputs.media.geotag import geotag as write
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        paths.note_decrypted(log)
+    logs.only("pictures get the positions of one log")
+
+    def answer(log: Log) -> int:
         done = write(log, pictures, out, topic=topic, by=by, offset=offset, tolerance=tolerance, force=force)
         if as_json:
             draw.echo_answer(log, **done.as_dict())
@@ -84,3 +85,5 @@ def geotag(
             many = len(done.pictures)
             draw.say(f"wrote {many} picture{'s' * (many != 1)} with positions of {done.topic!r} to {out}")
         return draw.finish(log, done.skipped)
+
+    return common.each_log(logs, answer, False, definitions=msgdef, segment=segment, decrypt=decrypt)

@@ -36,7 +36,7 @@ SECOND = 10**9
         "logreel health logs --fail-on warn": "exit code 4 if any log in a folder has a warning or an error",
     },
 )
-@common.files
+@common.logs
 @click.option(
     "--detector",
     "detectors",
@@ -51,17 +51,15 @@ SECOND = 10**9
     show_default=True,
     help="Lowest severity that gives exit code 4.",
 )
-@common.as_one
 @common.segment
 @common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
 def health(
-    files: tuple[str, ...],
+    logs: paths.Logs,
     detectors: tuple[str, ...],
     fail_on: Severity,
-    as_one: bool,
     segment: int | None,
     msgdef: Definitions,
     as_json: bool,
@@ -78,7 +76,7 @@ def health(
     def assessed(log: Log) -> Health:
         return look(log, detectors or None, segment=segment)
 
-    found, code, lost = common.answer_each(paths.given_logs(files, as_one), assessed, show, as_json, msgdef)
+    found, code, lost = common.answer_each(logs, assessed, show, as_json, msgdef)
     if len(found) > 1 and not as_json:
         show_table(found)
     for one in found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
+from logreel.cli.exits import LOST
 from logreel.cli.help import verb
 
 
@@ -19,10 +20,17 @@ def index(files: tuple[str, ...], as_json: bool) -> int:
     """Write an index file for each log, so that it opens at once."""
     from logreel.registry import index_cache
 
-    for file in paths.expand(files):
-        path = str(index_cache.write(paths.file_of(file)))
+    logs = paths.Logs(files)
+
+    def write(file: paths.Given) -> None:
+        path = str(index_cache.write(str(file)))
         if as_json:
-            draw.echo_json({"path": file, "index": path}, line=len(files) > 1)
+            draw.echo_json({"path": file, "index": path}, line=logs.several)
         else:
             draw.say(f"wrote {path}")
-    return 0
+
+    if not logs.several:
+        write(logs.each[0])
+        return 0
+    written, code = common.open_each(logs, write)
+    return LOST if code and written else code

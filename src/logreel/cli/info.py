@@ -27,11 +27,10 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
         "logreel info logs": "one line for each log in a folder and below it",
     },
 )
-@common.files
+@common.logs
 @common.topics
 @common.exclude
 @click.option("--long", is_flag=True, help="Print all details of several logs, instead of one line each.")
-@common.as_one
 @common.segment
 @common.decrypt
 @common.msgdef
@@ -39,8 +38,7 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 @paths.text_output
 @common.as_json
 def info(
-    files: tuple[str, ...],
-    as_one: bool,
+    logs: paths.Logs,
     segment: int | None,
     msgdef: Definitions,
     topics: tuple[str, ...],
@@ -56,22 +54,20 @@ def info(
     at most once a second: in place on a terminal, else one after another.
     """
     from logreel.ops.inspect.info import info as look
-    from logreel.registry.open import open_log
 
     if follow:
-        return _follow(files, topics, exclude, segment, msgdef, as_json)
-    names = paths.given_logs(files, as_one)
-    brief = not (long or as_one) and (len(names) > 1 or any(os.path.isdir(file) for file in files))
+        return _follow(logs.names, topics, exclude, segment, msgdef, as_json)
+    brief = not (long or logs.as_one) and (logs.several or any(os.path.isdir(name) for name in logs.names))
 
-    def one(name: paths.Given) -> Info:
-        with open_log(name, definitions=msgdef) as log:
+    def answer(name: paths.Given) -> Info:
+        with logs.open(name, definitions=msgdef) as log:
             paths.note_decrypted(log)
             return look(log, topics=topics or None, exclude=exclude, segment=segment)
 
     if brief and not as_json:
-        _, code = common.print_each(names, one, LinePrinter().show, as_json)
+        _, code = common.print_each(logs, answer, LinePrinter().show, as_json)
         return code
-    _, code = common.print_each(names, one, show, as_json, gap=True)
+    _, code = common.print_each(logs, answer, show, as_json, gap=True)
     return code
 
 
@@ -94,7 +90,7 @@ def _follow(
     if len(files) != 1:
         raise UsageError(f"-f shows one log, not {len(files)}")
     following.refuse_output()
-    with following.ending() as event, following.opened(files[0], event, msgdef, segment=segment) as log:
+    with following.ending() as event, following.opened(files, event, msgdef, segment=segment) as log:
         for n, _ in enumerate(log.changes(poll=PAUSE, stop=event)):
             try:
                 summary = look(log, topics=topics or None, exclude=exclude)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @verb(
     examples={
-        "logreel merge first.ulg second.ulg -o both.ulg": "one log from two",
+        "logreel merge first.ulg second.ulg -o both.ulg --align start": "one log from two flights, from the same start",
         "logreel merge flight.ulg drive.bag -o all.mcap --align start": "two formats in one MCAP, from the same start",
     },
 )
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 @common.segment
 @click.option(
     "--align", metavar="HOW", help="Shift the clocks of all logs but the first: utc, start, or by +2.5s."
+)
+@click.option(
+    "--anyway",
+    is_flag=True,
+    help="Also merge logs whose clocks began at different times, as if it were one clock.",
 )
 @click.option(
     "--prefix",
@@ -56,6 +61,7 @@ def merge(
     end: str | None,
     segment: int | None,
     align: str | None,
+    anyway: bool,
     prefixes: tuple[str, ...],
     rename: tuple[str, ...],
     compression: str | None,
@@ -68,7 +74,8 @@ def merge(
 ) -> int:
     """Merge several logs into one, in time order: logs of one format, or of any formats into an MCAP.
 
-    A folder means all logs in and below it. Clocks are shifted only with --align. Channels with the same name and
+    A folder means all logs in and below it. Clocks are shifted only with --align, and logs whose clocks began at
+    different times, such as flights after several boots, are merged only with it. Channels with the same name and
     definition become one channel.
     """
     import contextlib
@@ -76,6 +83,7 @@ def merge(
     from logreel.errors import UsageError
     from logreel.ops.open_logs import open_many
     from logreel.outputs.merge_formats import merge as write
+    from logreel.registry.log_files import expand
 
     paths.check_form(form, out)
     for pair in rename:
@@ -83,8 +91,8 @@ def merge(
             raise UsageError(f"--rename {pair!r}: write OLD=NEW")
     changes = {old: new for old, _, new in (pair.partition("=") for pair in rename)}
     with contextlib.ExitStack() as stack:
-        names = [paths.file_of(name) for name in paths.expand(files)]
-        logs = open_many(names, stack, msgdef, segment=segment, decrypt=decrypt)
+        names = expand(files)
+        logs = open_many(names, stack, msgdef, segment=segment, decrypt=decrypt, parts=True)
         path = paths.destination(out, paths.suffix_of(form or logs[0].format), as_json)
         with draw.progress(out) as progress:
             done = write(
@@ -96,6 +104,7 @@ def merge(
                 start=start,
                 end=end,
                 align=align,
+                anyway=anyway,
                 prefixes=prefixes,
                 rename=changes,
                 compression=compression,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -11,7 +11,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.ops.migrate import Migrated
 
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
         "logreel migrate old.bag -o partial.bag --rules rules.toml --partial": "keep what no rule covers",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Path of the new log; - is stdout."
 )
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def migrate(
-    file: paths.Given,
+    logs: paths.Logs,
     out: str | None,
     rules: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -75,21 +77,21 @@ def migrate(
     from logreel.errors import UsageError
     from logreel.ops.migrate import migrate as run
     from logreel.ops.migrate import write_template
-    from logreel.registry.open import open_log
 
     if (out is None) == (template is None):
         raise UsageError("give the new log with -o OUT, or --write-template FILE")
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        if template is not None:
-            count = write_template(log, template, rules=rules, to=wanted, known=not only_rules, force=force)
-            draw.say(
-                f"{template}: {count} rule{'s' * (count > 1)} to complete"
-                if count
-                else "no rule is missing; nothing is written"
-            )
-            return 0
-        path = paths.destination(out or "", paths.suffix_of(log.format), as_json)
-        with draw.progress(out or "") as progress:
+
+    def write_rules(log: Log) -> int:
+        count = write_template(log, template or "", rules=rules, to=wanted, known=not only_rules, force=force)
+        draw.say(
+            f"{template}: {count} rule{'s' * (count > 1)} to complete"
+            if count
+            else "no rule is missing; nothing is written"
+        )
+        return 0
+
+    def write(log: Log, path: Destination, name: str) -> int:
+        with draw.progress(name) as progress:
             done = run(
                 log,
                 path,
@@ -103,10 +105,16 @@ def migrate(
                 progress=progress,
             )
         if as_json:
-            draw.echo_answer(log, **done.as_dict())
+            draw.echo_answer(log, logs.several, **done.as_dict())
         else:
-            _show(done, out or "")
+            _show(done, name)
         return draw.finish(log, done.skipped)
+
+    options: dict[str, Any] = {"definitions": msgdef, "segment": segment, "decrypt": decrypt}
+    if template is not None:
+        logs.only("--write-template is for one log")
+        return common.each_log(logs, write_rules, False, **options)
+    return common.write_each(logs, out or "", write, paths.log_suffix, as_json, **options)
 
 
 def _show(done: Migrated, out: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from typing import TYPE_CHECKING
 
 import rich_click as click
@@ -16,29 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.log.scan import Change, Parameter
 
 #: Changes of one parameter that are listed; more are counted.
 LISTED = 6
-
-
-def _logs_and_patterns(
-    context: click.Context, argument: click.Parameter, words: tuple[str, ...]
-) -> paths.Given:
-    """Return the files of one log; the other words become the argument ``patterns`` of the verb."""
-    # Without any log, the error is that of a missing file.
-    logs = [word for word in words if _is_log(word)] or list(words[:1])
-    context.params["patterns"] = tuple(word for word in words if word not in logs)
-    return logs[0] if len(logs) == 1 else logs
-
-
-def _is_log(word: str) -> bool:
-    """Return whether an argument names a log: a file or folder that exists, or what looks like the path of a log."""
-    if word == "-" or "://" in word or (os.path.exists(word) and not glob.has_magic(word)):
-        return True
-    from logreel.registry.registry import log_suffixes
-
-    return not word.startswith("re:") and (os.path.exists(word) or word.lower().endswith(log_suffixes()))
 
 
 @verb(
@@ -48,14 +28,7 @@ def _is_log(word: str) -> bool:
         "logreel params flight.ulg --format params -o vehicle.params": "a parameter file for QGroundControl",
     },
 )
-@click.argument(
-    "file",
-    metavar="FILE… [PATTERN…]",
-    nargs=-1,
-    required=True,
-    type=arguments.FILE_OR_PARAMETER,
-    callback=_logs_and_patterns,
-)
+@common.logs_and_words("FILE… [PATTERN…]", arguments.FILE_OR_PARAMETER)
 @click.option("--changed", is_flag=True, help="Only parameters whose value changed during the log.")
 @click.option("--defaults", is_flag=True, help="Only parameters that differ from a default.")
 @click.option(
@@ -88,8 +61,8 @@ def _is_log(word: str) -> bool:
 @common.msgdef
 @common.as_json
 def params(
-    file: paths.Given,
-    patterns: tuple[str, ...],
+    logs: paths.Logs,
+    words: tuple[str, ...],
     changed: bool,
     defaults: bool,
     form: str,
@@ -112,7 +85,6 @@ def params(
     from logreel.log.times import shift_of
     from logreel.ops.inspect.params import as_dict
     from logreel.ops.inspect.params import params as look
-    from logreel.registry.open import open_log
 
     if form != "text" and as_json:
         raise UsageError("--format and --json are two notations: give one of them")
@@ -120,15 +92,18 @@ def params(
         raise UsageError(
             "--final, --only-initial, --timestamps, --separator and --safe-csv need a --format such as csv"
         )
-    skipped: list[str] = []
-    with open_log(file, definitions=msgdef, segment=segment) as log:
-        paths.note_decrypted(log)
+    if form in ("params", "qgc", "yaml", "history", "octave"):
+        logs.only(f"--format {form} is a file of the parameters of one log")
+    tables: list[tuple[str, str]] = []
+
+    def answer(log: Log) -> int:
+        skipped: list[str] = []
         shift = shift_of(log, utc)
-        found = look(log, patterns or None, changed=changed, defaults=defaults)
+        found = look(log, words or None, changed=changed, defaults=defaults)
         if as_json:
-            draw.echo_answer(log, parameters=[as_dict(p) for p in found])
+            draw.echo_answer(log, logs.several, parameters=[as_dict(p) for p in found])
         elif found and form != "text":
-            from logreel.ops.inspect.params_text import params_text
+            from logreel.ops.inspect.params_text import params_text, with_log
 
             text = params_text(
                 found,
@@ -140,12 +115,19 @@ def params(
                 timestamps=timestamps,
                 safe_csv=safe_csv,
             )
+            if logs.several:
+                text = with_log(text, log.name, delimiter, safe_csv, head=not tables)
+            tables.append((log.name, text))
             click.echo(text, nl=False)
         elif found:
             show(found, changed or utc, shift)
         else:
-            draw.say("no such parameters in this log" if log.parameters else "no parameters in this log")
+            about = f"{log.name}: " if logs.several else ""
+            draw.say(f"{about}no {'such ' if log.parameters else ''}parameters in this log")
         return draw.finish(log, skipped)
+
+    heading = form == "text" and not as_json
+    return common.each_log(logs, answer, heading, definitions=msgdef, segment=segment)
 
 
 def show(found: Sequence[Parameter], with_times: bool, shift: int | None) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     },
     cls=PlayCommand,
 )
-@common.files
+@common.logs
 @click.option(
     "-r", "--rate", type=float, default=1.0, show_default=True, metavar="RATE",
     help="Speed factor; 0: as fast as possible; negative: backwards.",
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 @common.start
 @common.end
 @common.count
-@common.as_one
 @common.segment
 @click.option(
     "-s", "offset", metavar="TIME", help="Start so long after the start of the log: 5, 90s, 00:01:30."
@@ -126,14 +125,13 @@ if TYPE_CHECKING:
 @common.msgdef
 @following.follow
 def play(
-    files: tuple[str, ...],
+    logs: paths.Logs,
     rate: float,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
     count: int | None,
-    as_one: bool,
     segment: int | None,
     offset: str | None,
     duration: str | None,
@@ -209,18 +207,22 @@ def play(
             {"--pause": pause, "--pause-topics": pause_topics}, "needs keys to go on, which -f does not have"
         )
         _refuse_with_follow({"--clock": clock}, "runs ahead to the next message, which may not have come")
-        if len(files) != 1:
-            raise UsageError(f"-f plays one log, not {len(files)}")
+        if len(logs.names) != 1:
+            raise UsageError(f"-f plays one log, not {len(logs.names)}")
         return _follow(
-            files[0], sink(chosen, **options), rate, (topics, exclude), (start, end), count,
+            logs.names[0], sink(chosen, **options), rate, (topics, exclude), (start, end), count,
             {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment, "decrypt": decrypt},
             {"delay": delay, "prefix": prefix, "rename": names, "latched": latched, "stay": keep_alive},
         )  # fmt: skip
     with contextlib.ExitStack() as stack:
-        found = [paths.file_of(name) for name in paths.given_logs(files, as_one)]
-        logs = open_many(found, stack, msgdef, ros_axes, segment, decrypt)
+        played = open_many(
+            logs.each, stack, msgdef, ros_axes, segment, decrypt, parts=True, anyway=logs.anyway
+        )
+        for log in played:
+            logs.saw(log)
+        logs.offer()
         player = Player(
-            logs,
+            played,
             rate=rate,
             topics=topics or None,
             exclude=exclude,
@@ -243,7 +245,7 @@ def play(
         )
         _note_decrypted(player)
         play_to_end(player, quiet)
-        return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(logs))
+        return max(draw.finish(log, player.sink.skipped if n == 0 else ()) for n, log in enumerate(played))
 
 
 def _note_decrypted(player: Player) -> None:
@@ -340,7 +342,7 @@ def _follow(
 
     to.say = draw.say
     start, end = bounds
-    with following.ending() as event, following.opened(file, event, **options) as log:
+    with following.ending() as event, following.opened((file,), event, **options) as log:
         many = play_growing(
             log,
             to,

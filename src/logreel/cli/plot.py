@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -13,7 +13,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
 
 
 @verb(
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
         "logreel plot flight.ulg 'vehicle_attitude.q[0]' -o attitude.html": "a page with the chart",
     },
 )
-@click.argument("file", metavar="FILE", type=arguments.FILE)
-@click.argument("fields", metavar="TOPIC.FIELD…", nargs=-1, required=True, type=arguments.TOPIC_OR_FIELD)
+@common.logs_and_words("FILE… TOPIC.FIELD…", arguments.FILE_OR_FIELD)
 @common.start
 @common.end
 @common.utc
@@ -41,13 +42,16 @@ if TYPE_CHECKING:
     "out",
     metavar="OUT",
     type=arguments.FILE,
-    help="Write a picture (.png .svg .pdf) or a page that works offline (.html).",
+    help="Write a picture (.png .svg .pdf) or a page that works offline (.html); of several logs a folder, OUT/, "
+    "with one for each.",
 )
-@click.option("--format", "form", metavar="NAME", help="Kind of OUT for -o -: png svg pdf html.")
+@click.option(
+    "--format", "form", metavar="NAME", help="Kind of OUT for -o - and a folder OUT/: png svg pdf html."
+)
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 def plot(
-    file: str,
-    fields: tuple[str, ...],
+    logs: paths.Logs,
+    words: tuple[str, ...],
     start: str | None,
     end: str | None,
     utc: bool,
@@ -63,24 +67,39 @@ def plot(
 ) -> int:
     """Draw fields over time: in the terminal, or as a picture or page with -o.
 
-    Each TOPIC.FIELD is a panel; TOPIC:FIELD,FIELD puts several curves into one, and a TOPIC all its numbers.
+    Each TOPIC.FIELD is a panel; TOPIC:FIELD,FIELD puts several curves into one, and a TOPIC all its numbers. Arguments
+    that exist as files or folders, or end like the name of a log, are logs; each has panels of its own.
     """
+    from logreel.errors import UsageError
     from logreel.outputs.plot import plot as make
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt) as log:
-        paths.note_decrypted(log)
-        if out is not None:
-            paths.check_form(form, out)
-        found = make(log, *fields, start=start, end=end, utc=utc)
-        if out is None:
-            columns, _ = shutil.get_terminal_size((100, 0))
-            # Names from the log are escaped in the text; other control characters are colours.
-            text = found.text(width or columns, height or 0, color=draw.has_colors())
-            sys.stdout.write(text + "\n")
-        else:
-            suffix = f".{form or 'png'}" if out == paths.STDOUT else ""
-            found.save(paths.destination(out, suffix, False), format=suffix or None, force=force)
-            if out != paths.STDOUT:
-                draw.say(f"wrote {out}")
+    if not words:
+        raise UsageError("say what to plot: topic.field")
+    if out is not None and not logs.several:
+        paths.check_form(form, out)
+    suffix = f".{form or 'png'}" if out == paths.STDOUT or logs.several else ""
+
+    def show(log: Log) -> int:
+        found = make(log, *words, start=start, end=end, utc=utc)
+        columns, _ = shutil.get_terminal_size((100, 0))
+        # Names from the log are escaped in the text; other control characters are colours.
+        text = found.text(width or columns, height or 0, color=draw.has_colors())
+        sys.stdout.write(text + "\n")
         return draw.finish(log)
+
+    def write(log: Log, path: Destination, name: str) -> int:
+        found = make(log, *words, start=start, end=end, utc=utc)
+        found.save(path, format=suffix or None, force=force)
+        if out != paths.STDOUT:
+            draw.say(f"wrote {name}")
+        return draw.finish(log)
+
+    options: dict[str, Any] = {
+        "definitions": msgdef,
+        "ros_axes": ros_axes,
+        "segment": segment,
+        "decrypt": decrypt,
+    }
+    if out is None:
+        return common.each_log(logs, show, True, **options)
+    return common.write_each(logs, out, write, suffix, False, **options)

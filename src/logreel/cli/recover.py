@@ -11,6 +11,7 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
     from logreel.log.log import Log
     from logreel.ops.rewrite.recover import Recovered
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         "logreel recover broken.bag -o again.bag --json": "with the lost places as JSON",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "-o", "--output", "out", metavar="OUT", type=arguments.FILE,
     help="Path of the new log; - is stdout; the default for x.bag.active is x.bag.",
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def recover(
-    file: paths.Given,
+    logs: paths.Logs,
     out: str | None,
     form: str | None,
     segment: int | None,
@@ -56,13 +57,14 @@ def recover(
     """
     from logreel.ops.record.spool import waiting_lines
     from logreel.ops.rewrite.recover import recover as save
-    from logreel.registry.open import open_log
 
     paths.check_form(form, out)
-    if isinstance(file, str) and (lines := waiting_lines(file)) is not None:
+    for file in logs.files:
+        if (lines := waiting_lines(file)) is None:
+            continue
         draw.say(f"{lines} holds the first lines of this recording: logreel record NEW --from {lines}")
-    with open_log(file, definitions=msgdef, decrypt=decrypt) as log:
-        path = paths.destination(out, paths.suffix_of(form or log.format), as_json)
+
+    def write(log: Log, path: Destination | None, name: str) -> int:
         with draw.progress(log.name) as progress:
             done = save(
                 log,
@@ -76,17 +78,32 @@ def recover(
                 progress=progress,
             )
         if as_json:
-            draw.echo_answer(log, **done.as_dict())
+            draw.echo_answer(log, logs.several, **done.as_dict())
         else:
-            _show(log, done, out)
+            _show(log, done, name)
         return draw.finish(log, done.skipped)
 
+    if out is None:
+        # The output of each is called as the log.
+        return common.each_log(
+            logs, lambda log: write(log, None, ""), False, definitions=msgdef, decrypt=decrypt
+        )
+    return common.write_each(
+        logs,
+        out,
+        write,
+        lambda log: paths.suffix_of(form or log.format),
+        as_json,
+        definitions=msgdef,
+        decrypt=decrypt,
+    )
 
-def _show(log: Log, done: Recovered, out: str | None) -> None:
+
+def _show(log: Log, done: Recovered, out: str) -> None:
     """Print what was written and what was lost; on stderr if the log goes to stdout."""
     from logreel.log.times import time_text
 
-    draw.show_written(done, out or "")
+    draw.show_written(done, out)
     if not done.lost:
         return
 

@@ -11,7 +11,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
 
 
 @verb(
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
         "logreel report flight.ulg -S +10s -E +30s -o part.html": "the same for twenty seconds of it",
     },
 )
-@click.argument("file", metavar="FILE", type=arguments.FILE)
+@common.logs
 @click.option(
     "-o",
     "--output",
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     metavar="OUT",
     required=True,
     type=arguments.FILE,
-    help="The page to write; - for stdout.",
+    help="The page to write; - for stdout; of several logs a folder, OUT/, with a page for each.",
 )
 @common.start
 @common.end
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @click.option("--force", is_flag=True, help="Replace an existing OUT.")
 def report(
-    file: str,
+    logs: paths.Logs,
     out: str,
     start: str | None,
     end: str | None,
@@ -50,21 +52,20 @@ def report(
     msgdef: Definitions,
     force: bool,
 ) -> int:
-    """Write one page about a log: findings, track, charts, text, parameters and topics; it works offline.
+    """Write a page about each log: findings, track, charts, text, parameters and topics; it works offline.
 
     What the charts show depends on the format and on what the topics mean.
     """
     from logreel.outputs.report import report as make
-    from logreel.registry.open import open_log
 
-    with open_log(
-        paths.file_of(file), definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt
-    ) as log:
-        paths.note_decrypted(log)
+    def write(log: Log, path: Destination, name: str) -> int:
         with draw.progress("report") as tick:
             found = make(log, start=start, end=end, utc=utc, progress=tick)
-        found.save(paths.destination(out, ".html", False), force=force)
+        found.save(path, force=force)
         if out != paths.STDOUT:
             size = draw.size_text(len(found.html.encode()))
-            draw.say(f"wrote {out} ({size}, {len(found.charts)} charts): open it in a browser")
+            draw.say(f"wrote {name} ({size}, {len(found.charts)} charts): open it in a browser")
         return draw.finish(log)
+
+    options = {"definitions": msgdef, "ros_axes": ros_axes, "segment": segment, "decrypt": decrypt}
+    return common.write_each(logs, out, write, ".html", False, **options)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import rich_click as click
-
 from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.ops.inspect.schema import SchemaInfo
 
 
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
         "logreel schema flight.ulg 'battery*' --json": "the channels that a pattern matches, as JSON",
     },
 )
-@common.one_file
-@click.argument("topic", metavar="[TOPIC]", required=False, type=arguments.TOPIC)
+@common.logs_and_words("FILE… [TOPIC…]", arguments.FILE_OR_TOPIC)
 @common.topics
 @common.exclude
 @common.ros_axes
@@ -32,35 +30,37 @@ if TYPE_CHECKING:
 @paths.text_output
 @common.as_json
 def schema(
-    file: str,
+    logs: paths.Logs,
+    words: tuple[str, ...],
     ros_axes: bool,
     segment: int | None,
     msgdef: Definitions,
-    topic: str | None,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Show message definitions, and fields with types and units.
 
-    TOPIC is a channel or a pattern such as 'sensor_*'; by default all channels are shown.
+    TOPIC is a channel or a pattern such as 'sensor_*'; by default all channels are shown. Arguments that exist as files
+    or folders, or end like the name of a log, are logs; all others are topics.
     """
     from logreel.ops.inspect.schema import schema as look
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment, ros_axes=ros_axes) as log:
-        paths.note_decrypted(log)
-        wanted = (*((topic,) if topic else ()), *topics)
+    def answer(log: Log) -> int:
+        wanted = (*words, *topics)
         channels = common.chosen(log, wanted or tuple(log.channels), exclude)
         found = [look(ch) for ch in channels]
         if as_json:
-            draw.echo_json({"path": log.name, "schemas": [one.as_dict() for one in found]})
+            schemas = [one.as_dict() for one in found]
+            draw.echo_json({"path": log.name, "schemas": schemas}, line=logs.several)
             return 0
         for number, one in enumerate(found):
             if number:
                 draw.echo()
             show(one)
-    return 0
+        return 0
+
+    return common.each_log(logs, answer, not as_json, definitions=msgdef, segment=segment, ros_axes=ros_axes)
 
 
 def show(one: SchemaInfo) -> None:

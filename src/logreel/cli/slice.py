@@ -9,7 +9,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
 
 
 @verb(
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
         'logreel slice flight.ulg --where "sensor_gps.fix_type = 3" -o fix.ulg': "messages that meet a condition",
     },
 )
-@common.file
+@common.logs
 @common.output
 @common.topics
 @common.exclude
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def slice(  # noqa: A001 - the verb's name
-    file: paths.Given,
+    logs: paths.Logs,
     out: str,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -63,11 +65,9 @@ def slice(  # noqa: A001 - the verb's name
     --keep-latched adds the state at -S: latched topics, static transforms, parameters, actors.
     """
     from logreel.ops.rewrite.slice import slice_log
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        path = paths.destination(out, paths.suffix_of(log.format), as_json)
-        with draw.progress(out) as progress:
+    def write(log: Log, path: Destination, name: str) -> int:
+        with draw.progress(name) as progress:
             done = slice_log(
                 log,
                 path,
@@ -86,7 +86,10 @@ def slice(  # noqa: A001 - the verb's name
                 progress=progress,
             )
         if as_json:
-            draw.echo_answer(log, **done.as_dict())
+            draw.echo_answer(log, logs.several, **done.as_dict())
         else:
-            draw.show_written(done, out)
+            draw.show_written(done, name)
         return draw.finish(log, done.skipped)
+
+    options_of_logs = {"definitions": msgdef, "segment": segment, "decrypt": decrypt}
+    return common.write_each(logs, out, write, paths.log_suffix, as_json, **options_of_logs)

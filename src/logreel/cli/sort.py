@@ -9,7 +9,9 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
 
 
 @verb(
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
         "logreel sort flight.ulg -o sorted.ulg --force": "replace an earlier output",
     },
 )
-@common.file
+@common.logs
 @common.output
 @common.compression
 @common.chunk_size
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def sort(
-    file: paths.Given,
+    logs: paths.Logs,
     out: str,
     compression: str | None,
     chunk_bytes: int | None,
@@ -42,11 +44,9 @@ def sort(
 ) -> int:
     """Write a log with its messages sorted by time."""
     from logreel.ops.rewrite.slice import sort_log
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        path = paths.destination(out, paths.suffix_of(log.format), as_json)
-        with draw.progress(out) as progress:
+    def write(log: Log, path: Destination, name: str) -> int:
+        with draw.progress(name) as progress:
             done = sort_log(
                 log,
                 path,
@@ -57,7 +57,10 @@ def sort(
                 progress=progress,
             )
         if as_json:
-            draw.echo_answer(log, **done.as_dict())
+            draw.echo_answer(log, logs.several, **done.as_dict())
         else:
-            draw.show_written(done, out)
+            draw.show_written(done, name)
         return draw.finish(log, done.skipped)
+
+    options_of_logs = {"definitions": msgdef, "segment": segment, "decrypt": decrypt}
+    return common.write_each(logs, out, write, paths.log_suffix, as_json, **options_of_logs)

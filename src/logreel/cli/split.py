@@ -12,6 +12,7 @@ from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
 
 
 @verb(
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         'logreel split flight.ulg --where "vehicle_status.arming_state = 2" -o armed': "a log for each time armed",
     },
 )
-@common.file
+@common.logs
 @common.topics
 @common.exclude
 @common.start
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 @common.msgdef
 @common.as_json
 def split(
-    file: paths.Given,
+    logs: paths.Logs,
     topics: tuple[str, ...],
     exclude: tuple[str, ...],
     start: str | None,
@@ -94,18 +95,21 @@ def split(
 ) -> int:
     """Split a log into several logs: by time, size, channel, segment, value of a field, or condition.
 
-    A value holds, and a condition is true, until the next message of its channel.
+    A value holds, and a condition is true, until the next message of its channel. Of several logs, each gets a folder
+    in DIR, called as the log.
     """
     from logreel.log.times import duration_ns
     from logreel.ops.rewrite.split import split as write
-    from logreel.registry.open import open_log
 
     paths.no_folder(folder, "parts of a log")
-    with open_log(file, definitions=msgdef, segment=segment, decrypt=decrypt) as log:
-        with draw.progress(folder) as progress:
+    folders = paths.outputs_in(folder, logs, "") if logs.several else {}
+
+    def answer(log: Log) -> int:
+        place = folders.get(log.name, folder)
+        with draw.progress(place) as progress:
             done = write(
                 log,
-                folder,
+                place,
                 topics=topics or None,
                 exclude=exclude,
                 start=start,
@@ -126,8 +130,10 @@ def split(
                 progress=progress,
             )
         if as_json:
-            draw.echo_answer(log, output=folder, logs=[one.as_dict() for one in done])
+            draw.echo_answer(log, logs.several, output=place, logs=[one.as_dict() for one in done])
         else:
             for one in done:
                 draw.show_written(one)
         return draw.finish(log, [sentence for one in done for sentence in one.skipped])
+
+    return common.each_log(logs, answer, False, definitions=msgdef, segment=segment, decrypt=decrypt)

@@ -40,7 +40,7 @@ result_output = click.option(
     },
 )
 @click.argument("query")
-@common.files
+@common.logs
 @result_format
 @result_output
 @common.safe_csv
@@ -48,7 +48,6 @@ result_output = click.option(
 @common.topics
 @common.start
 @common.end
-@common.as_one
 @common.segment
 @common.utc
 @common.ros_axes
@@ -57,7 +56,7 @@ result_output = click.option(
 @common.as_json
 def sql(
     query: str,
-    files: tuple[str, ...],
+    logs: paths.Logs,
     ros_axes: bool,
     decrypt: bool,
     msgdef: Definitions,
@@ -68,7 +67,6 @@ def sql(
     topics: tuple[str, ...],
     start: str | None,
     end: str | None,
-    as_one: bool,
     segment: int | None,
     utc: bool,
     as_json: bool,
@@ -91,27 +89,33 @@ def sql(
 
         def opened(name: paths.Given) -> Log:
             log = open_one_of_several(
-                name, definitions=msgdef, ros_axes=ros_axes, segment=segment, decrypt=decrypt
+                name,
+                definitions=msgdef,
+                ros_axes=ros_axes,
+                segment=segment,
+                decrypt=decrypt,
+                anyway=logs.anyway,
             )
+            logs.saw(log)
             return stack.enter_context(log)
 
-        logs, code = common.open_each(paths.given_logs(files, as_one), opened)
-        if not logs:
+        tables, code = common.open_each(logs, opened)
+        if not tables:
             return code
-        check_types(logs)
-        for log in logs:
+        check_types(tables)
+        for log in tables:
             paths.note_decrypted(log)
         form = result_form(form, out, as_json)
         check_safe_csv(safe_csv, form)
-        schema, batches = stack.enter_context(answer(query, logs, start, end, utc, topics=topics or None))
+        schema, batches = stack.enter_context(answer(query, tables, start, end, utc, topics=topics or None))
         if as_json:
-            _print_json(logs, schema, batches)
+            _print_json(tables, schema, batches)
         elif form == "table":
             print_table(schema, batches)
         else:
-            read = [name for log in logs for name in inputs_of(log)]
+            read = [name for log in tables for name in inputs_of(log)]
             write_result(form, out, force, schema, batches, read, safe_csv)
-        return max(code and LOST, *(draw.finish(log) for log in logs))
+        return max(code and LOST, *(draw.finish(log) for log in tables))
 
 
 def result_form(form: str | None, out: str | None, as_json: bool) -> str:

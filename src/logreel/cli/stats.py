@@ -12,6 +12,7 @@ from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
+    from logreel.log.log import Log
     from logreel.ops.inspect.stats import ChannelStats
 
 
@@ -25,7 +26,7 @@ RARE = range(6, 9)
         "logreel stats flight.ulg -t battery_status --fields": "also minimum, mean and maximum of its fields",
     },
 )
-@common.file
+@common.logs
 @common.topics_or_fields
 @common.exclude
 @common.start
@@ -38,7 +39,7 @@ RARE = range(6, 9)
 @paths.text_output
 @common.as_json
 def stats(
-    file: paths.Given,
+    logs: paths.Logs,
     ros_axes: bool,
     msgdef: Definitions,
     topics: tuple[str, ...],
@@ -55,14 +56,12 @@ def stats(
     periods.
     """
     from logreel.ops.inspect.stats import stats as look
-    from logreel.registry.open import open_log
 
-    with open_log(file, definitions=msgdef, ros_axes=ros_axes, segment=segment) as log:
-        paths.note_decrypted(log)
+    def answer(log: Log) -> int:
         chosen = common.chosen_fields(log, topics, exclude)
         found = look(log, chosen, start=start, end=end, fields=fields)
         if as_json:
-            draw.echo_answer(log, channels=[one.as_dict() for one in found])
+            draw.echo_answer(log, logs.several, channels=[one.as_dict() for one in found])
         else:
             show(found)
         bad = [
@@ -71,6 +70,8 @@ def stats(
             if (fields or chosen[one.topic] is not None) and one.fields is None
         ]
         return draw.finish(log, bad)
+
+    return common.each_log(logs, answer, not as_json, definitions=msgdef, ros_axes=ros_axes, segment=segment)
 
 
 def show(found: list[ChannelStats]) -> None:

@@ -25,16 +25,13 @@ NARROW, WIDE, INDENT = 40, 120, "  "
         "logreel summary logs --json": "the same for each log in a folder, a JSON object per line",
     },
 )
-@common.files
-@common.as_one
+@common.logs
 @common.segment
 @common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
-def summary(
-    files: tuple[str, ...], as_one: bool, segment: int | None, msgdef: Definitions, as_json: bool
-) -> int:
+def summary(logs: paths.Logs, segment: int | None, msgdef: Definitions, as_json: bool) -> int:
     """Show what happened in a recording: vehicle, flight, modes, battery, position, faults, errors.
 
     What deserves attention is marked with ! (a warning) or !! (an error). Times are seconds after the start of the log,
@@ -45,7 +42,7 @@ def summary(
     def one(log: Log) -> Summary:
         return look(log, segment=segment)
 
-    _, code, lost = common.answer_each(paths.given_logs(files, as_one), one, show, as_json, msgdef)
+    _, code, lost = common.answer_each(logs, one, show, as_json, msgdef)
     return code or lost
 
 

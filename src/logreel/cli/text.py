@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         "logreel text flight.ulg --utc -n 20": "the first 20 lines, with wall-clock times",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "--level", metavar="LEVEL", help="Only this severity or worse: error, warning, info …, or 0 to 7."
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @paths.text_output
 @common.as_json
 def text(
-    file: paths.Given,
+    logs: paths.Logs,
     segment: int | None,
     msgdef: Definitions,
     level: str | None,
@@ -58,24 +58,25 @@ def text(
     from logreel.log.times import interval, shift_of
     from logreel.ops.inspect.text import as_dict, level_number
     from logreel.ops.inspect.text import text as look
-    from logreel.registry.open import open_log
 
-    if follow or (not as_json and following.comes_slowly(file, start, end)):
-        if file != "-":
+    if follow or (not as_json and following.comes_slowly(logs.names, start, end)):
+        if logs.names != ("-",):
             following.refuse_output()
-        with following.ending() as event, following.opened(file, event, msgdef, segment=segment) as log:
+        with following.ending() as event, following.opened(logs.names, event, msgdef, segment=segment) as log:
             return _follow(log, event, level, (start, end), count, utc, as_json, repeated)
-    with open_log(file, definitions=msgdef, segment=segment) as log:
-        paths.note_decrypted(log)
-        least = None if level is None else level_number(level)
+    least = None if level is None else level_number(level)
+
+    def answer(log: Log) -> int:
         lines = itertools.islice(look(log, least, *interval(log, start, end), repeated=repeated), count)
         shift = shift_of(log, utc)
         if as_json:
-            draw.echo_answer(log, lines=[as_dict(line) for line in lines])
+            draw.echo_answer(log, logs.several, lines=[as_dict(line) for line in lines])
             return draw.finish(log)
         for line in lines:
             draw.echo(_line_text(line, shift))
         return draw.finish(log)
+
+    return common.each_log(logs, answer, not as_json, definitions=msgdef, segment=segment)
 
 
 def _line_text(line: TextLine, shift: int | None) -> str:

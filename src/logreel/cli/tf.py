@@ -32,7 +32,7 @@ MOST = 1_000_000
         "logreel tf drive.bag --from base_footprint --to map --at +2s": "where the robot was after 2 s",
     },
 )
-@common.file
+@common.logs
 @click.option(
     "--from", "source", metavar="FRAME", help="Look up the transform of points given in this frame …"
 )
@@ -78,7 +78,7 @@ MOST = 1_000_000
 @paths.text_output
 @common.as_json
 def tf(
-    file: paths.Given,
+    logs: paths.Logs,
     source: str | None,
     target: str | None,
     times: tuple[str, ...],
@@ -103,7 +103,6 @@ def tf(
     """
     from logreel.errors import UsageError
     from logreel.ops.query.transforms import transforms
-    from logreel.registry.open import open_log
 
     chosen = _form(form, as_json)
     if (source is None) != (target is None):
@@ -118,18 +117,22 @@ def tf(
         raise UsageError("one --at is enough for the joints of the tree; lookups take several")
     if every and times:
         raise UsageError("give --at or --every")
-    with open_log(file, definitions=msgdef, segment=segment) as log:
-        paths.note_decrypted(log)
+    if chosen in ("urdf", "dot"):
+        logs.only(f"{chosen} describes one log")
+
+    def answer(log: Log) -> int:
         found = transforms(
             log, start=start, end=end, poses=True if poses else None, stamps=False if log_time else None
         )
         if source is not None and target is not None:
             at = _regular(log, every, start, end) if every else list(times) or None
-            answer = found.lookup(target, source, at, missing=missing, max_gap=max_gap)
-            show_lookup(log, found, answer, chosen)
+            known = found.lookup(target, source, at, missing=missing, max_gap=max_gap)
+            show_lookup(log, found, known, chosen, logs.several)
         else:
-            show_tree(log, found, fixed, times[0] if times else None, chosen)
+            show_tree(log, found, fixed, times[0] if times else None, chosen, logs.several)
         return draw.finish(log)
+
+    return common.each_log(logs, answer, chosen == "text", definitions=msgdef, segment=segment)
 
 
 def _form(form: str | None, as_json: bool) -> str:
@@ -165,12 +168,12 @@ def _regular(log: Log, every: str, start: str | None, end: str | None) -> Any:
     return np.arange(low, high + 1, step, dtype=np.int64)
 
 
-def show_lookup(log: Log, frames: Transforms, found: RigidTransforms, form: str) -> None:
+def show_lookup(log: Log, frames: Transforms, found: RigidTransforms, form: str, several: bool) -> None:
     """Print the transforms of a lookup."""
     import numpy as np
 
     if form == "json":
-        draw.echo_answer(log, **found.as_dict(), chain=frames.chain(found.target, found.source))
+        draw.echo_answer(log, several, **found.as_dict(), chain=frames.chain(found.target, found.source))
         return
     draw.echo_head(f"{found.source} in {found.target}")
     draw.echo(f"by {' → '.join(frames.chain(found.target, found.source))}")
@@ -188,13 +191,15 @@ def show_lookup(log: Log, frames: Transforms, found: RigidTransforms, form: str)
     )
 
 
-def show_tree(log: Log, frames: Transforms, fixed: str | None, time: str | None, form: str) -> None:
+def show_tree(
+    log: Log, frames: Transforms, fixed: str | None, time: str | None, form: str, several: bool
+) -> None:
     """Print the tree of frames."""
     from logreel.ops.query.frame_text import dot, joints, urdf
 
     if form == "json":
         drawn = [one.as_dict() for one in joints(frames, fixed, time)]
-        draw.echo_answer(log, **frames.tree.as_dict(), joints=drawn)
+        draw.echo_answer(log, several, **frames.tree.as_dict(), joints=drawn)
     elif form == "urdf":
         _write(urdf(frames, os.path.splitext(os.path.basename(log.name))[0] or "robot", fixed, time))
     elif form == "dot":

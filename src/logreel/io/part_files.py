@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from logreel.io.append_file import ACTIVE
@@ -36,6 +36,29 @@ def existing_parts(path: str, suffixes: tuple[str, ...]) -> list[str]:
     return sorted(
         os.path.join(os.path.dirname(path), one) for one in os.listdir(folder) if name.fullmatch(one)
     )
+
+
+def split_recordings(paths: Iterable[str]) -> list[list[str]]:
+    """Return the paths whose names are those of several parts of one recording, each recording in order.
+
+    Their numbers follow each other, and there is more before them than digits, or the date that rosbag puts there.
+    """
+    found: dict[tuple[str, str, str], dict[int, str]] = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        match = _PART.fullmatch(name.removesuffix(ACTIVE))
+        if match is None:
+            continue
+        date = _DATE.search(match["stem"])
+        stem = match["stem"] if date is None else match["stem"][: date.start()]
+        if date is not None or any(character.isalpha() for character in stem):
+            found.setdefault((folder, stem, match["end"]), {})[int(match["number"])] = path
+    each = [[numbered[n] for n in sorted(numbered)] for numbered in found.values() if _follow(numbered)]
+    return [parts for parts in each if len(parts) > 1]
+
+
+def _follow(numbers: Collection[int]) -> bool:
+    return max(numbers) - min(numbers) == len(numbers) - 1
 
 
 class LaterParts:

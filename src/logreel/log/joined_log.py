@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
 
 
-#: What names one log: one file, or several as a list, pattern or folder.
+#: Metadata of a log of files that were joined although they are of different recordings: by which facts.
+JOINED = "joined_anyway"
+#: What names one log: one file, or the parts of one recording as a list.
 Openable = Readable | Sequence[Readable | Log]
 
 
@@ -272,10 +274,12 @@ def scan_of(
     channels: list[ChannelInfo],
     problems: list[Problem],
     reference: int = 0,
+    notes: Sequence[str] = (),
 ) -> Scan:
     """Return the Scan of several files; what they hold besides messages is from the first one that has it.
 
     reference  number of the file whose clock, with its shift, is that of the log
+    notes      facts by which the files are of different recordings; the metadata names them
     """
     moved = list(zip(parts, shifts, strict=True))
 
@@ -287,6 +291,10 @@ def scan_of(
     def utc_offset() -> int | None:
         offset = utc_shift(parts[reference])
         return None if offset is None else offset - shifts[reference]
+
+    def metadata() -> dict[str, Any]:
+        found = {name: value for log in reversed(parts) for name, value in log.metadata.items()}
+        return {**found, JOINED: "; ".join(notes)} if notes else found
 
     def attachments() -> list[Attachment]:
         found: dict[str, Attachment] = {}
@@ -319,7 +327,7 @@ def scan_of(
         channels,
         index,
         problems,
-        metadata=lambda: {name: value for log in reversed(parts) for name, value in log.metadata.items()},
+        metadata=metadata,
         attachments=attachments,
         parameters=parameters,
         text=text,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,10 @@ from logreel.log.log import Log
 from logreel.log.times import duration_text, utc_shift
 
 #: Codes of the Problems between the files of one log.
-BETWEEN_FILES = ("duplicate-part", "missing-part", "part-order", "part-gap", "part-overlap", "part-clock")
+BETWEEN_FILES = (
+    "duplicate-part", "missing-part", "part-order", "part-gap", "part-overlap", "part-clock", "part-identity",
+    "part-definition",
+)  # fmt: skip
 #: A longer silence between two numbered files of a recording is noted, ns. Recorders that split lose less.
 SILENCE = 10**9
 #: Consecutive files of a recorder overlap by less, ns: its threads stamp messages before they queue them.
@@ -28,7 +34,21 @@ STEP = 1 << 18
 #: Most missing numbers that are named one by one.
 NAMED = 5
 
+#: Messages, and topics, by which repeats are recognised.
+REPEATED, TOPICS = 64, 16
+#: Files with numbers that follow each other at once are offered as parts of one recording, ns.
+FOLLOWS = 10 * 10**9
+#: Words of names of metadata that say which robot, machine or run a log is of, in any format.
+IDENTITY = (
+    "vehicle", "robot", "drone", "uav", "host", "hostname", "machine_id", "boot_id", "sys_uuid", "serial_number",
+    "tail_number", "call_sign",
+)  # fmt: skip
+
 _NUMBER = re.compile(r"(\d+)")
+#: Names of metadata in words: ``robot-serial-number`` and ``robotSerialNumber`` are ``robot_serial_number``.
+_NO_WORD, _HUMP = re.compile(r"[^a-z0-9]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+#: Number of a channel among those of one topic.
+_INSTANCE = re.compile(r"\[\d+\]$")
 
 
 def natural_key(name: str) -> tuple[object, ...]:
@@ -79,6 +99,157 @@ def _is_same(one: Buffer, two: Buffer) -> bool:
     """Return whether two buffers of equal size have the same bytes; files that differ mostly do at their end."""
     cuts = range(0, len(one), STEP)
     return all(np.array_equal(one[at : at + STEP], two[at : at + STEP]) for at in reversed(cuts))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What tells of which recording a log is a part.
+
+    start, end   ns of its clock; None if it is empty
+    utc          ns from its clock to UTC, or None
+    identity     names of the robot, machine or run, by the name in the metadata
+    definitions  definitions of each topic with messages, or their digests
+    log          the open log, to compare messages; None: it is closed
+    """
+
+    name: str
+    epoch: str
+    start: int | None
+    end: int | None
+    utc: int | None
+    identity: Mapping[str, str]
+    definitions: Mapping[str, frozenset[Hashable]]
+    log: Log | None = None
+
+    @classmethod
+    def of(cls, log: Log, identity: Collection[str]) -> Recorded:
+        """Return the facts of an open log; *identity* as in its Format."""
+        found: dict[str, set[Hashable]] = {}
+        for ch in log.channels.values():
+            if not ch.reserved and len(ch):
+                # Definitions may differ in comments.
+                key = ch.metadata.get("md5sum") or ch.schema
+                found.setdefault(_INSTANCE.sub("", ch.topic), set()).add(key)
+        return cls(
+            log.name,
+            log.epoch,
+            log.start,
+            log.end,
+            utc_shift(log),
+            dict(_identity(log.metadata, identity)),
+            {topic: frozenset(keys) for topic, keys in found.items()},
+            log,
+        )
+
+
+def _identity(
+    metadata: Mapping[str, Any], names: Collection[str], before: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of metadata that say which robot, machine or run a log is of."""
+    for name, value in metadata.items():
+        if isinstance(value, Mapping):
+            yield from _identity(value, names, f"{before}{name}.")
+        elif isinstance(value, (str, int)) and value not in ("", 0):
+            words = f"_{_NO_WORD.sub('_', _HUMP.sub('_', name).lower()).strip('_')}_"
+            if name in names or any(f"_{word}_" in words for word in IDENTITY):
+                yield before + name, str(value)
+
+
+def differences(logs: Sequence[Recorded], aligned: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield a code of BETWEEN_FILES and a sentence for each kind of fact by which logs are of different recordings.
+
+    aligned  True: their clocks differ by intention
+    """
+    clocks = () if aligned else clock_differences(logs)
+    for code, found in (
+        ("part-identity", _different_identity(logs)),
+        ("part-clock", clocks),
+        ("part-definition", _different_definitions(logs)),
+    ):
+        yield from ((code, text) for text in itertools.islice(found, 1))
+
+
+def clock_differences(logs: Sequence[Recorded]) -> Iterator[str]:
+    """Yield a sentence for each two logs whose clocks began at different times."""
+    yield from _different_clocks(logs)
+    yield from _restarted_clocks(logs)
+
+
+def _different_identity(logs: Sequence[Recorded]) -> Iterator[str]:
+    known: dict[str, tuple[str, Recorded]] = {}
+    for log in logs:
+        for name, value in log.identity.items():
+            other, first = known.setdefault(name, (value, log))
+            if value != other:
+                yield f"{name} is {other:.60} in {first.name} and {value:.60} in {log.name}"
+
+
+def _different_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
+    clocks = [(log, log.utc) for log in logs if log.epoch != "unix" and log.utc is not None]
+    for (first, one), (log, other) in ((clocks[0], clock) for clock in clocks[1:]):
+        if abs(one - other) > DRIFT:
+            apart = duration_text(abs(one - other))
+            yield f"the clocks of {first.name} and {log.name} began {apart} apart in UTC"
+
+
+def _restarted_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
+    """Yield logs whose clock began again: what both have was at the same times of their clocks."""
+    spans = [
+        (log.start, log.end, log)
+        for log in logs
+        if log.epoch != "unix" and log.start is not None and log.end is not None
+    ]
+    spans.sort(key=lambda span: span[0])
+    if not spans:
+        return
+    latest = spans[0]
+    for span in spans[1:]:
+        (first, last, before), (start, end, log) = latest, span
+        common = min(last, end) - start
+        topics = [topic for topic in log.definitions if topic in before.definitions]
+        slight = common <= min(SLIGHT, max(last - first, end - start) // 2)
+        if (
+            topics
+            and not slight
+            and not any(_repeats(before, log, topic, start) for topic in topics[:TOPICS])
+        ):
+            since = "boot" if log.epoch == "boot" else "their start"
+            yield (
+                f"the clocks of {before.name} and {log.name} began anew: both have {topics[0]!r} "
+                f"in the same {duration_text(common)} after {since}"
+            )
+        latest = max(latest, span, key=lambda one: one[1])
+
+
+def _repeats(before: Recorded, log: Recorded, topic: str, start: int) -> bool:
+    """Return whether two logs have the same messages from *start* on, as overlapping slices of one log have."""
+    if before.log is None or log.log is None or topic not in before.log or topic not in log.log:
+        return False
+    some, others = (
+        {
+            (message.time, bytes(message.data))
+            for message in itertools.islice(one.messages(topic, start=start), REPEATED)
+        }
+        for one in (before.log, log.log)
+    )
+    return len(some & others) * 2 > min(len(some), len(others))
+
+
+def _different_definitions(logs: Sequence[Recorded]) -> Iterator[str]:
+    known: dict[str, tuple[frozenset[Hashable], Recorded]] = {}
+    for log in logs:
+        for topic, keys in log.definitions.items():
+            others, first = known.setdefault(topic, (keys, log))
+            if not keys & others:
+                yield f"{topic!r} is defined in another way in {log.name} than in {first.name}"
+
+
+def follow_each_other(logs: Sequence[Recorded]) -> bool:
+    """Return whether logs, in the order of their numbers, are parts of one recording by their clocks and contents."""
+    if any(log.start is None or log.end is None for log in logs):
+        return False
+    gaps = [(b.start or 0) - (a.end or 0) for a, b in pairwise(logs)]
+    return all(-SLIGHT <= gap <= FOLLOWS for gap in gaps) and not any(differences(logs))
 
 
 def overlaps(logs: Sequence[Log], shifts: Sequence[int]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UsageError
 from logreel.log.log import Log
+from logreel.registry.log_files import several_logs
 from logreel.registry.open import check_types, open_log, open_one_of_several
 
 if TYPE_CHECKING:
@@ -25,16 +26,28 @@ def open_many(
     ros_axes: bool = False,
     segment: int | None = None,
     decrypt: bool = False,
+    *,
+    parts: bool = False,
+    anyway: bool = False,
 ) -> list[Log]:
-    """Return each item as an open Log; open those that are not open yet in parallel, and close them with *stack*.
+    """Return each log as an open Log; open those that are not open yet in parallel, and close them with *stack*.
+
+    Each file of a list, a folder or a pattern is a log of its own.
 
     definitions, ros_axes, segment, decrypt  as for ``logreel.open``, for the logs opened here; each topic that
                  *definitions* gives a type for has to be in one of the logs
+    parts        True: each item is one log, and a list the parts of one recording; with *anyway* as for
+                 ``logreel.open``
     """
     open_one = partial(
-        open_one_of_several, definitions=definitions, ros_axes=ros_axes, segment=segment, decrypt=decrypt
+        open_one_of_several,
+        definitions=definitions,
+        ros_axes=ros_axes,
+        segment=segment,
+        decrypt=decrypt,
+        anyway=anyway,
     )
-    several = list(several)
+    several = list(several) if parts else [log for one in several for log in several_logs(one)]
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:

@@ -39,6 +39,7 @@ def merge(
     start: Time | None = None,
     end: Time | None = None,
     align: str | None = None,
+    anyway: bool = False,
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     compression: str | None = None,
@@ -58,6 +59,7 @@ def merge(
     align     how the clocks of all logs but the first are shifted: ``utc`` so that UTC times agree (clocks of different
               kinds all become UTC); ``start`` so that all logs start at the same time; or by a duration such as
               ``+2.5s``; None: not shifted
+    anyway    True: merge logs whose clocks began at different times as if they had one clock
     prefixes  one prefix per log for its topics; may be empty
     rename    new topics by old topics, before prefixes
     compression, chunk_bytes, options, force, progress, definitions  as for ``slice``
@@ -81,6 +83,7 @@ def merge(
                 start=start,
                 end=end,
                 align=align,
+                anyway=anyway,
                 prefixes=prefixes,
                 rename=rename,
                 compression=compression,
@@ -124,6 +127,7 @@ def merge(
                     start=start,
                     end=end,
                     align=align,
+                    anyway=anyway,
                     prefixes=[prefixes[n] for n in chosen] if prefixes else (),
                     rename=rename,
                     compression=compression,

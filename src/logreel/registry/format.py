@@ -60,6 +60,10 @@ class Format:
     catalogue  ``module:name`` of the catalogue of known definitions in the language of this format; empty: it has none
     file_facts  names of metadata that describe the file and not what was recorded, e.g. its compression: conversions to
               another format leave them out, which is no loss
+    identity  names of metadata that say which robot, machine or run a log is of: logs that differ there are never parts
+              of one recording. Names such as ``robot``, ``vehicle``, ``host`` and ``serial_number`` count in any format
+    splits    True: recorders of this format split a recording into files with a counter, ``drive_0.bag``,
+              ``drive_1.bag`` …; such files are offered as one recording if their clocks agree
     frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
               as lines of text
     charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
@@ -93,6 +97,8 @@ class Format:
     frames: str = ""
     catalogue: str = ""
     file_facts: Collection[str] = ()
+    identity: Collection[str] = ()
+    splits: bool = False
     charts: str = ""
     bands: str = ""
     meaning: str = ""

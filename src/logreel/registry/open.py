@@ -15,7 +15,7 @@ from logreel.log.log import Log
 from logreel.log.scan import Scan, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
-from logreel.registry.part_names import parts_of
+from logreel.registry.log_files import part_files
 from logreel.registry.registry import find_format
 from logreel.registry.rescan import Rescanner
 
@@ -33,6 +33,7 @@ def open_log(
     ros_axes: bool = False,
     segment: int | None = None,
     align: str | None = None,
+    anyway: bool = False,
     guard: bool = True,
     limits: Limits | None = None,
     decrypt: bool = False,
@@ -40,7 +41,8 @@ def open_log(
     """Open a log of any known format.
 
     path         a path, an address such as ``s3://bucket/key``, ``-`` for standard input, bytes, or a binary file
-                 object; or the files of one log: a list of these, a pattern such as ``flight_*.bag``, or a folder
+                 object; or a list of these, which are the parts of one recording; in a list, a pattern such as
+                 ``flight_*.bag`` and a folder mean the logs that they name
     format       name of the format; None: detected from the content
     strict       True: raise DamagedError for the first Problem instead of recording it
     definitions  files or folders with message definitions (.msg …), for logs that do not contain them; also mappings of
@@ -49,13 +51,17 @@ def open_log(
     segment      number of one of several logs in the file, see ``Log.segments``; None: all of them; channels of later
                  ones then have distinct names
     align        of several files: how the clocks of all but the first are shifted, as for ``logreel.merge``
+    anyway       True: join several files although they tell that they are of different recordings; the metadata
+                 ``joined_anyway`` and Problems say by what
     guard        False: leave the signal SIGBUS to the program; a file that is truncated while it is open then ends the
                  process where True raises FileChangedError
     limits       bounds of what the log may use, see ``logreel.Limits``; None: those of the environment
     decrypt      True: what is written from an encrypted log (slices, tables, pictures …) may be plain; False: functions
                  that write raise UsageError. Reading needs no permission, only the key
 
-    Several files are one log with the channels of all, ordered by their start. Channels with the same topic and
+    Files are refused as parts of one recording if what they say about robot, machine or run differs (see
+    ``Format.identity``), their clocks began at different times or began anew, or a topic has different definitions.
+    Then they are one log with the channels of all, ordered by their start. Channels with the same topic and
     definition are one channel; with different definitions, further ones get another name, such as ``topic[1]``. Rows of
     channels are in the order of the files, or by time if files overlap in time. Metadata, parameters and attachments
     are those of the first file that has them. Overlaps, duplicates, missing files and different clocks are recorded as
@@ -63,11 +69,22 @@ def open_log(
 
     Raises UnknownFormatError, UnsupportedError; OSError if a file cannot be read; FileChangedError, now and by whatever
     reads messages later, if a file is truncated or overwritten meanwhile, or an object on a server replaced; TopicError
-    for the type of an unknown topic; UsageError for a type that contradicts the log, for files of different formats, of
-    different kinds of clocks without *align*, and for a folder of different logs.
+    for the type of an unknown topic; UsageError for a type that contradicts the log, for files of different formats,
+    recordings without *anyway*, or kinds of clocks without *align*, and for a folder or a pattern alone: its files are
+    logs of their own.
     """
     log = open_one_of_several(
-        path, format, strict, definitions, ros_axes, segment, align, guard, limits=limits, decrypt=decrypt
+        path,
+        format,
+        strict,
+        definitions,
+        ros_axes,
+        segment,
+        align,
+        guard,
+        limits=limits,
+        decrypt=decrypt,
+        anyway=anyway,
     )
     check_types(log.parts)
     return log
@@ -85,12 +102,13 @@ def open_one_of_several(
     indexed: bool = True,
     limits: Limits | None = None,
     decrypt: bool = False,
+    anyway: bool = False,
 ) -> Log:
     """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain.
 
     indexed  False: read the log itself, also where there is a sidecar
     """
-    parts = parts_of(path)
+    parts = part_files(path)
     if parts is None:
         options = (format, strict, definitions, ros_axes, segment, guard, indexed, limits)
         log = _open_file(path, *options)  # type: ignore[arg-type]
@@ -107,9 +125,9 @@ def open_one_of_several(
     # Not imported for one file, so that it opens faster.
     from logreel.registry.open_parts import open_parts
 
-    log = open_parts(parts, partial(_open_file, **named, indexed=indexed), align)
+    log = open_parts(parts, partial(_open_file, **named, indexed=indexed), align, anyway)
     if log.parts[0] is not log:
-        log._options = {**named, "align": align}
+        log._options = {**named, "align": align, "anyway": anyway}
     if decrypt:
         log = allow_decrypted(log)
     if strict and log.problems:

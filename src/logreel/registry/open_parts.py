@@ -1,4 +1,4 @@
-"""Open several files as one log: a list, a pattern such as ``flight_*.bag``, or a folder."""
+"""Open several files as one log: the parts of one recording."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from logreel.errors import Problem, UsageError
 from logreel.index.joined import JoinedIndex, Member
@@ -16,7 +16,14 @@ from logreel.log.clock_shifts import clock_shifts
 from logreel.log.joined_channels import CONNECTION, header_map, joined_metadata
 from logreel.log.joined_log import JoinedLog, scan_of
 from logreel.log.log import Channel, Log
-from logreel.log.part_checks import duplicates, natural_key, overlaps, problems_between
+from logreel.log.part_checks import (
+    Recorded,
+    differences,
+    duplicates,
+    natural_key,
+    overlaps,
+    problems_between,
+)
 from logreel.log.scan import ChannelInfo
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
@@ -26,13 +33,14 @@ def open_parts(
     what: Sequence[Readable | Log],
     open_one: Callable[[Any], Log],
     align: str | None,
+    anyway: bool = False,
 ) -> Log:
     """Return one Log of several files; a single file is the Log of that file.
 
-    open_one  opens one file
-    align     as for ``open_log``
+    open_one       opens one file
+    align, anyway  as for ``open_log``
 
-    Raises UsageError for files of different formats or clocks.
+    Raises UsageError for files of different formats, clocks or recordings.
     """
     seen: set[object] = set()
     names, repeated = list[Readable | Log](), list[str]()
@@ -50,7 +58,13 @@ def open_parts(
     known = formats()
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         logs = list(pool.map(lambda one: one if isinstance(one, Log) else open_one(one), names))
-    found = join(logs, align, known)
+    try:
+        found = join(logs, align, known, "note" if anyway else "refuse")
+    except UsageError:
+        for log in logs:
+            if log not in what:
+                log.close()
+        raise
     found._scan.problems[:0] = [_counted_once(name, name) for name in repeated]
     return found
 
@@ -60,8 +74,16 @@ def _counted_once(name: str, other: str) -> Problem:
     return Problem("duplicate-part", 0, 0, False, f"{text}: its messages count once")
 
 
-def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) -> JoinedLog:
-    """Return one Log of open logs, ordered by their start; see ``open_parts``."""
+def join(
+    logs: Sequence[Log],
+    align: str | None,
+    known: Mapping[str, Format],
+    strangers: Literal["refuse", "note", "ignore"] = "ignore",
+) -> JoinedLog:
+    """Return one Log of open logs, ordered by their start; see ``open_parts``.
+
+    strangers  what to do about logs of different recordings
+    """
     logs = sorted(
         (part for log in logs for part in log.parts),
         key=lambda log: natural_key(log.name),
@@ -85,6 +107,23 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
     between = partial(problems_between, tuple(parts), tuple(shifts))
     if (share := known[parts[0].format].share) is not None:
         parts = list(share(parts, shifts))
+    notes: list[str] = []
+    if strangers != "ignore":
+        identity = known[parts[0].format].identity
+        reasons = list(differences([Recorded.of(log, identity) for log in parts], align is not None))
+        if reasons and strangers == "refuse":
+            raise UsageError(
+                f"these files are of different recordings: {'; '.join(text for _, text in reasons)}",
+                hint="open each as a log of its own, or insist with anyway=True",
+                cli="leave out --as-one, so that each is a log of its own, or insist with --anyway",
+            )
+        notes = [text for _, text in reasons]
+        # Clocks are compared by what is between the files.
+        problems += [
+            Problem(code, 0, 0, False, f"joined anyway: {text}")
+            for code, text in reasons
+            if code != "part-clock"
+        ]
     infos, members, values = _joined_channels(parts, known[parts[0].format])
     index = JoinedIndex(
         [log.index for log in parts],
@@ -98,7 +137,7 @@ def join(logs: Sequence[Log], align: str | None, known: Mapping[str, Format]) ->
         shifts,
         overlaps(parts, shifts),
     )
-    scan = scan_of(parts, shifts, index, infos, problems, reference)
+    scan = scan_of(parts, shifts, index, infos, problems, reference, notes)
     return JoinedLog(parts, shifts, scan, members, between)
 
 

@@ -53,6 +53,7 @@ FORMAT = Format(
     sample=_sample,
     share=lazy("logreel.formats.carla.scan_builder:share"),
     follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
+    identity=("map", "date_unix"),
     file_facts=("format_version", "attribute_base", "wheel_bytes"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",

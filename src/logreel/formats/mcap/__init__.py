@@ -40,5 +40,6 @@ FORMAT = Format(
     like=_like,
     sample=lazy("logreel.formats.mcap.sample.walk:walk"),
     exchange=True,
+    splits=True,
     storage="logreel.formats.mcap.storage:STORAGE",
 )

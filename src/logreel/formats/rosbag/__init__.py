@@ -39,6 +39,7 @@ FORMAT = Format(
     follow=lazy("logreel.formats.rosbag.growing:BagGrowing"),
     copier=lazy("logreel.formats.rosbag.copier:BagCopier"),
     like=_like,
+    splits=True,
     file_facts=("chunks", "compression", "indexed", "encryptor", "gpg_user"),
     sample=lazy("logreel.formats.rosbag.sample.builder:drive"),
     storage="logreel.formats.rosbag.storage:STORAGE",

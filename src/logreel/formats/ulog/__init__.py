@@ -60,6 +60,7 @@ FORMAT = Format(
     continues_after=("truncated",),
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
+    identity=("sys_name", "sys_uuid", "ver_hw", "ver_hw_subtype", "ver_sw"),
     share=lazy("logreel.formats.ulog.shared:share"),
     free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
     follow=lazy("logreel.formats.ulog.growing:UlogGrowing"),

@@ -218,7 +218,7 @@ def diff(
     """
     wanted = _sections(only, messages, fields)
     with ExitStack() as stack:
-        one, two = map(read_itself, open_many((a, b), stack, definitions))
+        one, two = map(read_itself, open_many((a, b), stack, definitions, parts=True))
         a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
         chosen = _chosen(one, two, topics, exclude)
         both = [topic for topic in chosen if topic in one and topic in two] if MESSAGES in wanted else []

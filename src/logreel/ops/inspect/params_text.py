@@ -27,6 +27,18 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{5,}")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
+def with_log(text: str, log: str, delimiter: str, safe_csv: bool, head: bool) -> str:
+    """Return CSV of parameters with the name of their log in a first column.
+
+    head  False: leave the line with the names out
+    """
+    first, *lines = text.splitlines(keepends=True)
+    cell = io.StringIO()
+    csv.writer(cell, delimiter=delimiter, lineterminator="").writerow([safe_text(log) if safe_csv else log])
+    named = [f"{cell.getvalue()}{delimiter}{line}" for line in lines]
+    return "".join([f"log{delimiter}{first}", *named] if head else named)
+
+
 def params_text(
     found: Sequence[Parameter],
     form: str,

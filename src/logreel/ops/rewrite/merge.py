@@ -10,6 +10,7 @@ from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
 from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
+from logreel.log.part_checks import Recorded, clock_differences
 from logreel.log.times import Time, interval
 from logreel.log.topic_match import match_in_each
 from logreel.ops.open_logs import open_many, read_itself
@@ -31,6 +32,7 @@ def merge(
     start: Time | None = None,
     end: Time | None = None,
     align: str | None = None,
+    anyway: bool = False,
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     compression: str | None = None,
@@ -46,6 +48,7 @@ def merge(
     start, end  as for ``slice``, by the clock of the new log; relative times count from the start of the earliest log
     align     shift of the clocks of the second and later logs: ``utc`` aligns wall-clock times, ``start`` aligns the
               starts, or a duration such as ``+2.5s``; None: no shift
+    anyway    True: also logs whose clocks began at different times, or anew
     prefixes  one per log, added before its topics; may be empty
     rename    new topics by old ones, applied before prefixes
     compression, chunk_bytes, options, force, progress, definitions  as for ``slice``
@@ -65,6 +68,8 @@ def merge(
             if not any(old in log for log in logs):
                 raise UsageError(f"no log has a channel {old!r} to rename")
         kept = kept_topics(logs, topics, exclude)
+        if align is None and not anyway:
+            _check_clocks(logs)
         shifts = clock_shifts(logs, align)
         span = interval(Together(logs, shifts), start, end)
         parts = [
@@ -75,6 +80,19 @@ def merge(
         ]
         target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite(parts, target, by_time=True)
+
+
+def _check_clocks(logs: Sequence[Log]) -> None:
+    """Raise UsageError for logs whose clocks began at different times: their times have nothing in common."""
+    parts = [part for log in logs for part in log.parts]
+    recorded = [Recorded.of(part, ()) for part in parts]
+    reason = next(clock_differences(recorded), None)
+    if reason is not None:
+        raise UsageError(
+            f"{reason}: their times have to be aligned",
+            hint='pass align="utc", "start" or a length of time, or insist with anyway=True',
+            cli="give --align utc, start or a length of time, or insist with --anyway",
+        )
 
 
 def kept_topics(

@@ -11,6 +11,7 @@ from logreel.log.tables import distinct
 from logreel.ops.formula_text import FORMULA, NUMBER, safe_text
 from logreel.ops.query.record_batches import flatten
 from logreel.outputs.job import Job
+from logreel.outputs.tables.together import together
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +44,22 @@ def write_result(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordB
     _write(out, schema, batches, plainly_flat)
 
 
+def write_together(
+    out: IO[bytes] | io.RawIOBase,
+    tables: Iterable[tuple[str, pa.Schema, Iterable[pa.RecordBatch]]],
+    safe: bool = False,
+) -> None:
+    """Write the tables of several logs as one, as ``write`` and ``write_safe`` do, with a first column ``log``.
+
+    tables  name, schema and rows of each log; nothing is written without any
+    """
+    flattened: Callable[[pa.RecordBatch], pa.RecordBatch] = SafeTable.flattened if safe else flat
+    flats = [(name, _head(schema, flattened), map(flattened, batches)) for name, schema, batches in tables]
+    if flats:
+        schema, rows = together(flats)
+        _write(out, schema, rows, guarded if safe else lambda batch: batch)
+
+
 def _write(
     out: IO[bytes] | io.RawIOBase,
     schema: pa.Schema,
@@ -58,13 +75,19 @@ def _write_head(
     flattened: Callable[[pa.RecordBatch], pa.RecordBatch],
 ) -> pa.Schema:
     """Write the line with the names of the columns; return the schema of flat batches."""
+    head = _head(schema, flattened)
+    row = io.StringIO()
+    csv.writer(row, lineterminator="\n").writerow(head.names)
+    out.write(row.getvalue().encode("utf-8", "backslashreplace"))
+    return head
+
+
+def _head(schema: pa.Schema, flattened: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
+    """Return the schema of flat batches."""
     import pyarrow as pa
 
-    head = flattened(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema))
-    row = io.StringIO()
-    csv.writer(row, lineterminator="\n").writerow(head.schema.names)
-    out.write(row.getvalue().encode("utf-8", "backslashreplace"))
-    return head.schema
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+    return flattened(empty).schema
 
 
 class Table:

@@ -28,12 +28,14 @@ def write(out: IO[bytes], job: Job) -> None:
         job.count_rows(message.channel.topic, 1)
 
 
-def line(message: Message, data: dict[str, Any], shift: int | None = None) -> str:
+def line(message: Message, data: dict[str, Any], shift: int | None = None, log: str | None = None) -> str:
     """Return a message as JSON in ASCII: ``{"topic": …, "time_ns": …, "data": {…}}``.
 
     shift  ns to add for UTC; adds ``"utc"`` in RFC 3339. None: no ``"utc"``
+    log    name of the log, of several; adds ``"log"``. None: no ``"log"``
     """
-    found: dict[str, Any] = {"topic": message.channel.topic, "time_ns": message.time}
+    found: dict[str, Any] = {} if log is None else {"log": log}
+    found |= {"topic": message.channel.topic, "time_ns": message.time}
     if shift is not None:
         found["utc"] = utc_text(message.time + shift)
     found["data"] = data
