@@ -22,10 +22,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # OpenBLAS starts threads at import, which costs more than a small command; none of them is used.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from logreel.cli.run import run
+        from logreel.cli.signals import Signals
 
-        return run(args)
+        with Signals():
+            from logreel.cli.run import run
+
+            return run(args)
     except KeyboardInterrupt:
         # Ctrl-C before run was imported, or during its error report.
         sys.stderr.write("logreel: interrupted\n")
         return 130
+    except SystemExit as ended:
+        # SIGTERM at such a moment.
+        return ended.code if isinstance(ended.code, int) else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import draw
-from logreel.cli.exits import INTERRUPTED
+from logreel.cli.signals import LOOPS, Signals, current
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -35,14 +34,14 @@ follow = click.option(
 
 
 class Ending(Event):
-    """Event that Ctrl-C sets, so that the last line is complete; waiting for it flushes the output.
+    """Event that a signal sets, so that the last line is complete; waiting for it flushes the output.
 
     Event.set may not be called by a signal handler while the same thread waits: this one needs no lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, signals: Signals) -> None:
         super().__init__()
-        self._is_set = False
+        self._signals, self._is_set = signals, False
         #: Function that writes out what is in the buffer of the output.
         self.flush: Callable[[], object] = sys.stdout.flush
         self._pipe: select.poll | None = None
@@ -55,7 +54,7 @@ class Ending(Event):
 
     def is_set(self) -> bool:
         """Return whether following ends."""
-        return self._is_set
+        return self._is_set or self._signals.received != 0
 
     def set(self) -> None:
         """End following."""
@@ -64,30 +63,21 @@ class Ending(Event):
     def wait(self, timeout: float | None = None) -> bool:
         """Print what is in the buffer, and wait; raises BrokenPipeError if the output is no longer read."""
         self.flush()
-        if not self._is_set:
+        if not self.is_set():
             if self._pipe is not None and any(state & select.POLLERR for _, state in self._pipe.poll(0)):
                 raise BrokenPipeError
             end = time.monotonic() + (POLL if timeout is None else timeout)
-            while not self._is_set and (rest := end - time.monotonic()) > 0:
+            while not self.is_set() and (rest := end - time.monotonic()) > 0:
                 time.sleep(min(rest, AT_ONCE))
-        return self._is_set
+        return self.is_set()
 
 
 @contextmanager
 def ending() -> Iterator[Ending]:
-    """Yield an Ending that the first Ctrl-C sets; a second one interrupts at once."""
-    event = Ending()
-
-    def end(number: int, frame: object) -> None:
-        if event.is_set():
-            raise KeyboardInterrupt
-        event.set()
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, before)
+    """Yield an Ending that a signal sets; what does not see it is interrupted a little later."""
+    signals = current()
+    with signals.seen_by_loop(LOOPS):
+        yield Ending(signals)
 
 
 @contextmanager
@@ -201,7 +191,6 @@ def finish(log: Log, event: Ending, skipped: list[str] | None = None) -> int:
     """Return the exit code: 130 after Ctrl-C, else as ``draw.finish``; the end of a growing file is not lost."""
     sys.stdout.flush()
     if event.is_set():
-        draw.say("interrupted")
-        return INTERRUPTED
+        raise current().error()
     lost = [p for p in log.problems if p.lost and (log.is_complete or p.offset + p.size < log.size)]
     return draw.finish(log, skipped or []) if lost or skipped else 0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import termios
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from logreel.cli.signals import current
 
 if TYPE_CHECKING:
     from logreel.ops.replay import Player
@@ -92,11 +95,15 @@ def keyboard(continued: Callable[[], None]) -> Iterator[int | None]:
             return
         before = termios.tcgetattr(handle)
         with _restore_mode_on_continue(handle, _raw_mode(before), continued):
+            restore = functools.partial(termios.tcsetattr, handle, termios.TCSADRAIN, before)
+            at_once = current().at_once
+            at_once.append(restore)
             try:
                 termios.tcsetattr(handle, termios.TCSADRAIN, _raw_mode(before))
                 yield handle
             finally:
-                termios.tcsetattr(handle, termios.TCSADRAIN, before)
+                at_once.remove(restore)
+                restore()
     finally:
         os.close(handle)
 

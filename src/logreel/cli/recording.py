@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logreel.cli import draw
+from logreel.cli.signals import current
 from logreel.log.times import seconds_text
 
 if TYPE_CHECKING:
@@ -29,25 +29,9 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
     A second signal ends the process at once: the file keeps its temporary name, with all messages flushed so far.
     """
-    asked = False
-
-    def ask(number: int, frame: object) -> None:
-        nonlocal asked
-        asked = True
-        for one in old:
-            signal.signal(one, signal.SIG_DFL)
-
-    old: dict[int, Any] = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    # A recording started by nohup goes on.
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        old[signal.SIGHUP] = signal.getsignal(signal.SIGHUP)
-    for number in old:
-        signal.signal(number, ask)
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+    signals = current()
+    with signals.seen_by_loop(None):
+        yield lambda: signals.received != 0
 
 
 class StatusText:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from types import FrameType
 
 from logreel.cli.draw import say
 from logreel.cli.exits import report
+from logreel.cli.signals import current
 from logreel.io.notices import listeners
 
 #: Environment variable that the scripts of ``logreel completion`` set.
@@ -24,8 +22,8 @@ def run(args: Sequence[str]) -> int:
     _set_up_streams()
     guards = sys.modules.get(GUARDS)
     since = 0 if guards is None else guards.next_serial()
-    taken = _take_signals()
     listeners.append(say)
+    signals = current()
     try:
         if COMPLETE in os.environ:
             from logreel.cli.completion import complete
@@ -39,38 +37,18 @@ def run(args: Sequence[str]) -> int:
         sys.stdout.flush()
         _check_files(since)
     except BaseException as failed:
-        error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
+        if signals.received:
+            # Whatever came of its exception, in an import for example.
+            error = signals.error()
+        else:
+            error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
         code = report(error, args)
         _discard_output()
     finally:
         listeners.remove(say)
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
     return code if isinstance(code, int) else 0
-
-
-def _take_signals() -> list[signal.Signals]:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, so that it removes unfinished files; return those that do.
-
-    SIGHUP comes when a terminal is closed; ``nohup`` ignores it, and it stays ignored.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return []
-    names = ("SIGTERM", "SIGHUP")
-    taken = [number for number in signal.Signals if number.name in names and _is_default(number)]
-    for number in taken:
-        signal.signal(number, _terminate)
-    return taken
-
-
-def _is_default(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is signal.SIG_DFL
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _changed_file(since: int) -> BaseException | None:
