@@ -135,7 +135,11 @@ class Signals:
         if _is_safe(frame, self._bottom) or now - self._since > PATIENCE + (self._waits or 0.0):
             error = self.error()
             self._raised, self._raised_at = weakref.ref(error), now
-            raise error
+            try:
+                raise error
+            finally:
+                # Its traceback has this frame, which would keep it.
+                del error
 
     @property
     def _waits(self) -> float | None:
