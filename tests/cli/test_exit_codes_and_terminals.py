@@ -72,6 +72,7 @@ def test_each_error_has_its_exit_code_and_one_sentence(
         (ZeroDivisionError("oh\x1b"), 1, "internal error: ZeroDivisionError: oh\\x1b"),
         (OSError(28, "No space left on device"), 1, "no space left on device"),
         (SystemExit(4), 4, ""),
+        (SystemExit(0), 1, "a plug-in or a library ended the program"),
     ],
 )
 def test_an_unexpected_exception_becomes_one_sentence(

@@ -30,7 +30,17 @@ ENDS, LATEST = float(os.environ.get("LOGREEL_PATIENCE", "5")) * 3, 1.5
 VERBS: dict[str, list[str]] = {
     "play to null": ["play", "flight.ulg", "--loop", "-r", "0", "--to", "null"],
     "play to stdout": ["play", "flight.ulg", "--loop", "--to", "stdout"],
-    "play to foxglove": ["play", "flight.ulg", "--loop", "--to", "foxglove", "--set", "port=0", "--set", "wait=no"],
+    "play to foxglove": [
+        "play",
+        "flight.ulg",
+        "--loop",
+        "--to",
+        "foxglove",
+        "--set",
+        "port=0",
+        "--set",
+        "wait=no",
+    ],
     "record lines": ["record", "out.bag", "--flush", "20ms"],
     "record a socket": ["record", "out.bag", "--from", "udp://127.0.0.1:0?topic=/a"],
     "cat -f": ["cat", "-f", "flight.ulg.active"],
@@ -52,7 +62,9 @@ def folder(tmp_path: Path) -> Path:
 def started(words: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Start a verb with an open pipe as stdin, output in files, and the usual handling of signals."""
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    code += "import sys; from logreel.cli import main; print('up', file=sys.stderr, flush=True); sys.exit(main())"
+    code += (
+        "import sys; from logreel.cli import main; print('up', file=sys.stderr, flush=True); sys.exit(main())"
+    )
     with (
         open(folder / "stdout", "wb") as out,
         open(folder / "stderr", "wb") as err,

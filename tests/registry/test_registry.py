@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry import registry
 from logreel.registry.format import Format
+from support.harness.cli_runner import Run
 
 
 def scan(source: Source, _: Saved | None) -> Scan:
@@ -76,11 +78,26 @@ def test_builtin_formats_cannot_be_replaced(install: Install) -> None:
         lambda: _fail(ImportError("no such module")),
         lambda: _fail(AttributeError("no FORMAT")),
         lambda: _fail(RuntimeError("bad at import")),
+        lambda: _fail(SystemExit(0)),
+        lambda: _fail(GeneratorExit()),
+        lambda: _fail(type("Odd", (BaseException,), {})("own kind")),
         lambda: None,
         lambda: "a string",
         lambda: Format("sniffs", "raises", (), lambda _: _fail(KeyError("sniff")), scan),
+        lambda: Format("sniffs", "exits", (), lambda _: _fail(SystemExit(0)), scan),
     ],
-    ids=["missing", "no attribute", "raises", "None", "text", "sniff raises"],
+    ids=[
+        "missing",
+        "no attribute",
+        "raises",
+        "exits",
+        "ends a generator",
+        "own kind",
+        "None",
+        "text",
+        "sniff raises",
+        "sniff exits",
+    ],
 )
 def test_broken_plug_in_is_left_out_with_a_warning(install: Install, broken: Callable[[], Any]) -> None:
     install(broken, lambda: OTHER)
@@ -96,3 +113,16 @@ def test_unknown_content_and_unknown_names_raise() -> None:
         logreel.open(b"")
     with pytest.raises(UnsupportedError, match=r"there are: .*ulog"):
         logreel.open(tiny(), format="nosuch")
+
+
+def test_a_plug_in_that_exits_is_named_on_stderr_and_the_verb_goes_on(
+    install: Install, run: Run, tmp_path: Path
+) -> None:
+    install(lambda: _fail(SystemExit(0)), lambda: OTHER)
+    (tmp_path / "x.other").write_bytes(b"OTHER content")
+    done = run("info", tmp_path / "x.other")
+    assert done.code == 0
+    assert "x.other" in done.out
+    assert done.err.startswith(
+        "logreel: log format plug-in 'other' is left out: it cannot be loaded: SystemExit(0)"
+    )

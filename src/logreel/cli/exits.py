@@ -40,6 +40,10 @@ def report(error: BaseException, args: Sequence[str] = ()) -> int:
         say("interrupted")
         return INTERRUPTED
     if isinstance(error, SystemExit):
+        if error.code in (0, None):
+            # Nothing here ends so: the verb did not do its work.
+            say("a plug-in or a library ended the program before the work was done")
+            return FAILED
         return error.code if isinstance(error.code, int) else FAILED
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code

@@ -41,7 +41,10 @@ class Plugins:
         for point in metadata.entry_points(group=self.group, name=name):
             try:
                 foreign: Callable[..., Any] = point.load()
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                # Also SystemExit, which would end the program without a word.
                 raise LogError(f"the {self.kind} plug-in {name!r} cannot be loaded: {error!r}") from error
             return foreign
         return None

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
+from logreel.io.notices import listeners, notice
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
@@ -49,7 +50,10 @@ def _plugin_formats() -> dict[str, Format]:
     for point in metadata.entry_points(group=GROUP):
         try:
             fmt = point.load()
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # Also SystemExit: a module that is a program, too, may end it when it is imported.
             _warn(point.name, f"it cannot be loaded: {error!r}")
             continue
         if not isinstance(fmt, Format):
@@ -61,7 +65,11 @@ def _plugin_formats() -> dict[str, Format]:
 
 def _warn(name: str, why: str) -> None:
     # A broken plug-in must not prevent logs of other formats from opening.
-    warnings.warn(f"log format plug-in {name!r} is left out: {why}", RuntimeWarning, stacklevel=2)
+    text = f"log format plug-in {name!r} is left out: {why}"
+    if listeners:
+        notice(text)
+    else:
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def formats() -> dict[str, Format]:
@@ -199,7 +207,9 @@ def _sniffed(source: Source) -> Format | None:
         try:
             if fmt.sniff(source):
                 return fmt
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             _warn(fmt.name, f"looking at {source.name} it failed with {error!r}")
     return None
 
