@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
 from logreel.log.scan import Scan
+from logreel.log.shown import ForPeople
 from logreel.log.times import Time, interval_so_far
 from logreel.log.topic_match import listed
 
@@ -29,7 +30,7 @@ BUSY = 0.5
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
 
 
-class GrowingLog:
+class GrowingLog(ForPeople):
     """The part of ``Log`` that concerns files which are still written."""
 
     closed: bool

@@ -36,13 +36,13 @@ def channel_table(ch: ShownChannel, closed: bool) -> str:
         rows = [(path,) for path in ch.fields]
     except LogError as error:
         rows = [(error.text,)]
-    return _table(head, ("field",), rows)
+    return table(head, ("field",), rows)
 
 
 def log_table(head: str, channels: Sequence[ShownChannel], closed: bool) -> str:
     """Return the channels of a log below the line *head*; *closed*: whether the log is."""
     rows = [(ch.topic, ch.schema.name, *_numbers(ch, closed)) for ch in channels]
-    return _table(head, ("topic", "type", "messages", "rate"), rows)
+    return table(head, ("topic", "type", "messages", "rate"), rows)
 
 
 def _numbers(ch: ShownChannel, closed: bool) -> tuple[str, str]:
@@ -52,10 +52,11 @@ def _numbers(ch: ShownChannel, closed: bool) -> tuple[str, str]:
     return str(len(ch)), "" if ch.rate is None else f"{ch.rate:.4g} Hz"
 
 
-def _table(head: str, names: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: str, names: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of *rows* with column *names* as HTML, below the line *head*."""
     cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:ROWS]]
     more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
     top = "".join(f"<th>{escape(name)}</th>" for name in names)
+    top = f"<tr>{top}</tr>" if top else ""
     body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<div><p>{escape(head)}</p><table><tr>{top}</tr>{body}</table>{more}</div>"
+    return f"<div><p>{escape(head)}</p><table>{top}{body}</table>{more}</div>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
 from logreel.lenses.detection import Detection, Detector, NotAssessed
-from logreel.log.brief import Brief
 from logreel.log.log import Log
+from logreel.log.shown import Block, Shown
 from logreel.ops.open_logs import as_open_log
 from logreel.registry.plugins import Plugins
 from logreel.registry.registry import detectors_of, detectors_of_format, formats
@@ -40,7 +40,7 @@ DETECTORS = Plugins(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Health(Brief):
+class Health(Shown):
     """What the detectors found in one log.
 
     start_ns, end_ns  ns of the log's clock; None if it is empty
@@ -78,6 +78,18 @@ class Health(Brief):
             "not_assessed": [{"detector": name, "reason": text} for name, text in self.not_assessed],
             "failed": [{"detector": name, "error": text} for name, text in self.failed],
         }
+
+    def _blocks(self) -> Iterator[Block]:
+        rows = [(one.severity, one.detector, one.text, one.threshold) for one in self.detections]
+        head = ("severity", "detector", "finding", "bound")
+        yield Block(self.path if rows else f"{self.path}: nothing found", head if rows else (), rows)
+        for title, others in (
+            ("looked, and found nothing", self.clean),
+            ("not assessed", self.not_assessed),
+            ("failed", self.failed),
+        ):
+            if others:
+                yield Block(title, (), others)
 
 
 def _rank(severity: Severity) -> int:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Finding, LogError, Severity
-from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
+from logreel.log.shown import Block, Shown
 from logreel.ops.inspect.checks.clock import backwards
 from logreel.ops.inspect.checks.duplicates import duplicates
 from logreel.ops.inspect.checks.gaps import gaps
@@ -32,7 +32,7 @@ Battery = Callable[[Log], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checked(Brief):
+class Checked(Shown):
     """Findings in one log, in file order; those without an offset come last."""
 
     path: str
@@ -47,6 +47,23 @@ class Checked(Brief):
         """Return the JSON data of ``check --json``."""
         findings = [finding.as_dict() for finding in self.findings]
         return {"path": self.path, "format": self.format, "findings": findings}
+
+    def _blocks(self) -> Iterator[Block]:
+        count = len(self.findings)
+        told = f"{count} finding{'s' * (count != 1)}" if count else "sound"
+        rows = [
+            (
+                one.severity,
+                one.code,
+                one.topic or "",
+                one.text,
+                "" if one.offset is None else f"byte {one.offset}",
+            )
+            for one in self.findings
+        ]
+        yield Block(
+            f"{self.path}: {told}", ("severity", "code", "topic", "finding", "place") if rows else (), rows
+        )
 
 
 def check(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Segment
-from logreel.log.times import mean_rate
+from logreel.log.shown import Block, Shown
+from logreel.log.times import duration_text, mean_rate, utc_text
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
 
@@ -55,7 +56,7 @@ class AttachmentInfo:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Info(Brief):
+class Info(Shown):
     """Summary of a log.
 
     messages       messages of all channels except reserved ones
@@ -111,6 +112,32 @@ class Info(Brief):
             ],
             "problems": [problem.as_dict() for problem in self.problems],
         }
+
+    def _blocks(self) -> Iterator[Block]:
+        filled = [ch for ch in self.channels if ch.messages]
+        used = sum(not ch.topic.startswith("~") for ch in filled)
+        rows = [("format", f"{self.format} {self.version}".strip()), ("size", f"{self.size:,} bytes")]
+        if self.start_ns is not None and self.end_ns is not None:
+            shift = 0 if self.epoch == "unix" else self.utc_offset_ns
+            clock = f"{self.start_ns / 1e9:.6f} s ({self.epoch})"
+            rows += [
+                ("start", clock if shift is None else utc_text(self.start_ns + shift, 3)),
+                ("duration", duration_text(self.end_ns - self.start_ns)),
+            ]
+        rows.append(("messages", f"{self.messages} in {used} channel{'s' * (used != 1)}"))
+        rows += [
+            ("log in it", f"{one.number}: {one.messages} messages")
+            for one in self.segments
+            if len(self.segments) > 1
+        ]
+        rows += [("problem", problem.text) for problem in self.problems] or [("problems", "none")]
+        yield Block(self.path, (), rows)
+        if filled:
+            cells = [
+                (ch.topic, ch.type, str(ch.messages), "" if ch.rate is None else f"{ch.rate:.4g} Hz")
+                for ch in filled
+            ]
+            yield Block("channels", ("channel", "type", "messages", "rate"), cells)
 
 
 def select_channels(

@@ -13,9 +13,9 @@ from logreel.errors import LogError
 from logreel.lenses import Text, Transform, lenses
 from logreel.lenses.charts import Band
 from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
-from logreel.log.brief import Brief
 from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
+from logreel.log.shown import Block, Shown
 from logreel.log.times import duration_text, utc_shift, utc_text
 from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text_sections import text_sections
@@ -37,7 +37,7 @@ TOLD, LONGEST = 3, 60
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Summary(Brief):
+class Summary(Shown):
     """What happened in a recording.
 
     path      name of the log
@@ -88,6 +88,15 @@ class Summary(Brief):
                 for b in self.bands
             ],
         }
+
+    def _blocks(self) -> Iterator[Block]:
+        yield Block(self.path, (), ())
+        for section in self.sections:
+            rows = [
+                ("" if fact.level is None else "!" if fact.level >= WARNING else "!!", fact.label, fact.text)
+                for fact in section
+            ]
+            yield Block(section.title, (), rows)
 
     def table(self) -> pa.Table:
         """Return the facts as a table: section, key, label, value (JSON), unit, text, level, note."""
