@@ -21,5 +21,5 @@ def small_fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_dataset(small_fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the dataset of the folder, which tests must not change."""
     path = tmp_path_factory.mktemp("dataset") / "fleet"
-    ingest(small_fleet, path, engine=Inline())
+    ingest(small_fleet, path, engine=Inline(), timestamps="ns")
     return path

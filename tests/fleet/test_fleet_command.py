@@ -25,10 +25,10 @@ def test_ingest_reports_what_it_did_and_losses_give_code_3(run: Run, logs: Path,
     done = run(*line)
     assert (done.code, done.err) == (0, "")
     assert done.out.endswith("fleet: 1 new, 0 changed, 0 unchanged, 0 removed; 20 rows in 1 files\n")
-    (logs / "evil\x1b[2J.txt").write_text("no log")
+    (logs / "evil\x1b[2J.ulg").write_text("no log")
     done = run(*line)
     assert done.code == 3
-    assert "evil\\x1b[2J.txt: not a log of a known format" in done.err
+    assert "evil\\x1b[2J.ulg: not a log of a known format" in done.err
     assert run(*line, "--json").json["unchanged"] == [str(p) for p in sorted(logs.iterdir())]
 
 
@@ -64,7 +64,7 @@ def test_queries_read_topics_and_catalogue(run: Run, small_dataset: Path, tmp_pa
     assert done.json["rows"] == [{"n": 40}]
     text = "SELECT status, count(*) AS n FROM logreel.logs GROUP BY status ORDER BY status"
     assert run("fleet", "query", text, small_dataset).out.split() == [
-        "status", "n", "damaged", "4", "failed", "5", "ok", "16"
+        "status", "n", "damaged", "3", "failed", "2", "ok", "11"
     ]  # fmt: skip
     count = 'SELECT count(*) AS n FROM "/fix"'
     assert (
@@ -171,8 +171,8 @@ def test_query_and_dataset_come_in_the_order_of_sql(run: Run, alike: Path, tmp_p
 
 def test_the_report_names_damage_duplicates_and_hours(run: Run, small_dataset: Path) -> None:
     found = run("fleet", "report", small_dataset, "--json").json
-    assert len(found["damaged"]) == 4
-    assert len(found["failed"]) == 5
+    assert len(found["damaged"]) == 3
+    assert len(found["failed"]) == 2
     assert all(one["lost_bytes"] > 0 for one in found["damaged"])
     assert {(h["vehicle"], h["firmware"][:4]) for h in found["hours"]} > {("0001", "1111"), ("0001", "2222")}
     assert ["log_1.bag", "log_13.bag"] in [[Path(p).name for p in group] for group in found["duplicates"]]
@@ -185,18 +185,45 @@ def test_the_report_names_damage_duplicates_and_hours(run: Run, small_dataset: P
 
 
 def test_the_report_counts_files_that_are_not_named_as_logs(run: Run, logs: Path, tmp_path: Path) -> None:
-    for name in ("a.md", "b.md", "c.MD", "broken.bag"):
-        (logs / name).write_bytes(b"no log"[: 6 * (name[-1] != "g")])
+    # Links to nothing may be logs; notes are none, see below.
+    for name in ("a.md", "b.md", "c.MD"):
+        (logs / name).symlink_to("nowhere")
+    (logs / "broken.bag").write_bytes(b"")
     line = ["fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1"]
     assert run(*line).code == 3
-    assert f"{logs / 'a.md'}: not a log of a known format" in run("fleet", "report", tmp_path / "fleet").out
-    (logs / "d").write_text("no log")
+    assert f"{logs / 'a.md'}: no such file" in run("fleet", "report", tmp_path / "fleet").out
+    (logs / "d").symlink_to("nowhere")
     run(*line)
     text = run("fleet", "report", tmp_path / "fleet").out
     assert "\n  4 files that are not named as logs are: 3 .md, 1 without suffix\n" in text
     assert "broken.bag: " in text
     assert "a.md" not in text
     assert len(run("fleet", "report", tmp_path / "fleet", "--json").json["failed"]) == 5
+
+
+def test_notes_beside_logs_are_no_logs_and_counted_in_one_line(run: Run, logs: Path, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.json", "c.md", "d.yaml", "README", "photo.jpg", "empty.csv"):
+        (logs / name).write_bytes(b"" if name == "empty.csv" else b"not a log")
+    line = ["fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1"]
+    done = run(*line)
+    assert (done.code, done.err) == (0, "logreel: 7 other files ignored\n")
+    assert "1 new, " in done.out
+    assert run("fleet", "query", "SELECT count(*) AS n FROM logreel.logs", tmp_path / "fleet", "--json").json[
+        "rows"
+    ] == [{"n": 1}]
+    again = run(*line, "--json")
+    assert (again.code, len(again.json["ignored"]), len(again.json["unchanged"])) == (0, 7, 1)
+    # What a shell makes of logs/* is no mistake, a single note is.
+    assert run("fleet", "ingest", *sorted(logs.iterdir()), "-o", tmp_path / "fleet").code == 0
+    alone = run("fleet", "ingest", logs / "a.txt", "-o", tmp_path / "other")
+    assert (alone.code, "a.txt: not a log of a known format" in alone.err) == (5, True)
+    # What has the suffix of a log, or the content of one, is a log.
+    (logs / "broken.ulg").write_text("not a log")
+    (logs / "1.ulg").rename(logs / "renamed.txt")
+    done = run(*line)
+    assert done.code == 3
+    assert "broken.ulg: not a log of a known format" in done.err
+    assert "1 new, 0 changed, 0 unchanged, 0 removed, 1 moved; 0 rows" in done.out
 
 
 def test_hours_leave_out_logs_whose_clock_was_set(run: Run, logs: Path, tmp_path: Path) -> None:

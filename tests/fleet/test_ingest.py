@@ -40,7 +40,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def dataset(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("one") / "fleet"
     done = ingest(files, path, workers=1, target_bytes=400_000)
-    assert len(done.new) == FILES + 1
+    pictures = sum(number % 12 == 10 for number in range(FILES))
+    assert len(done.ignored) == pictures
+    assert len(done.new) + len(done.copies) == FILES + 1 - pictures
+    assert len({one.read_bytes() for one in files.rglob("*.*") if one.suffix != ".jpg" and one.exists()}) == (
+        len(done.new) - 1
+    )
     return path
 
 
@@ -54,11 +59,17 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
 def test_the_dataset_has_every_row_of_every_log(files: Path, dataset: Path) -> None:
     found = Dataset(dataset)
     expected: dict[str, int] = {}
+    contents = set()
     for path in sorted(files.rglob("log_*")):
+        # A log is its content: a second place adds no rows.
+        if path.suffix == ".jpg" or path.read_bytes() in contents:
+            continue
+        contents.add(path.read_bytes())
         try:
             log = logreel.open(path)
         except (LogError, OSError):
-            assert found.manifests[str(path)].row.status == "failed"
+            (key,) = found.keys_of(str(path))
+            assert found.manifests[key].row.status == "failed"
             continue
         with log:
             for ch in log.match(None):
@@ -73,7 +84,8 @@ def test_the_dataset_has_every_row_of_every_log(files: Path, dataset: Path) -> N
 def test_values_are_those_of_the_logs(files: Path, dataset: Path) -> None:
     path = str(files / "robot0" / "log_0.ulg")
     table = Dataset(dataset).table("vehicle_attitude")
-    mine = table.filter([one == path for one in table["log"].to_pylist()])
+    (key,) = Dataset(dataset).keys_of(path)
+    mine = table.filter([one == key for one in table["log"].to_pylist()])
     with logreel.open(path) as log:
         own = log["vehicle_attitude"]
         assert mine["time_ns"].to_pylist() == own.times.tolist()
@@ -189,7 +201,9 @@ def test_only_new_and_changed_logs_are_read_and_removed_ones_are_named(tmp_path:
     assert [os.path.basename(one) for one in done.changed] == ["2.ulg"]
     assert [os.path.basename(one) for one in done.new] == ["4.ulg"]
     found = Dataset(tmp_path / "fleet")
-    assert {os.path.basename(one) for one in found.table("odd")["log"].to_pylist()} == {
+    assert {
+        os.path.basename(found.manifests[one].row.path) for one in found.table("odd")["log"].to_pylist()
+    } == {
         "1.ulg",
         "3.ulg",
         "4.ulg",
@@ -382,3 +396,56 @@ def test_verify_finds_changed_missing_and_foreign_files(small_dataset: Path, tmp
     assert "other content" in found.wrong[names[0]]
     assert "bytes instead of" in found.wrong[names[1]]
     assert found.orphans == [third.with_name("part-foreign.parquet").relative_to(copy).as_posix()]
+
+
+def stamped(path: Path, stamps: list[int]) -> Path:
+    """Write a bag with stamps in a field, in a list, and in a list of structs."""
+    path.parent.mkdir(exist_ok=True)
+    text = (
+        "time stamp\ntime[] more\nmy/Item[] items\nduration age\n"
+        + "=" * 80
+        + "\nMSG: my/Item\ntime at\nint32 n\n"
+    )
+    with logreel.create(path) as out:
+        ch = out.add_channel("/s", logreel.Schema("my/Stamped", "ros1msg", text))
+        for n, ns in enumerate(stamps):
+            value = {"stamp": ns, "more": [ns, ns + 1], "items": [{"at": ns, "n": n}], "age": 7}
+            out.write(ch, 1_700_000_000_123_456_789 + n, value)
+    return path
+
+
+def test_timestamps_are_those_that_spark_reads_and_no_nanosecond_is_lost(tmp_path: Path) -> None:
+    """Spark, Delta and Iceberg know timestamps in µs only; Spark 4.3 refuses files with ns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stamps = [1_700_000_000_123_456_789, 1_999, 0]
+    ingest(stamped(tmp_path / "logs" / "a.bag", stamps), tmp_path / "fleet", engine=Inline())
+    found = Dataset(tmp_path / "fleet")
+    table = found.table("/s")
+    assert table["stamp_ns"].to_pylist() == stamps
+    assert table["stamp"].cast(pa.int64()).to_pylist() == [ns // 1000 for ns in stamps]
+    assert table["more"].to_pylist() == [[ns, ns + 1] for ns in stamps]
+    assert [[item["at"] for item in row] for row in table["items"].to_pylist()] == [[ns] for ns in stamps]
+    assert table["time_ns"].to_pylist() == [1_700_000_000_123_456_789 + n for n in range(3)]
+    assert table["time"].cast(pa.int64()).to_pylist() == [1_700_000_000_123_456] * 3
+    (part,) = found.parts["/s"]
+    file = pq.ParquetFile(tmp_path / "fleet" / part.path)
+    kinds = {file.schema.column(n).logical_type.to_json() for n in range(len(file.schema))}
+    assert not any("nanoseconds" in kind for kind in kinds)
+    assert any("microseconds" in kind for kind in kinds)
+
+
+def test_timestamps_in_ns_are_an_option_of_the_dataset(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    logs = stamped(tmp_path / "logs" / "a.bag", [1_999])
+    ingest(logs, tmp_path / "fleet", engine=Inline(), timestamps="ns")
+    table = Dataset(tmp_path / "fleet").table("/s")
+    assert "stamp_ns" not in table.column_names
+    assert {table.schema.field(name).type for name in ("time", "stamp")} == {pa.timestamp("ns")}
+    assert table["stamp"].cast(pa.int64()).to_pylist() == [1_999]
+    with pytest.raises(UsageError, match="or timestamps: use those"):
+        ingest(logs, tmp_path / "fleet", engine=Inline())
+    with pytest.raises(UsageError, match="timestamps are in us or ns, not 'ms'"):
+        ingest(logs, tmp_path / "other", engine=Inline(), timestamps="ms")

@@ -32,12 +32,15 @@ from logreel.fleet import catalogue_row, task_reader
 from logreel.fleet.jobs import do_job, plan_job, write_job
 from logreel.fleet.options import PlanOptions
 from logreel.fleet.plans import Task
+from logreel.fleet.source_files import fingerprint
 
 catalogue_row.SUMMARY_MESSAGES, task_reader.ROWS = 1 << 14, 1 << 13
-plan = do_job(plan_job(sys.argv[1], PlanOptions.of(None, None, None, None, 4_000_000, ())))
+stage = Path(sys.argv[2])
+options = PlanOptions.of(None, None, None, None, 4_000_000, ())
+plan = do_job(plan_job(sys.argv[1], fingerprint(sys.argv[1]), options, "", (), stage))
 messages = 0
 for task in plan["tasks"]:
-    result = do_job(write_job(Task.from_dict(task), plan["schemas"], Path(sys.argv[2]), ""))
+    result = do_job(write_job(Task.from_dict(task), plan["schemas"], stage, "", "ns"))
     messages += sum(result["row"]["rows"].values())
 print(messages, len(plan["tasks"]), int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10)
 """

@@ -37,11 +37,13 @@ def table(some: Plan) -> PlanTable:
 
 @pytest.fixture(scope="module")
 def rows(small_dataset: Path, table: PlanTable) -> list[dict[str, Any]]:
-    """Return the rows of the topics in the dataset, with all columns of the table."""
+    """Return the rows of the topics in the dataset, with all columns of the table, for each place of their logs."""
     found = []
+    logs = Dataset(small_dataset)
     for topic in TOPICS:
-        own = Dataset(small_dataset).table(topic).to_pylist()
-        found += [{name: row.get(name) for name in table.schema.names} | {"topic": topic} for row in own]
+        for row in logs.table(topic).to_pylist():
+            own = {name: row.get(name) for name in table.schema.names} | {"topic": topic}
+            found += [own | {"log": path} for path in logs.manifests[row["log"]].row.paths]
     return found
 
 

@@ -83,6 +83,13 @@ def fleet() -> None:
     show_default=True,
     help="Size of the messages that one process reads at once.",
 )
+@click.option(
+    "--timestamps",
+    type=click.Choice(["us", "ns"]),
+    default="us",
+    show_default=True,
+    help="Unit of timestamps: us as Spark reads them, with integers in ns beside them; or ns alone.",
+)
 @common.decrypt
 @common.msgdef
 @common.as_json
@@ -96,14 +103,16 @@ def ingest(
     engine: str,
     workers: int | None,
     task_size: str,
+    timestamps: str,
     decrypt: bool,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Write logs into a dataset: those that are new there or have changed.
 
-    SOURCES are files, folders and patterns. What is no log, or cannot be read, becomes a row of the catalogue with
-    the reason. A run that was interrupted is continued by the same command.
+    SOURCES are files, folders and patterns. A log is its content: moved, renamed and copied files add no rows. A log
+    that cannot be read becomes a row of the catalogue with the reason. A run that was interrupted is continued by the
+    same command.
     """
     from logreel.fleet import ingest as write
 
@@ -120,6 +129,7 @@ def ingest(
             engine=engine,
             workers=workers,
             target_bytes=common.bytes_of(task_size),
+            timestamps=timestamps,
             progress=None if bar is None else lambda path, done, total: bar(done, total),
         )
     if as_json:
@@ -133,10 +143,19 @@ def ingest(
 
 def _show_ingested(done: Ingested, out: str) -> None:
     """Print what a run did: one line on stdout, what was lost on stderr."""
-    draw.echo(
-        f"{out}: {len(done.new)} new, {len(done.changed)} changed, {len(done.unchanged)} unchanged, "
-        f"{len(done.removed)} removed; {done.rows} rows in {done.parts} files"
-    )
+    counts = {
+        "new": done.new,
+        "changed": done.changed,
+        "unchanged": done.unchanged,
+        "removed": done.removed,
+        "moved": done.moved,
+        "copied": done.copies,
+    }
+    always = ("new", "changed", "unchanged", "removed")
+    words = [f"{len(paths)} {word}" for word, paths in counts.items() if paths or word in always]
+    draw.echo(f"{out}: {', '.join(words)}; {done.rows} rows in {done.parts} files")
+    if done.ignored:
+        draw.show_notes([f"{len(done.ignored)} other file{'s' * (len(done.ignored) != 1)} ignored"])
     draw.show_notes([f"{path}: {why}" for path, why in done.failed.items()])
     draw.show_notes([f"{path}: damaged; 'logreel fleet report' says more" for path in done.damaged])
     draw.show_notes([f"{path}: is gone; its messages are kept in the dataset" for path in done.removed])
@@ -174,14 +193,9 @@ def _show_status(found: Status) -> None:
     ]
     if found.again:
         rows.append(["again", str(found.again), "logs that the next run reads again"])
-    if found.unfinished or found.orphans:
-        rows.append(
-            [
-                "left",
-                str(found.unfinished),
-                f"finished tasks of a run that did not end, {found.orphans} files",
-            ]
-        )
+    if found.planned or found.unfinished or found.orphans:
+        text = f"finished tasks of a run that did not end, {found.planned} plans, {found.orphans} files"
+        rows.append(["left", str(found.unfinished), text])
     draw.table(["", "", ""], rows, right=[1], indent=2)
 
 
@@ -230,14 +244,43 @@ def query(
 @fleet.command(
     cls=WithExamples,
     examples={
-        "logreel fleet report fleet": "damage, missing topics, hours, duplicates",
+        "logreel fleet remove fleet logs/flight.ulg": "the log at a path, with its rows and files",
+        "logreel fleet remove fleet logs/2024 --json": "all logs that lie in a folder",
+    },
+)
+@dataset
+@click.argument("logs", metavar="LOG…", nargs=-1, required=True, type=arguments.FILE)
+@common.as_json
+def remove(dataset: str, logs: tuple[str, ...], as_json: bool) -> int:
+    """Delete logs from a dataset: rows, files and rows of the catalogue. The logs themselves stay.
+
+    LOG is a path or a folder, also one that does not exist any more, or the key of a log, or its begin. A log that
+    lies at several places is removed as a whole.
+    """
+    from logreel.fleet import remove as delete
+
+    done = delete(dataset, logs)
+    if as_json:
+        draw.echo_json(done.as_dict())
+        return 0
+    draw.echo(f"{dataset}: {len(done.logs)} removed; {done.rows} rows in {done.parts} files")
+    for key, places in done.logs.items():
+        draw.echo(f"  {key[:8]}  {' = '.join(places)}")
+    draw.show_notes([f"{name}: not in the dataset" for name in done.unknown])
+    return 0
+
+
+@fleet.command(
+    cls=WithExamples,
+    examples={
+        "logreel fleet report fleet": "damage, missing topics, hours, implausible clocks",
         "logreel fleet report fleet --json": "the same for programs",
     },
 )
 @dataset
 @common.as_json
 def report(dataset: str, as_json: bool) -> int:
-    """Show damaged logs, missing topics, hours by vehicle and firmware, and duplicates."""
+    """Show damaged logs, missing topics, implausible clocks, hours by vehicle and firmware, and copies."""
     from logreel.fleet import report as look
 
     found = look(dataset)
@@ -260,7 +303,7 @@ def _show_report(found: FleetReport) -> None:
     )
     for head, lines in (
         ("failed", _failed(found)),
-        ("times over more than a year", [f"{path}: {hours:.0f} h" for path, hours in found.spans.items()]),
+        ("implausible clocks", [f"{path}: {reason}" for path, reason in found.clocks.items()]),
         ("damaged", [f"{path}: {counted(lost, 'byte')} lost; {text}" for path, lost, text in found.damaged]),
         ("missing topics", [f"{path}: {', '.join(names)}" for path, names in found.missing.items()]),
         ("duplicates", [" = ".join(paths) for paths in found.duplicates]),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from logreel.fleet.plan_table import PlanTable
     from logreel.fleet.plans import Plan, Task, plan
     from logreel.fleet.polars import scan_polars
+    from logreel.fleet.removing import Removed, remove
     from logreel.fleet.reports import FleetReport, Status, report, status
     from logreel.fleet.sql import query
     from logreel.fleet.verifying import Verified, verify
@@ -26,12 +27,14 @@ _LAZY = {
     "LocalEngine": "logreel.fleet.local",
     "Plan": "logreel.fleet.plans",
     "PlanTable": "logreel.fleet.plan_table",
+    "Removed": "logreel.fleet.removing",
     "Status": "logreel.fleet.reports",
     "Task": "logreel.fleet.plans",
     "Verified": "logreel.fleet.verifying",
     "ingest": "logreel.fleet.ingesting",
     "plan": "logreel.fleet.plans",
     "query": "logreel.fleet.sql",
+    "remove": "logreel.fleet.removing",
     "report": "logreel.fleet.reports",
     "scan_polars": "logreel.fleet.polars",
     "status": "logreel.fleet.reports",
@@ -48,12 +51,14 @@ __all__ = [
     "LocalEngine",
     "Plan",
     "PlanTable",
+    "Removed",
     "Status",
     "Task",
     "Verified",
     "ingest",
     "plan",
     "query",
+    "remove",
     "report",
     "scan_polars",
     "status",

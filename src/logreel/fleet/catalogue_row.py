@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem
-from logreel.fleet.source_files import content_digest
+from logreel.fleet.clocks import clock_of
+from logreel.fleet.source_files import content_digest, is_content_key
 from logreel.log.brief import Brief
 from logreel.log.times import utc_shift
 from logreel.ops.inspect.summary import Summary, summary
@@ -34,6 +35,8 @@ VEHICLE, FIRMWARE = ("board number", "serial number", "vehicle"), ("firmware", "
 class CatalogueRow(Brief):
     """What is known of one log, or of the part of it that a task reads; times in ns.
 
+    path, paths  where the log lies, newest first; *path* is the first of *paths*
+    log        its key in a dataset; empty for a task of a plan
     status     ``ok``, ``damaged`` (something was lost or cannot be decoded) or ``failed`` (nothing was read)
     error      why it failed; empty if it did not
     fingerprint  digest of the first and last 64 KiB
@@ -46,6 +49,7 @@ class CatalogueRow(Brief):
     problems   Problems, as ``Problem.as_dict``
     lost_bytes  bytes that could not be read as data
     vehicle, firmware  as the summary names them; empty if it does not
+    clock, clock_reason, sound_ns  as of ``Clock``
     facts      values of the summary by section and fact; empty if it was not made
     """
 
@@ -72,10 +76,17 @@ class CatalogueRow(Brief):
     vehicle: str = ""
     firmware: str = ""
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    log: str = ""
+    paths: list[str] = field(default_factory=list)
+    clock: str = ""
+    clock_reason: str = ""
+    sound_ns: int | None = None
 
     @property
     def duration_ns(self) -> int | None:
-        """Time from start to end; None if the log is empty."""
+        """Time from start to end, of the sound part if the clock is implausible; None if unknown."""
+        if self.clock:
+            return self.sound_ns
         return None if self.start_ns is None or self.end_ns is None else self.end_ns - self.start_ns
 
     @property
@@ -121,7 +132,9 @@ def row_of_log(row: CatalogueRow, log: Log, facts: bool) -> None:
     if row.undecodable or any(problem["lost"] for problem in row.problems):
         row.status = DAMAGED
     if facts:
-        row.digest = content_digest(row.path)
+        row.digest = row.log if row.log and is_content_key(row.log) else content_digest(row.path)
+        clock = clock_of(log, row.utc_offset_ns)
+        row.clock, row.clock_reason, row.sound_ns = clock.state, clock.reason, clock.duration_ns
         with suppress(LogError):
             _enter_summary(row, summary(log, max_messages=SUMMARY_MESSAGES))
 
@@ -164,7 +177,10 @@ def merged(rows: Iterable[CatalogueRow]) -> CatalogueRow:
 
 
 def catalogue_table(rows: Iterable[CatalogueRow]) -> pa.Table:
-    """Return rows as a table, with one row per log; ``problems`` is a list of structs, ``facts`` JSON text."""
+    """Return rows as a table, with one row per log; ``problems`` is a list of structs, ``facts`` JSON text.
+
+    What is unknown is null.
+    """
     import pyarrow as pa
 
     text, number = pa.string(), pa.int64()
@@ -173,11 +189,12 @@ def catalogue_table(rows: Iterable[CatalogueRow]) -> pa.Table:
         [("code", text), ("offset", number), ("size", number), ("lost", pa.bool_()), ("text", text)]
     )
     columns: list[tuple[str, pa.DataType]] = [
-        ("log", text), ("status", text), ("error", text), ("size", number), ("mtime_ns", number),
-        ("fingerprint", text), ("digest", text), ("format", text), ("version", text), ("epoch", text),
-        ("start_ns", number), ("end_ns", number), ("duration_ns", number), ("utc_offset_ns", number),
-        ("start_utc", pa.timestamp("ns")), ("end_utc", pa.timestamp("ns")), ("messages", number),
-        ("rows", number), ("topics", pa.list_(text)), ("rows_by_topic", counts), ("problems", pa.list_(problem)),
+        ("log", text), ("path", text), ("paths", pa.list_(text)), ("status", text), ("error", text),
+        ("size", number), ("mtime_ns", number), ("fingerprint", text), ("digest", text), ("format", text),
+        ("version", text), ("epoch", text), ("start_ns", number), ("end_ns", number), ("duration_ns", number),
+        ("utc_offset_ns", number), ("start_utc", pa.timestamp("us")), ("end_utc", pa.timestamp("us")),
+        ("clock", text), ("clock_reason", text), ("messages", number), ("rows", number),
+        ("topics", pa.list_(text)), ("rows_by_topic", counts), ("problems", pa.list_(problem)),
         ("lost_bytes", number), ("undecodable", pa.map_(text, text)), ("vehicle", text), ("firmware", text),
         ("facts", text),
     ]  # fmt: skip
@@ -185,17 +202,18 @@ def catalogue_table(rows: Iterable[CatalogueRow]) -> pa.Table:
     for row in rows:
         data = row.as_dict()
         data |= {
-            "log": row.path,
+            "log": row.log or row.path,
+            "paths": row.paths or [row.path],
             "duration_ns": row.duration_ns,
-            "start_utc": row.start_utc_ns,
-            "end_utc": row.end_utc_ns,
+            "start_utc": None if row.start_utc_ns is None else row.start_utc_ns // 1000,
+            "end_utc": None if row.end_utc_ns is None else row.end_utc_ns // 1000,
             "rows": sum(row.rows.values()),
             "topics": [topic for topic, count in row.topics.items() if count],
             "rows_by_topic": list(row.rows.items()),
             "undecodable": list(row.undecodable.items()),
             "facts": json.dumps(row.facts),
         }
-        plain.append({name: _storable(data[name]) for name, _ in columns})
+        plain.append({name: _storable(None if data[name] == "" else data[name]) for name, _ in columns})
     return pa.Table.from_pylist(plain, pa.schema(columns))
 
 

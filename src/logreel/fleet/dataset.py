@@ -22,6 +22,7 @@ from logreel.fleet.manifest import Manifest, Part, read_json, topic_folder, writ
 from logreel.fleet.source_files import CATALOGUE
 from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
+from logreel.io.remote.address import is_url
 from logreel.io.thread_room import check_arrow_threads
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from logreel.fleet.catalogue_row import CatalogueRow
     from logreel.fleet.topic_schema import TopicSchema
 
-VERSION, MARK = 1, "logreel_dataset"
+#: Characters of a key that are enough to mean it.
+KEY_LENGTH = 6
+VERSION, MARK = 2, "logreel_dataset"
 
 
 class Dataset:
@@ -60,11 +63,38 @@ class Dataset:
         """Folder of what is being written."""
         return self.catalogue / "stage"
 
+    def manifest_file(self, key: str) -> Path:
+        """Return the path of the manifest of a log."""
+        return self.logs_folder / f"{key}.json"
+
     @cached_property
     def manifests(self) -> dict[str, Manifest]:
-        """Manifests by path of the log, sorted; raises LogError if one is damaged."""
+        """Manifests by key of the log, in order of the paths; raises LogError if one is damaged."""
         found = [Manifest.load(path) for path in sorted(self.logs_folder.glob("*.json"))]
-        return {one.row.path: one for one in sorted(found, key=lambda one: one.row.path)}
+        replaced = {key for one in found for key in one.replaces}
+        ordered = sorted(found, key=lambda one: (one.row.path, one.key))
+        return {one.key: one for one in ordered if one.key not in replaced}
+
+    def keys_of(self, log: str) -> list[str]:
+        """Return the keys of the logs that *log* means: a key or the begin of one, a path, or a folder of logs.
+
+        Raises UsageError for the begin of several keys.
+        """
+        if log in self.manifests:
+            return [log]
+        path = log if is_url(log) else os.path.abspath(log)
+        below = path.rstrip("/") + "/"
+        found = [
+            key
+            for key, one in self.manifests.items()
+            if any(place.path == path or place.path.startswith(below) for place in one.places)
+        ]
+        if found or len(log) < KEY_LENGTH:
+            return found
+        found = [key for key in self.manifests if key.startswith(log)]
+        if len(found) > 1:
+            raise UsageError(f"{log} begins the keys of {len(found)} logs: give more of it")
+        return found
 
     @property
     def rows(self) -> list[CatalogueRow]:
@@ -136,7 +166,7 @@ class Dataset:
         schema = pa.schema(fields)
         rows = [
             {
-                "log": one.row.path.encode("utf-8", "replace").decode(),
+                "log": one.key,
                 "topic": part.topic.encode("utf-8", "replace").decode(),
                 "path": part.path,
                 "rows": part.rows,
@@ -166,7 +196,10 @@ def _options(path: Path, name: str) -> Mapping[str, Any]:
     except FileNotFoundError:
         raise UsageError("is no dataset of logreel", path=name) from None
     if not isinstance(data, dict) or data.get(MARK) != VERSION:
-        raise UsageError("is a dataset of another version of logreel", path=name)
+        raise UsageError(
+            "is a dataset of another version of logreel: ingest the logs again, into another folder",
+            path=name,
+        )
     found: Mapping[str, Any] = data["options"]
     return found
 
@@ -194,7 +227,7 @@ def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> 
     found = Dataset(folder)
     if dict(found.options) != dict(options):
         raise UsageError(
-            "was made with other topics, fields, times or sizes of tasks: use those, or another folder",
+            "was made with other topics, fields, times, sizes of tasks or timestamps: use those, or another folder",
             path=os.fspath(path),
         )
     return found

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
 from logreel.fleet.dataset import Dataset, create_dataset, locked
-from logreel.fleet.jobs import Job, Result, conform_job, final_path, part_of, plan_job, write_job
+from logreel.fleet.jobs import Job, Result, conform_job, final_path, part_of, plan_job, plan_name, write_job
 from logreel.fleet.local import LocalEngine
-from logreel.fleet.manifest import Manifest, Part, date_folder, read_json, write_json
+from logreel.fleet.manifest import Manifest, Part, Place, date_folder, read_json, write_json
 from logreel.fleet.options import TARGET_BYTES, PlanOptions
 from logreel.fleet.plans import Task
-from logreel.fleet.source_files import Fingerprint, fingerprint, source_paths
+from logreel.fleet.removing import remove_manifests, settle
+from logreel.fleet.source_files import (
+    Fingerprint,
+    fingerprint,
+    is_content_key,
+    is_other_file,
+    is_path_key,
+    path_key,
+    source_paths,
+)
 from logreel.io.atomic_file import sync_folder
 from logreel.io.remote.address import is_url
 from logreel.log.brief import Brief
@@ -48,8 +58,12 @@ class Engine(Protocol):
 class Ingested(Brief):
     """What a run of ``ingest`` did; paths of logs.
 
-    new, changed, unchanged  logs that were written, written again, and left as they were
-    removed    logs of the dataset that lie where the sources are, but do not exist any more; their rows are kept
+    new, changed, unchanged  logs that were written, that were written because a file has other content now or had to be
+               read again, and files that were left as they were
+    moved, copies  files with the content of a log that is known already, or of a file before them: the log lay at
+               another place, which does not exist any more; or it lies at both
+    removed    logs of the dataset that lay where the sources are, but do not exist any more; their rows are kept
+    ignored    files that are no logs: they are not named as logs are, and no format knows them
     damaged, failed  of all logs that were asked for, also unchanged ones: those with losses, and those of which nothing
                could be read
     rows, parts  rows and files that were written
@@ -59,7 +73,10 @@ class Ingested(Brief):
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     rows: int = 0
@@ -84,29 +101,36 @@ def ingest(
     engine: str | Engine = "local",
     workers: int | None = None,
     target_bytes: int = TARGET_BYTES,
+    timestamps: str = "us",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Ingested:
     """Write the messages and the catalogue rows of many logs into a dataset; return what was done.
 
     sources   files, folders or patterns, as for ``plan``
     dataset   folder of the dataset; created if missing
-    topics, fields, start, end, target_bytes  as for ``plan``; those of a dataset stay as they were in its first run
+    topics, fields, start, end, target_bytes  as for ``plan``; those of a dataset, and *timestamps*, stay as they were
+              in its first run
     definitions  as for ``plan``. Logs that lacked some are read again when there are others
     decrypt   True: also write encrypted logs, whose messages are not encrypted in the dataset; False: they get a row of
               the catalogue with the reason, and the next run tries them again
     engine    ``local``, ``ray``, or an object with ``run`` as that of ``LocalEngine``
     workers   processes of the local engine; None: one per processor
+    timestamps  unit of the columns that are timestamps: ``us``, as Spark, Delta and Iceberg have them, with a column of
+              integers in ns beside each; or ``ns``, without
     progress  called after each log with its path, the number of logs done, and the number of logs to do
 
-    Logs whose size, time of modification, head and tail are those of the last run are not read again. A run that was
-    ended, by Ctrl-C or in any other way, leaves a dataset with complete logs only; the next one continues with the
-    tasks that are missing. The result does not depend on the engine or the number of workers.
+    A log is its content, wherever it lies: a file that has the bytes of a log of the dataset is another place of that
+    log. A file with other bytes than in the last run is a new log, which replaces the old one unless that lies at
+    another place. Files whose size, time of modification, head and tail are those of the last run are not read again.
+    A run that was ended, by Ctrl-C or in any other way, leaves a dataset with complete logs only; the next one
+    continues with the plans and tasks that are missing. The result does not depend on the engine or the number of
+    workers.
 
-    Raises UsageError for a dataset with other options, for no sources, for an unknown engine, and as ``plan`` for
-    other arguments; LogError for a folder that is no dataset, or that another process writes; OSError if the dataset
-    cannot be written.
+    Raises UnknownFormatError if there is no log and a file was named that is none; UsageError for a dataset with other
+    options, for no sources, for an unknown engine, and as ``plan`` for other arguments; LogError for a folder that is
+    no dataset, or that another process writes; OSError if the dataset cannot be written.
     """
-    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions, decrypt)
+    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions, decrypt, timestamps)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     paths = source_paths(given)
     chosen = engine_of(engine, workers)
@@ -128,6 +152,15 @@ def engine_of(engine: str | Engine, workers: int | None) -> Engine:
 
         return RayEngine(workers)
     raise UsageError(f"no engine {engine!r}; there are: {', '.join(ENGINES)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A log that lies at a place; *is_found*: its content was looked at, because the place is new or has changed."""
+
+    key: str
+    place: Place
+    is_found: bool = False
 
 
 @dataclass(slots=True)
@@ -155,6 +188,9 @@ class _Run:
         self.definitions = options.definitions_digest()
         self.done = Ingested()
         self.schemas: dict[str, TopicSchema] = {}
+        #: Where logs lie now, by key; and keys of logs whose last place another log has now, by the key of that one.
+        self.places: dict[str, list[Place]] = {}
+        self.replaced: dict[str, list[str]] = {}
         self.count = 0
         #: Whether an earlier run did not end, so that files may lie about that no manifest names.
         self.unclean = any(dataset.stage.iterdir())
@@ -162,71 +198,178 @@ class _Run:
 
     def ingest(self, paths: Sequence[str], roots: Sequence[str]) -> Ingested:
         """Write what is new or has changed of *paths*, which were found below *roots*."""
+        settle(self.dataset)
         known = self.dataset.manifests
+        places = {place.path: (key, place) for key, one in known.items() for place in one.places}
+        seen: dict[str, _Seen] = {}
         todo = []
         for path in paths:
-            if path in known and not self._has_to_be_read_again(known[path]) and _same(known[path].row, path):
+            key, place = places.get(path, ("", None))
+            if place is None and is_other_file(path):
+                self.done.ignored.append(path)
+            elif place is not None and not os.path.lexists(path) and not is_url(path):
+                # It is one of those that were removed.
+                continue
+            elif place is not None and not self._has_to_be_read_again(known[key]) and _is_at(place):
+                seen[path] = _Seen(key, place)
                 self.done.unchanged.append(path)
-                self._note_state(path, known[path].row)
             else:
-                (self.done.changed if path in known else self.done.new).append(path)
                 todo.append(path)
-        present = set(paths)
+        if not seen and not todo and self.done.ignored and set(roots).intersection(self.done.ignored):
+            raise UnknownFormatError("not a log of a known format", path=self.done.ignored[0])
+        pending = self._plan(todo, seen)
+        self._find_places(pending, seen, places, paths)
         self.done.removed = [
-            path
-            for path in known
-            if path not in present and _is_below(path, roots) and not os.path.lexists(path)
+            one.row.path
+            for one in known.values()
+            if not any(_lies(place.path) for place in self.places.get(one.key, one.places))
+            and any(_is_below(place.path, roots) for place in one.places)
         ]
-        pending = self._plan(todo)
+        # Of a file that could not be read and is gone there is nothing to keep.
+        gone = [key for key, one in known.items() if one.row.path in self.done.removed and is_path_key(key)]
+        remove_manifests(self.dataset, gone)
         changed = self._unify(pending)
+        self._place(pending)
+        for key in dict.fromkeys(one.key for one in seen.values()):
+            if key in known and key not in pending:
+                self._note_state(known[key].row)
         self._write(pending)
         self._conform(changed, set(pending))
         self._clean()
         return self.done
 
-    def _note_state(self, path: str, row: CatalogueRow) -> None:
+    def _note_state(self, row: CatalogueRow) -> None:
         """Note a log with losses, also one that an earlier run has written."""
         if row.status == FAILED:
-            self.done.failed[path] = row.error
+            self.done.failed[row.path] = row.error
         elif row.status != OK:
-            self.done.damaged.append(path)
+            self.done.damaged.append(row.path)
 
     def _has_to_be_read_again(self, manifest: Manifest) -> bool:
         lacking = manifest.row.lacks_definitions and manifest.definitions != self.definitions
         return manifest.again or lacking
 
-    def _plan(self, paths: Sequence[str]) -> dict[str, _Pending]:
-        """Return the tasks of each log in the order of *paths*; collect the columns of their topics."""
+    def _plan(self, paths: Sequence[str], seen: dict[str, _Seen]) -> dict[str, _Pending]:
+        """Return the tasks of each log in the order of *paths*, by key; collect the columns of their topics.
+
+        Enters into *seen* which log lies at each path.
+        """
         from logreel.fleet.topic_schema import TopicSchema
 
-        found: dict[str, _Pending] = {}
+        results: dict[str, Result] = {}
         # Logs of one version have the same columns, which are kept once.
         columns: dict[str, dict[str, str]] = {}
         order: dict[str, str] = {}
-        for job, result in self.engine.run(plan_job(path, self.options) for path in paths):
-            path = job["path"]
+        for path, result in self._plans(paths):
             if "tasks" in result:
-                found[path] = _Pending(
-                    [Task.from_dict(task) for task in result["tasks"]], bool(result.get("again"))
-                )
-                self.done.notes += result.get("notes", ())
-                key = json.dumps(result["schemas"], sort_keys=True)
-                order[path] = hashlib.blake2b(key.encode()).hexdigest()
-                columns.setdefault(order[path], result["schemas"])
-            else:
-                mark = _fingerprint(path)
-                found[path] = _Pending([Task(path, mark, 0, 1, (), error=result["error"])], again=True)
+                text = json.dumps(result["schemas"], sort_keys=True)
+                order[path] = hashlib.blake2b(text.encode()).hexdigest()
+                columns.setdefault(order[path], result.pop("schemas"))
+            results[path] = result
+        pending: dict[str, _Pending] = {}
         # In the order of the paths, so that columns do not depend on which worker was faster.
         known: set[tuple[str, str]] = set()
-        for key in dict.fromkeys(order[path] for path in paths if path in order):
-            for topic, text in columns[key].items():
+        for path in paths:
+            result = results[path]
+            if "key" in result:
+                key, tasks = result["key"], result.get("tasks", ())
+                mark = None if result["mark"] is None else Fingerprint(**result["mark"])
+            else:
+                mark = _fingerprint(path)
+                key, tasks = path_key(path), [Task(path, mark, 0, 1, (), error=result["error"]).as_dict()]
+            seen[path] = _Seen(key, Place(path, mark), is_found=True)
+            if not tasks or key in pending:
+                continue
+            pending[key] = _Pending([Task.from_dict(task) for task in tasks], bool(result.get("again", True)))
+            self.done.notes += result.get("notes", ())
+            for topic, text in columns[order[path]].items() if path in order else ():
                 if (topic, text) in known:
                     continue
                 known.add((topic, text))
                 one = TopicSchema.of_text(topic, text)
                 old = self.schemas.get(topic) or self.dataset.stored_schema(topic)
                 self.schemas[topic] = one if old is None else old.merged(one)
-        return {path: found[path] for path in paths}
+        return pending
+
+    def _plans(self, paths: Sequence[str]) -> Iterator[tuple[str, Result]]:
+        """Yield each path with its plan: first those that an earlier run, which did not end, has kept."""
+        sizes: dict[int | None, list[str]] = {}
+        for key, one in self.dataset.manifests.items():
+            if is_content_key(key) and not self._has_to_be_read_again(one):
+                sizes.setdefault(one.row.size, []).append(key)
+        jobs = []
+        for path in paths:
+            mark = _fingerprint(path)
+            alike = () if mark is None else sizes.get(mark.size, ())
+            job = plan_job(path, mark, self.options, self.definitions, alike, self.dataset.stage)
+            with contextlib.suppress(OSError, LogError, KeyError, TypeError):
+                result: Result = read_json(self.dataset.stage / plan_name(job))
+                if "tasks" in result or result["key"] in self.dataset.manifests:
+                    yield path, result
+                    continue
+            jobs.append(job)
+        for job, result in self.engine.run(jobs):
+            yield job["path"], result
+
+    def _find_places(
+        self,
+        pending: Mapping[str, _Pending],
+        seen: Mapping[str, _Seen],
+        places: Mapping[str, tuple[str, Place]],
+        paths: Sequence[str],
+    ) -> None:
+        """Find out where each log of *seen* lies now; note what is new, changed, moved, copied or replaced.
+
+        A place that does not exist any more is forgotten if the log lies at another one. A log of which all places
+        have other content now is replaced by what lies at the first of them.
+        """
+        known = self.dataset.manifests
+        now: dict[str, list[Place]] = {}
+        for path in paths:
+            if path in seen:
+                now.setdefault(seen[path].key, []).append(seen[path].place)
+        touched = set(now) | {key for path, (key, _) in places.items() if path in seen}
+        for key in sorted(touched):
+            old = known[key].places if key in known else ()
+            earlier = {place.path for place in old}
+            here = {place.path: place for place in now.get(key, ())}
+            fresh = [place for path, place in here.items() if path not in earlier]
+            # A place that this run looked at holds the log only if it was seen there.
+            left = [
+                here.get(place.path, place) for place in old if place.path in here or place.path not in seen
+            ]
+            lying = [place for place in left if place.path in here or _lies(place.path)]
+            if found := [*fresh, *lying] or left:
+                self.places[key] = found
+            else:
+                successor = next(seen[place.path].key for place in old)
+                self.replaced.setdefault(successor, []).append(key)
+        for path, one in seen.items():
+            if not one.is_found:
+                continue
+            before = places[path][0] if path in places else ""
+            is_first = now[one.key][0].path == path
+            if before and (before != one.key or one.key in pending):
+                self.done.changed.append(path)
+            elif before:
+                # Only the time of modification is another one.
+                self.done.unchanged.append(path)
+            elif one.key in pending and one.key not in known and is_first:
+                self.done.new.append(path)
+            elif one.key in known and not any(_lies(place.path) for place in known[one.key].places):
+                self.done.moved.append(path)
+            else:
+                self.done.copies.append(path)
+
+    def _place(self, pending: Mapping[str, _Pending]) -> None:
+        """Note new places of logs that are not written now."""
+        for key, places in self.places.items():
+            if key in pending:
+                continue
+            manifest = self.dataset.manifests[key]
+            replaced = tuple(self.replaced.get(key, ()))
+            if tuple(places) != manifest.places or replaced:
+                self._replace(dataclasses.replace(manifest.at(places), replaces=replaced))
 
     def _unify(self, pending: Mapping[str, _Pending]) -> list[str]:
         """Store the columns of topics that have new ones; return the topics of which older files differ."""
@@ -261,32 +404,28 @@ class _Run:
         stage = self.dataset.stage
 
         def jobs() -> Iterator[Job]:
-            for path, one in pending.items():
+            for key, one in pending.items():
                 for task in one.tasks:
-                    job = write_job(task, texts, stage, self.definitions)
+                    job = write_job(task, texts, stage, self.definitions, self.options.timestamps)
                     one.jobs[task.number] = job
                     if task.error:
-                        row = CatalogueRow(path=path, status=FAILED, error=task.error)
-                        if (mark := task.fingerprint) is not None:
-                            row.size, row.mtime_ns, row.fingerprint = mark.size, mark.mtime_ns, mark.digest
+                        row = CatalogueRow(path=task.path, status=FAILED, error=task.error)
                         one.results[task.number] = {"row": row.as_dict(), "parts": [], "again": one.again}
                     elif (stored := self._stored(job, task)) is not None:
                         one.results[task.number] = stored
                     else:
                         yield job
-                self._commit(path, one, len(pending))
+                self._commit(key, one, len(pending))
 
         for job, result in self.engine.run(jobs()):
-            path = job["task"]["path"]
-            one = pending[path]
+            key = job["task"]["log"]
+            one = pending[key]
             number = job["task"]["number"]
             if "row" not in result:
-                row = CatalogueRow(path=path, status=FAILED, error=result["error"])
-                if (mark := one.tasks[number].fingerprint) is not None:
-                    row.size, row.mtime_ns, row.fingerprint = mark.size, mark.mtime_ns, mark.digest
+                row = CatalogueRow(path=job["task"]["path"], status=FAILED, error=result["error"])
                 result = {"row": row.as_dict(), "parts": [], "again": True}
             one.results[number] = result
-            self._commit(path, one, len(pending))
+            self._commit(key, one, len(pending))
 
     def _stored(self, job: Job, task: Task) -> Result | None:
         """Return the result of a task that an earlier run has finished, with all its files; else None."""
@@ -309,7 +448,7 @@ class _Run:
                     return path
         return None
 
-    def _commit(self, path: str, one: _Pending, total: int) -> None:
+    def _commit(self, key: str, one: _Pending, total: int) -> None:
         """Publish a log if all its tasks are done: first its files get their names, then the manifest names them."""
         # An engine may ask for more jobs only after the result of the last one has come, which has published the log.
         if one.is_committed or len(one.results) < len(one.tasks):
@@ -317,6 +456,9 @@ class _Run:
         one.is_committed = True
         rows = [CatalogueRow.from_dict(one.results[n]["row"]) for n in range(len(one.tasks))]
         row = merged(rows)
+        row.log, path = key, one.tasks[0].path
+        if is_content_key(key):
+            row.digest = key
         again = any(one.results[n]["again"] for n in one.results)
         made = [part for n in range(len(one.tasks)) for part in one.results[n]["parts"]]
         if row.status == FAILED:
@@ -324,14 +466,16 @@ class _Run:
             made, row.rows = [], {}
         parts = self._publish(made, row)
         known = self.definitions if row.lacks_definitions else ""
-        self._replace(Manifest(row, tuple(parts), again, known))
+        manifest = Manifest(row, tuple(parts), again, known, replaces=tuple(self.replaced.get(key, ())))
+        manifest = manifest.at(self.places[key])
+        self._replace(manifest)
         for job in one.jobs.values():
             (self.dataset.stage / f"{job['id']}.json").unlink(missing_ok=True)
         # Of thousands of logs, only those that are being written stay in memory.
         one.tasks, one.results, one.jobs = [], {}, {}
         self.done.rows += sum(part.rows for part in parts)
         self.done.parts += len(parts)
-        self._note_state(path, row)
+        self._note_state(manifest.row)
         self.count += 1
         if self.progress is not None:
             self.progress(path, self.count, total)
@@ -360,27 +504,31 @@ class _Run:
         return parts
 
     def _replace(self, manifest: Manifest) -> None:
-        """Write a manifest; then remove the files that only the old one names."""
-        old = self.dataset.manifests.get(manifest.row.path)
+        """Write a manifest; then remove what it replaces: files that only the old one names, and other logs."""
+        old = self.dataset.manifests.get(manifest.key)
         manifest.write(self.dataset.logs_folder)
         kept = {part.path for part in manifest.parts}
         for part in old.parts if old is not None else ():
             if part.path not in kept:
                 (self.dataset.path / part.path).unlink(missing_ok=True)
+        if old is not None:
+            self.dataset.manifests[manifest.key] = manifest
+        settle(self.dataset, [manifest])
 
     def _conform(self, topics: Sequence[str], written: set[str]) -> None:
         """Give the files of logs that were not *written* now the columns that their topics have now."""
         texts = {topic: self._schema(topic).text() for topic in topics}
         digests = {topic: self._digest(topic) for topic in topics}
         jobs = []
-        for path, one in self.dataset.manifests.items():
+        for key, one in self.dataset.manifests.items():
             old = [p for p in one.parts if p.topic in texts and p.columns != digests[p.topic]]
-            if old and path not in written:
-                jobs.append(conform_job(self.dataset.path, path, old, texts, self.dataset.stage))
+            if old and key not in written:
+                jobs.append(conform_job(self.dataset.path, key, old, texts, self.dataset.stage))
         for job, result in self.engine.run(jobs):
             if "parts" not in result:
                 raise LogError(
-                    f"older files cannot be given the new columns: {result['error']}", path=job["log"]
+                    f"older files cannot be given the new columns: {result['error']}",
+                    path=self.dataset.manifests[job["log"]].row.path,
                 )
             manifest = self.dataset.manifests[job["log"]]
             fresh = dict(
@@ -390,7 +538,9 @@ class _Run:
                     strict=True,
                 )
             )
-            self._replace(replace(manifest, parts=tuple(fresh.get(p.path, p) for p in manifest.parts)))
+            self._replace(
+                dataclasses.replace(manifest, parts=tuple(fresh.get(p.path, p) for p in manifest.parts))
+            )
 
     def _clean(self) -> None:
         """Remove what earlier runs left in the stage, and files that no manifest names."""
@@ -416,12 +566,14 @@ def _absolute(source: str | os.PathLike[str]) -> str:
     return text if is_url(text) else os.path.abspath(text)
 
 
-def _same(row: CatalogueRow, path: str) -> bool:
-    """Return whether the file at *path* is the one that *row* describes."""
-    mark = _fingerprint(path)
-    if mark is None:
-        return row.size is None
-    return (mark.size, mark.mtime_ns, mark.digest) == (row.size, row.mtime_ns, row.fingerprint)
+def _is_at(place: Place) -> bool:
+    """Return whether the file at a place is the one that was there."""
+    return _fingerprint(place.path) == place.fingerprint
+
+
+def _lies(path: str) -> bool:
+    """Return whether there may be a log at *path*; nothing is asked of servers."""
+    return is_url(path) or os.path.lexists(path)
 
 
 def _is_below(path: str, roots: Sequence[str]) -> bool:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import errno
 import gc
 import hashlib
+import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.cut import error_text
-from logreel.fleet.manifest import Part, log_key, topic_folder, write_json
+from logreel.fleet.manifest import Part, topic_folder, write_json
 from logreel.fleet.options import PlanOptions
 from logreel.fleet.plans import Task, tasks_of
-from logreel.fleet.source_files import content_digest
+from logreel.fleet.source_files import Fingerprint, content_digest, log_key
 from logreel.io.notices import heard
 from logreel.io.parallel import alone
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
@@ -69,6 +71,41 @@ def _collect(job: Job) -> None:
 
 
 def _plan(job: Job) -> Result:
+    """Return the key of a log, its tasks, and the columns of its topics as text; keep them in the stage.
+
+    Of a log whose key is one of ``known``, only that: it lies at another place. An error without tasks says why the key
+    could not be found out.
+    """
+    result = _planned(job)
+    mark = result.get("mark")
+    # With the same fingerprint, another run gets the same result.
+    if not result["again"] and mark is not None and mark == job["mark"]:
+        write_json(Path(job["stage"]) / plan_name(job), result)
+    return result
+
+
+def _planned(job: Job) -> Result:
+    for attempt in range(TRIES):
+        try:
+            key, mark = log_key(job["path"])
+            break
+        except (LogError, OSError) as error:
+            fault = error_text(error)
+        time.sleep(WAIT * 2**attempt)
+    else:
+        return {"error": fault, "again": True}
+    about = {"key": key, "mark": None if mark is None else mark.as_dict(), "again": False}
+    if key in job["known"]:
+        return about
+    planned = _tasks(job)
+    for task in planned["tasks"]:
+        if task["fingerprint"] is not None and task["fingerprint"] != about["mark"]:
+            return {"error": "the file changes while it is read", "again": True}
+        task["log"] = key
+    return about | planned
+
+
+def _tasks(job: Job) -> Result:
     """Return the tasks of a log, and the columns of its topics as text."""
     from logreel.fleet.topic_schema import log_schemas
 
@@ -84,7 +121,7 @@ def _plan(job: Job) -> Result:
         if error is not None:
             raise error
         notes[:] = [*downloads, *decrypted_notes(log, options.decrypt)]
-        found.update(log_schemas(log, topics, options.fields))
+        found.update(log_schemas(log, topics, options.fields, options.timestamps))
 
     for attempt in range(TRIES):
         try:
@@ -106,7 +143,7 @@ def _write(job: Job) -> Result:
     task = Task.from_dict(job["task"])
     schemas = {topic: TopicSchema.of_text(topic, text) for topic, text in job["schemas"].items()}
     for attempt in range(TRIES):
-        result, passing = _write_once(task, schemas, Path(job["stage"]))
+        result, passing = _write_once(task, schemas, job)
         if not passing:
             break
         time.sleep(WAIT * 2**attempt)
@@ -115,12 +152,14 @@ def _write(job: Job) -> Result:
     return result
 
 
-def _write_once(task: Task, schemas: Mapping[str, TopicSchema], stage: Path) -> tuple[Result, bool]:
+def _write_once(task: Task, schemas: Mapping[str, TopicSchema], job: Job) -> tuple[Result, bool]:
     """Return the result, and whether a fault ended it that may pass."""
     from logreel.fleet.task_reader import TaskReader
 
-    writer = PartWriter(stage, f"{log_key(task.path)}-{_mark(task)}-{task.number}")
-    reader = TaskReader(task, None, task.number == 0, schemas)
+    # Files that were written with other definitions have other names: until a manifest names these, it names those.
+    mark = hashlib.blake2b(job["definitions"].encode(), digest_size=4).hexdigest()
+    writer = PartWriter(Path(job["stage"]), f"{task.log}-{mark}-{task.number}")
+    reader = TaskReader(task, None, task.number == 0, schemas, timestamps=job["timestamps"])
     try:
         for batch in reader:
             writer.write(batch)
@@ -134,12 +173,6 @@ def _write_once(task: Task, schemas: Mapping[str, TopicSchema], stage: Path) -> 
     error = reader.error
     passing = isinstance(error, MemoryError) or (error is not None and error.errno in PASSING)
     return {"row": reader.row.as_dict(), "parts": parts, "again": passing}, passing
-
-
-def _mark(task: Task) -> str:
-    """Return text that differs between versions of a log."""
-    text = f"{task.fingerprint}"
-    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
 class PartWriter:
@@ -264,20 +297,56 @@ def part_of(made: Mapping[str, Any], path: str) -> Part:
     return Part(made["topic"], path, made["rows"], made["size"], made["digest"], made["columns"])
 
 
-def plan_job(path: str, options: PlanOptions) -> Job:
-    """Return the job that plans the log at *path*."""
-    return {"do": "plan", "path": path, "options": options.as_dict()}
+def plan_job(
+    path: str,
+    mark: Fingerprint | None,
+    options: PlanOptions,
+    definitions: str,
+    known: Sequence[str],
+    stage: Path,
+) -> Job:
+    """Return the job that plans the log at *path*.
+
+    mark    fingerprint of the file now
+    definitions  digest of the definitions that are not in logs
+    known   keys of logs that need not be planned
+    """
+    own = None if mark is None else mark.as_dict()
+    text = json.dumps([__version__, path, own, options.as_dict(), definitions], sort_keys=True)
+    return {
+        "do": "plan",
+        "id": hashlib.blake2b(text.encode(), digest_size=12).hexdigest(),
+        "path": path,
+        "mark": own,
+        "options": options.as_dict(),
+        "known": list(known),
+        "stage": os.fspath(stage),
+    }
 
 
-def write_job(task: Task, schemas: Mapping[str, str], stage: Path, definitions: str) -> Job:
+def plan_name(job: Job) -> str:
+    """Return the name of the file in the stage that keeps the result of a job of ``plan_job``."""
+    return f"{job['id']}.plan"
+
+
+def write_job(task: Task, schemas: Mapping[str, str], stage: Path, definitions: str, timestamps: str) -> Job:
     """Return the job that writes a task; ``id`` is equal only for jobs with equal results.
 
     definitions  digest of the definitions that are not in logs
+    timestamps   unit of the columns that are timestamps
     """
     own = {topic: schemas[topic] for topic in task.topics if topic in schemas}
     text = "\n".join([task.key, definitions, *(f"{topic} {text}" for topic, text in sorted(own.items()))])
     name = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-    return {"do": "write", "id": name, "task": task.as_dict(), "schemas": own, "stage": os.fspath(stage)}
+    return {
+        "do": "write",
+        "id": name,
+        "task": task.as_dict(),
+        "schemas": own,
+        "stage": os.fspath(stage),
+        "definitions": definitions,
+        "timestamps": timestamps,
+    }
 
 
 def conform_job(dataset: Path, log: str, parts: list[Part], schemas: Mapping[str, str], stage: Path) -> Job:

@@ -20,6 +20,10 @@ class LogPart(Protocol):
         """Absolute path of the log."""
 
     @property
+    def log(self) -> str:
+        """Key of the log in a dataset; empty: it is known by its path."""
+
+    @property
     def fingerprint(self) -> Fingerprint | None:
         """Fingerprint of the file as it has to be; None: not known."""
 

@@ -6,8 +6,9 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -15,10 +16,12 @@ from urllib.parse import quote
 
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import CatalogueRow
+from logreel.fleet.source_files import Fingerprint
 from logreel.io.atomic_file import sync_folder
 from logreel.log.brief import Brief
 
-VERSION = 1
+VERSION = 2
+_KEY = re.compile(r"[a-z0-9-]{8,64}")
 #: Longest name of a folder of a topic; longer ones, and the empty topic, end with a digest.
 _MAX_NAME = 200
 
@@ -41,27 +44,50 @@ class Part(Brief):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Place(Brief):
+    """Where a log lies, and the fingerprint that its file had there; None if it cannot be read."""
+
+    path: str
+    fingerprint: Fingerprint | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Manifest(Brief):
-    """All that a dataset has of one log: its row of the catalogue and its files.
+    """All that a dataset has of one log: its row of the catalogue, its files, and where it lies.
 
     again  True: reading failed by a fault that may pass, so the next run tries again
     definitions  of a log that lacks definitions: digest of those that were known; with others, the next run tries again
+    places  newest first; the last known one if it lies nowhere
+    replaces  keys of logs that lay where this one lies now: they are no part of the dataset, whether their manifests
+            have been removed already or not
     """
 
     row: CatalogueRow
     parts: tuple[Part, ...] = field(default=())
     again: bool = False
     definitions: str = ""
+    places: tuple[Place, ...] = ()
+    replaces: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
-        """Name of the manifest, from the path of the log."""
-        return log_key(self.row.path)
+        """Key of the log, and name of the manifest."""
+        return self.row.log
+
+    def at(self, places: Iterable[Place]) -> Self:
+        """Return the manifest of the same log with other places, one at least."""
+        found = tuple(places)
+        mark = found[0].fingerprint
+        row = replace(self.row, path=found[0].path, paths=[place.path for place in found])
+        if mark is not None:
+            row.size, row.mtime_ns, row.fingerprint = mark.size, mark.mtime_ns, mark.digest
+        return replace(self, row=row, places=found)
 
     def write(self, folder: Path) -> None:
         """Write the manifest to *folder* in one step, replacing the one of another version of the log."""
         data = {"version": VERSION, "row": self.row.as_dict(), "again": self.again}
-        data["definitions"] = self.definitions
+        data |= {"definitions": self.definitions, "replaces": list(self.replaces)}
+        data["places"] = [asdict(place) for place in self.places]
         write_json(folder / f"{self.key}.json", data | {"parts": [asdict(part) for part in self.parts]})
 
     @classmethod
@@ -75,9 +101,18 @@ class Manifest(Brief):
             for part in parts:
                 check_part_path(part.path)
             row = CatalogueRow.from_dict(data["row"])
-            return cls(row, parts, bool(data["again"]), str(data["definitions"]))
+            replaces = tuple(map(str, data["replaces"]))
+            for key in (row.log, *replaces):
+                if not _KEY.fullmatch(key):
+                    raise ValueError(f"{key!r} is no key of a log")
+            places = tuple(_place(**place) for place in data["places"])
+            return cls(row, parts, bool(data["again"]), str(data["definitions"]), places, replaces)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise LogError(f"is no manifest of a log: {error}", path=os.fspath(path)) from None
+
+
+def _place(path: str, fingerprint: Mapping[str, Any] | None) -> Place:
+    return Place(path, None if fingerprint is None else Fingerprint(**fingerprint))
 
 
 def check_part_path(path: str) -> None:
@@ -86,11 +121,6 @@ def check_part_path(path: str) -> None:
     plain = len(names) == 3 and not {"..", ".", ""}.intersection(names) and "\\" not in path
     if not (plain and names[0].startswith("topic=") and names[1].startswith("date=")):
         raise ValueError(f"{path!r} is no part of a dataset")
-
-
-def log_key(path: str) -> str:
-    """Return the digest of the path of a log by which a dataset names its files."""
-    return hashlib.blake2b(os.fsencode(path), digest_size=8).hexdigest()
 
 
 def topic_folder(topic: str) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.times import Time
 
+#: Units of the columns that are timestamps.
+UNITS = ("us", "ns")
 #: Payload bytes of a task, unless chosen.
 TARGET_BYTES = 256 << 20
 
@@ -32,6 +34,7 @@ class PlanOptions:
     target_bytes  payload bytes of a task
     definitions, types  as in a Task
     decrypt      True: what is in encrypted logs may be written
+    timestamps   unit of the columns that are timestamps, as of ``ingest``
     """
 
     topics: tuple[str, ...] | None = None
@@ -42,6 +45,7 @@ class PlanOptions:
     definitions: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     decrypt: bool = False
+    timestamps: str = "ns"
 
     @classmethod
     def of(
@@ -53,12 +57,15 @@ class PlanOptions:
         target_bytes: int,
         definitions: Definitions,
         decrypt: bool = False,
+        timestamps: str = "ns",
     ) -> Self:
         """Return options that users give; parameters as for ``plan``.
 
         Raises UsageError for a size below 1, a time or a pattern that cannot be read, and an end before the start;
         LogError for definitions that do not exist.
         """
+        if timestamps not in UNITS:
+            raise UsageError(f"timestamps are in {' or '.join(UNITS)}, not {timestamps!r}")
         if target_bytes < 1:
             raise UsageError(f"a task has 1 byte or more, not {target_bytes}")
         for pattern in () if topics is None else listed(topics):
@@ -74,6 +81,7 @@ class PlanOptions:
             paths,
             types,
             decrypt,
+            timestamps,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,7 +99,9 @@ class PlanOptions:
     def choice(self) -> dict[str, Any]:
         """The options, as JSON data, that all logs of a dataset share: all but the definitions."""
         data = self.as_dict()
-        return {name: data[name] for name in ("topics", "fields", "start", "end", "target_bytes")}
+        return {
+            name: data[name] for name in ("topics", "fields", "start", "end", "target_bytes", "timestamps")
+        }
 
     def definitions_digest(self) -> str:
         """Return a digest of all definitions that are not in logs: those given, and those of the user."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from logreel.errors import UsageError
 from logreel.fleet.cut import Look, cut_log
 from logreel.fleet.options import TARGET_BYTES, PlanOptions
-from logreel.fleet.source_files import Fingerprint, source_paths
+from logreel.fleet.source_files import Fingerprint, is_other_file, source_paths
 from logreel.log.brief import Brief
 from logreel.log.topic_match import listed
 
@@ -44,6 +44,7 @@ class Task(Brief):
     error        why the log cannot be read; empty if it can
     definitions  absolute paths of message definitions, for logs without them; *types*: types of topics, each
                  ``TOPIC=TYPE``, for logs without them
+    log          key of the log in a dataset, which its rows have in the column ``log``; empty: they have the path
     """
 
     path: str
@@ -59,6 +60,7 @@ class Task(Brief):
     error: str = ""
     definitions: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    log: str = ""
 
     @property
     def key(self) -> str:
@@ -165,7 +167,7 @@ class Plan(Brief):
         columns: list[tuple[str, pa.DataType]] = [("path", pa.string()), ("fingerprint", mark)]
         columns += [("number", pa.int64()), ("of", pa.int64()), ("topics", texts), ("fields", texts)]
         columns += [(name, pa.int64()) for name in ("start", "end", "bytes", "messages")]
-        columns += [("error", pa.string()), ("definitions", texts), ("types", texts)]
+        columns += [("error", pa.string()), ("definitions", texts), ("types", texts), ("log", pa.string())]
         about = json.dumps({"version": VERSION, "target_bytes": self.target_bytes})
         return pa.Table.from_pylist(rows, pa.schema(columns, metadata={_KEY: about.encode()}))
 
@@ -224,8 +226,8 @@ def plan(
 ) -> Plan:
     """Return a Plan that reads many logs in tasks of bounded size.
 
-    sources  files, folders or patterns; all files in a folder, logs or not. A file that is no log, or that cannot be
-             read, is a task with an error, which yields a row of the catalogue and no messages
+    sources  files, folders or patterns. Files that are not named as logs are, and that no format knows, are left out.
+             A log that cannot be read is a task with an error, which yields a row of the catalogue and no messages
     topics   names, patterns or conditions, as for ``Log.match``; None: all but reserved ones. Logs without any of
              them are tasks without topics
     fields   paths of fields; topics have those of them that they define; None: all
@@ -242,6 +244,8 @@ def plan(
     options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions)
     tasks: list[Task] = []
     for path in source_paths(sources):
+        if is_other_file(path):
+            continue
         tasks += tasks_of(path, options)
     return Plan(tuple(tasks), target_bytes)
 

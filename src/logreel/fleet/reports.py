@@ -9,15 +9,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from logreel.fleet.catalogue_row import DAMAGED, FAILED, CatalogueRow
+from logreel.fleet.clocks import HOUR, LONGEST
 from logreel.fleet.dataset import Dataset
 from logreel.log.brief import Brief
 from logreel.registry.registry import log_suffixes
 
 #: A topic that this share of the logs of a format and vehicle has is missed in the others; of so many logs at least.
 USUAL, LEAST = 0.5, 3
-HOUR = 3600 * 10**9
-#: Hours; a log with a longer span has times from before and after a clock was set, and no such duration.
-LONGEST = 366 * 24
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -27,7 +25,8 @@ class Status(Brief):
     logs, ok, damaged, failed  numbers of logs
     again       logs whose reading failed by a fault that may pass: the next run reads them
     topics, parts, rows, size  what is in it, size in bytes
-    unfinished  tasks of a run that did not end, which the next one need not repeat
+    planned, unfinished  logs that were planned, and tasks that were done, by a run that did not end; the next one need
+                not repeat them
     orphans     files that such a run left
     """
 
@@ -41,6 +40,7 @@ class Status(Brief):
     parts: int
     rows: int
     size: int
+    planned: int
     unfinished: int
     orphans: int
 
@@ -66,9 +66,10 @@ class FleetReport(Brief):
     damaged     logs with losses or topics that cannot be decoded: path, bytes lost, first problem
     failed      why logs cannot be read, by path
     missing     topics that most logs of the same format have, and this one does not, by path
-    hours       time by vehicle and firmware, without that of logs in *spans*
+    hours       time by vehicle and firmware; of logs in *clocks* that of their sound part
+    clocks      why the clock of a log is implausible, by path
     spans       hours from the first to the last time of logs in which that is more than a year, by path
-    duplicates  groups of logs with the same bytes
+    duplicates  places of logs that lie at several ones
     notes       what was done where versions of a topic differ, one sentence for each column
     """
 
@@ -77,6 +78,7 @@ class FleetReport(Brief):
     failed: dict[str, str] = field(default_factory=dict)
     missing: dict[str, list[str]] = field(default_factory=dict)
     hours: list[Hours] = field(default_factory=list)
+    clocks: dict[str, str] = field(default_factory=dict)
     spans: dict[str, float] = field(default_factory=dict)
     duplicates: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -115,6 +117,7 @@ def status(dataset: Dataset | str | os.PathLike[str]) -> Status:
         len(parts),
         sum(part.rows for part in parts),
         sum(part.size for part in parts),
+        sum(1 for _ in found.stage.glob("*.plan")),
         sum(1 for _ in found.stage.glob("*.json")),
         len(found.orphans()),
     )
@@ -131,7 +134,8 @@ def report(dataset: Dataset | str | os.PathLike[str]) -> FleetReport:
         {row.path: row.error for row in rows if row.status == FAILED},
         _missing(readable),
         _hours(readable),
-        {row.path: hours for row in readable if (hours := _span(row)) > LONGEST},
+        {row.path: row.clock_reason for row in readable if row.clock_reason},
+        {row.path: hours for row in readable if (hours := _span(row)) > LONGEST / HOUR},
         _duplicates(readable),
         [
             f"{topic}: {name}: {note}"
@@ -165,20 +169,21 @@ def _hours(rows: Sequence[CatalogueRow]) -> list[Hours]:
     logs: Counter[tuple[str, str]] = Counter()
     hours = dict[tuple[str, str], float]()
     for row in rows:
-        key, span = (row.vehicle, row.firmware), _span(row)
+        key = row.vehicle, row.firmware
         logs[key] += 1
-        hours[key] = hours.get(key, 0.0) + (span if span <= LONGEST else 0.0)
+        hours[key] = hours.get(key, 0.0) + (row.duration_ns or 0) / HOUR
     return [Hours(*key, logs[key], hours[key]) for key in sorted(logs)]
 
 
 def _span(row: CatalogueRow) -> float:
     """Return the hours from the first to the last time of a log."""
-    return (row.duration_ns or 0) / HOUR
+    return 0.0 if row.start_ns is None or row.end_ns is None else (row.end_ns - row.start_ns) / HOUR
 
 
 def _duplicates(rows: Sequence[CatalogueRow]) -> list[list[str]]:
     groups: dict[tuple[str, int | None], list[str]] = {}
     for row in rows:
         if row.digest:
-            groups.setdefault((row.digest, row.size), []).append(row.path)
+            # Remote logs of one entity tag are several logs.
+            groups.setdefault((row.digest, row.size), []).extend(row.paths or [row.path])
     return sorted(paths for paths in groups.values() if len(paths) > 1)

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.io.remote.address import is_url
 from logreel.io.source import Source
 from logreel.log.part_checks import natural_key
 from logreel.registry.index_cache import SUFFIX as INDEX_SUFFIX
+from logreel.registry.registry import find_format, log_suffixes
 
 #: Name of the folder with the catalogue of a dataset; a folder that contains one is no source.
 CATALOGUE = "_catalog"
@@ -103,6 +104,63 @@ def fingerprint(path: str) -> Fingerprint:
     except PermissionError:
         digest = ""
     return Fingerprint(about.st_size, about.st_mtime_ns, digest)
+
+
+def is_other_file(path: str) -> bool:
+    """Return whether a file is no log: it is not named as logs are, and no format knows its content.
+
+    A file that cannot be read may be a log.
+    """
+    if path.lower().endswith(log_suffixes()):
+        return False
+    try:
+        find_format(Source.open(path))
+    except UnknownFormatError:
+        return True
+    except (LogError, OSError):
+        return False
+    return False
+
+
+def log_key(path: str) -> tuple[str, Fingerprint | None]:
+    """Return the key by which a dataset knows the log at *path*, and the fingerprint of the file that has it.
+
+    The key is the digest of all bytes: the same log has one key wherever it lies. A remote log, which is not read as a
+    whole for it, has that of its address and entity tag; a file that cannot be read that of its path, and None.
+
+    Raises LogError if the file changes meanwhile, OSError for a fault of the disk.
+    """
+    try:
+        mark = fingerprint(path)
+    except (LogError, FileNotFoundError, PermissionError):
+        return path_key(path), None
+    if is_url(path):
+        return f"remote-{_text_digest(f'{path} {mark.digest}')}", mark
+    if not mark.digest:
+        return path_key(path), mark
+    key = content_digest(path)
+    if fingerprint(path) != mark:
+        raise LogError("the file changes while it is read", path=path)
+    return key, mark
+
+
+def path_key(path: str) -> str:
+    """Return the key of a file that cannot be read."""
+    return f"path-{_text_digest(path)}"
+
+
+def is_path_key(key: str) -> bool:
+    """Return whether a key is one of a file that cannot be read."""
+    return key.startswith("path-")
+
+
+def is_content_key(key: str) -> bool:
+    """Return whether a key is a digest of all bytes of a log."""
+    return "-" not in key
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.blake2b(os.fsencode(text), digest_size=16).hexdigest()
 
 
 def content_digest(path: str) -> str:

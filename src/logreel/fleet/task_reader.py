@@ -17,11 +17,13 @@ from logreel.fleet.topic_schema import (
     LOG,
     TIME,
     TIME_NS,
+    TIMESTAMPS,
     TopicSchema,
     own_columns,
     part_of_schema,
     reader_of,
     source_of,
+    stored_array,
     utc_times,
 )
 from logreel.io.arrays import I64
@@ -49,11 +51,12 @@ class TaskReader(Iterator[pa.RecordBatch]):
     """The messages of a task as batches of bounded size; the schema of each has the metadata ``topic`` and ``log``.
 
     Columns: ``time`` (timestamp[ns], UTC; null where the log does not tell), ``time_ns`` (int64, the log's clock),
-    ``log`` (path), then the fields, flat. Rows are in file order.
+    ``log`` (key in a dataset, else path), then the fields, flat. Rows are in file order.
 
     columns    names of columns to decode; None: all
     schemas    columns of topics that batches get; None: those of the log
     choice  messages that it leaves out are not read
+    timestamps  unit of the columns that are timestamps; see ``own_columns``
     row      CatalogueRow, complete when the iterator has ended
     error    OSError or MemoryError that ended the reading: perhaps a passing fault; else None
 
@@ -67,8 +70,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
         facts: bool = True,
         schemas: Mapping[str, TopicSchema] | None = None,
         choice: RowChoice | None = None,
+        timestamps: str = "ns",
     ) -> None:
-        self.row = CatalogueRow(path=task.path)
+        self.row = CatalogueRow(path=task.path, log=task.log)
         if task.fingerprint is not None:
             mark = task.fingerprint
             self.row.size, self.row.mtime_ns, self.row.fingerprint = mark.size, mark.mtime_ns, mark.digest
@@ -76,7 +80,7 @@ class TaskReader(Iterator[pa.RecordBatch]):
         self._task, self._facts = task, facts
         self._columns = None if columns is None else frozenset(columns)
         self._schemas = schemas or {}
-        self._choice = choice
+        self._choice, self._timestamps = choice, timestamps
         self._batches = self._read()
 
     def __next__(self) -> pa.RecordBatch:
@@ -111,20 +115,22 @@ class TaskReader(Iterator[pa.RecordBatch]):
         ch = log.channels[topic]
         try:
             reader = reader_of(ch, task.fields)
-            places, own = own_columns(reader)
+            places, own = own_columns(reader, self._timestamps)
         except LogError as error:
             self.row.undecodable[topic] = error.text
             return
-        schema = self._schemas.get(topic) or TopicSchema.of(topic, own)
+        schema = self._schemas.get(topic) or TopicSchema.of(topic, own, self._timestamps)
         about = {b"topic": topic.encode("utf-8", "surrogatepass"), b"log": os.fsencode(task.path)}
         whole = self._projected(schema.schema).with_metadata(about)
         if self._columns is not None:
             reader, places, own = _narrowed(ch, reader, places, own, schema, whole.names)
         rows = self._rows(log, ch)
-        names = [field.name for field in own]
         for batch in reader.batches(rows, ROWS, BYTES):
             flat = flattened(batch)
-            values = dict(zip(names, (flat.column(n) for n in places), strict=True))
+            values = {
+                field.name: stored_array(flat.column(n), field.type)
+                for n, field in zip(places, own, strict=True)
+            }
             by_name = schema.arrays(values, flat.num_rows, whole.names) | self._head(log, flat.column(0))
             self.row.rows[topic] = self.row.rows.get(topic, 0) + flat.num_rows
             yield pa.RecordBatch.from_arrays([by_name[name] for name in whole.names], schema=whole)
@@ -147,8 +153,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
         """Return the columns of HEAD by name."""
         ns = time.cast(pa.int64())
         utc = utc_times(ns.to_numpy(zero_copy_only=False), utc_shift(log))
-        path = self._task.path.encode("utf-8", "replace").decode()
-        return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(path, pa.string()), len(ns))}
+        utc = stored_array(utc, TIMESTAMPS[self._timestamps])
+        name = (self._task.log or self._task.path).encode("utf-8", "replace").decode()
+        return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(name, pa.string()), len(ns))}
 
 
 def _narrowed(

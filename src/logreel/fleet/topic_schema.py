@@ -10,6 +10,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from logreel.errors import LogError
@@ -34,6 +35,9 @@ _HEAD_NAMES = frozenset({TIME, TIME_NS, LOG})
 #: Names of columns that no field gets, in lower case: those above, and those of partitions.
 RESERVED = _HEAD_NAMES | {"topic", "date"}
 _FIELD, _NOTE = b"field", b"note"
+_NS, _US = pa.timestamp("ns"), pa.timestamp("us")
+#: Types of timestamps by their unit.
+TIMESTAMPS: dict[str, pa.DataType] = {"ns": _NS, "us": _US}
 #: Bits that an integer has besides its sign, and integers that a float holds exactly.
 _EXACT = {16: 11, 32: 24, 64: 53}
 
@@ -64,8 +68,11 @@ def reader_of(ch: Channel, fields: Sequence[str] | None) -> TableReader:
     return TableReader(ch, own, Shape(), keep=False)
 
 
-def own_columns(reader: TableReader) -> tuple[list[int], list[pa.Field[Any]]]:
+def own_columns(reader: TableReader, timestamps: str = "ns") -> tuple[list[int], list[pa.Field[Any]]]:
     """Return the columns of the flat table of a channel that can be stored: their places, and how they are named.
+
+    timestamps  ``us``: a field that is a timestamp in ns has two columns, a timestamp in µs and, with ``_ns`` at the
+                end of its name, the integer; inside of lists and structs it is the integer
 
     Names differ in more than case, and from those of HEAD and of partitions. A struct without members holds nothing.
     """
@@ -78,14 +85,45 @@ def own_columns(reader: TableReader) -> tuple[list[int], list[pa.Field[Any]]]:
     for n, field in enumerate(list(flat)[1:], 1):
         if not _has_values(field.type):
             continue
-        name, k = field.name, 1
-        while name.casefold() in taken:
-            k += 1
-            name = f"{field.name}_{k}"
-        taken.add(name.casefold())
-        places.append(n)
-        found.append(pa.field(name, field.type))
+        for label, kind in _stored_as(field, timestamps):
+            name, k = label, 1
+            while name.casefold() in taken:
+                k += 1
+                name = f"{label}_{k}"
+            taken.add(name.casefold())
+            places.append(n)
+            found.append(pa.field(name, kind))
     return places, found
+
+
+def _stored_as(field: pa.Field[Any], timestamps: str) -> list[tuple[str, pa.DataType]]:
+    """Return names and types of the columns for a field."""
+    if timestamps == "ns":
+        return [(field.name, field.type)]
+    if field.type == _NS:
+        return [(field.name, _US), (f"{field.name}_ns", pa.int64())]
+    return [(field.name, _without_ns(field.type))]
+
+
+def _without_ns(kind: pa.DataType) -> pa.DataType:
+    """Return *kind* with integers for the timestamps in ns inside of it."""
+    if kind == _NS:
+        return pa.int64()
+    if kinds.is_struct(kind):
+        return pa.struct([pa.field(field.name, _without_ns(field.type)) for field in kind])
+    if kinds.is_fixed_size_list(kind):
+        return fixed_list_type(_without_ns(item_type(kind)), kind.list_size)
+    return pa.list_(_without_ns(item_type(kind))) if kinds.is_list(kind) else kind
+
+
+def stored_array(array: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+    """Return a column of a log as one of ``own_columns``; µs are rounded down."""
+    if array.type == kind:
+        return array
+    if kind == _US:
+        floor: pa.Array[Any] = pc.floor_temporal(array, unit="microsecond").cast(_US)
+        return floor
+    return cast_array(array, kind)
 
 
 def _has_values(kind: pa.DataType) -> bool:
@@ -165,9 +203,9 @@ class TopicSchema:
     schema: pa.Schema
 
     @classmethod
-    def of(cls, topic: str, columns: Iterable[pa.Field[Any]]) -> TopicSchema:
-        """Return the columns of one log, from ``own_columns``."""
-        return cls(topic, pa.schema(HEAD)).extended(columns)
+    def of(cls, topic: str, columns: Iterable[pa.Field[Any]], timestamps: str = "ns") -> TopicSchema:
+        """Return the columns of one log, from ``own_columns`` with the same *timestamps*."""
+        return cls(topic, pa.schema([HEAD[0].with_type(TIMESTAMPS[timestamps]), *HEAD[1:]])).extended(columns)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -324,12 +362,15 @@ def schemas_of(tasks: Iterable[LogPart]) -> dict[str, TopicSchema]:
     return found
 
 
-def log_schemas(log: Log, topics: Iterable[str], fields: Sequence[str] | None) -> dict[str, TopicSchema]:
+def log_schemas(
+    log: Log, topics: Iterable[str], fields: Sequence[str] | None, timestamps: str = "ns"
+) -> dict[str, TopicSchema]:
     """Return the columns of topics of a log; channels whose definition cannot be used are left out."""
     found = {}
     for topic in topics:
         with suppress(LogError):
-            found[topic] = TopicSchema.of(topic, own_columns(reader_of(log.channels[topic], fields))[1])
+            own = own_columns(reader_of(log.channels[topic], fields), timestamps)[1]
+            found[topic] = TopicSchema.of(topic, own, timestamps)
     return found
 
 

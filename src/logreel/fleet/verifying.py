@@ -44,12 +44,16 @@ def verify(dataset: str | os.PathLike[str]) -> Verified:
     wrong: dict[str, str] = {}
     files = rows = 0
     named = set()
+    manifests: dict[Path, Manifest] = {}
     for path in sorted(found.logs_folder.glob("*.json")):
-        name = path.relative_to(found.path).as_posix()
         try:
-            manifest = Manifest.load(path)
+            manifests[path] = Manifest.load(path)
         except LogError as error:
-            wrong[name] = error.text
+            wrong[path.relative_to(found.path).as_posix()] = error.text
+    replaced = {key for one in manifests.values() for key in one.replaces}
+    for path, manifest in manifests.items():
+        name = path.relative_to(found.path).as_posix()
+        if manifest.key in replaced:
             continue
         if path.stem != manifest.key:
             wrong[name] = "is the manifest of another log"

@@ -23,6 +23,7 @@ def firmware_log(number: int, later: bool) -> bytes:
     more = "float added;" if later else ""
     out = Builder(start_us=1_000_000).flags()
     out.info("sys_name", "PX4").info("sys_uuid", f"000{number % 3}").info("ver_sw", f"{1 + later}" * 40)
+    out.info("log_number", str(number))
     out.format(f"odd:uint64_t timestamp;{kind} value;int32_t mode;{more}")
     out.subscribe("odd", 0)
     for step in range(20):

@@ -84,8 +84,8 @@ class Faults:
 
 def started_ingest(files: Path, dataset: Path, faults: Faults, engine: str) -> subprocess.Popen[bytes]:
     """Start an ingestion that stops at a log that is read forever; return it when it does so."""
-    # Planning opens it twice, then its messages are read.
-    faults.mark("waiting", "log_17.vel", after=2)
+    # The coordinating process opens it once, planning four times, then its messages are read.
+    faults.mark("waiting", "log_5.vel", after=5)
     line = f"-m logreel fleet ingest {files} -o {dataset} --workers 2 --task-size 400000 --engine {engine}"
     child = subprocess.Popen(
         [sys.executable, *line.split()],
