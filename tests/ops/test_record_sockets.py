@@ -339,3 +339,36 @@ def test_sources_work_with_many_open_files(tmp_path: Path) -> None:
         for number in kept:
             os.close(number)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("frame", ["lines", "json"])
+def test_a_line_without_end_on_a_socket_is_a_loss_and_no_message(tmp_path: Path, frame: str) -> None:
+    """Its rest is no message either, also not of the next client, and cutting it takes linear time."""
+    port = free_port(socket.SOCK_STREAM)
+    with recording(f"tcp://127.0.0.1:{port}?frame={frame}&listen=yes", tmp_path / "a.mcap") as end:
+        for n in range(2):
+            limit = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    client = socket.create_connection(("127.0.0.1", port))
+                    break
+                except ConnectionRefusedError:
+                    assert time.monotonic() < limit
+                    time.sleep(0.01)
+            with client:
+                if n == 0:
+                    client.sendall(bytes(b"x" * (LONGEST + (3 << 20))))
+                else:
+                    client.sendall(b'{"topic": "/a", "time_ns": 1, "data": {"n": 1}}\n')
+        done = end(1)
+    assert done.broken == 1
+    assert "a line of more than" in done.skipped[0]
+    assert sum(ch.messages for ch in done.channels) == 1
+
+
+def test_a_pipe_with_a_line_without_end_lets_the_recording_stop(tmp_path: Path) -> None:
+    with open("/dev/zero", "rb") as endless:
+        begun = time.monotonic()
+        done = record(endless, tmp_path / "a.mcap", stop=lambda: time.monotonic() > begun + 0.5)
+    assert done.stopped
+    assert time.monotonic() < begun + PATIENCE

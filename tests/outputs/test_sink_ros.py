@@ -20,13 +20,12 @@ from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run, environment
 from support.harness.live_sources import PATIENCE, wait_for
 from support.harness.replaying import BASE, MS, NUMBER, Numbered, bag, number
-from support.harness.ros_system import PACKAGES, RECORDER, RosSystem, has_rospy_here, require_ros, ros_system
+from support.harness.ros_system import RECORDER, RosSystem, has_rospy_here, require_ros, ros_system
 
 #: Genuine ``rosbag play``.
 GENUINE = RECORDER.with_name("play")
-PLAY = (
-    f"import sys; sys.path.append({PACKAGES!r}); from logreel.cli import main; sys.exit(main(sys.argv[1:]))"
-)
+#: The sink finds the rospy of the system, as ``record --from ros`` does.
+PLAY = "import sys; from logreel.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.fixture
@@ -244,3 +243,15 @@ def test_a_missing_rospy_is_an_error(run: Run, tmp_path: Path) -> None:
     assert done.code == 1
     assert "needs rospy" in done.err
     assert NUMBER.encoding == "ros1msg"
+
+
+def test_the_sink_finds_the_rospy_of_the_system_and_says_what_it_tried(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.bag"
+    path.write_bytes(tiny())
+    monkeypatch.setenv("LOGREEL_ROS_PYTHON", str(tmp_path / "nowhere"))
+    done = run("play", path, "--to", "ros")
+    assert done.code == 1
+    assert "LOGREEL_ROS_PYTHON names a Python that has it. Tried " in done.err
+    assert "nowhere" in done.err

@@ -22,9 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # OpenBLAS starts threads at import, which costs more than a small command; none of them is used.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from logreel.cli.signals import Signals
+        from logreel.cli.signals import StopSignals
 
-        with Signals():
+        with StopSignals():
             from logreel.cli.run import run
 
             return run(args)

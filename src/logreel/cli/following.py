@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from logreel.cli import draw
-from logreel.cli.signals import LOOPS, Signals, current
+from logreel.cli.signals import LOOPS, StopSignals, current
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -39,7 +39,7 @@ class Ending(Event):
     Event.set may not be called by a signal handler while the same thread waits: this one needs no lock.
     """
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: StopSignals) -> None:
         super().__init__()
         self._signals, self._is_set = signals, False
         #: Function that writes out what is in the buffer of the output.

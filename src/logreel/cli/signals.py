@@ -50,7 +50,7 @@ class Terminated(SystemExit):
     """Raised for SIGTERM and SIGHUP, with 128 + the number of the signal as exit code."""
 
 
-class Signals:
+class StopSignals:
     """The signals of a command, from ``__enter__`` to ``__exit__``; ignored signals stay ignored.
 
     received  number of the signal that ends the command; 0: none
@@ -188,12 +188,12 @@ class Signals:
             self._hook(unraisable)
 
 
-_current: Signals | None = None
+_current: StopSignals | None = None
 
 
-def current() -> Signals:
+def current() -> StopSignals:
     """Return the signals of the running command; of none if a verb is called without."""
-    return _current or Signals()
+    return _current or StopSignals()
 
 
 def _is_safe(frame: FrameType | None, bottom: FrameType | None) -> bool:

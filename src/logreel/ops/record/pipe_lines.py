@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from time import monotonic
 from typing import Protocol
 
 from logreel.ops.record.wait import readable
@@ -24,7 +25,7 @@ class Pipe(Protocol):
 
 
 def read_lines(source: Pipe | Iterable[bytes | str], patience: float) -> Iterator[bytes | str | None]:
-    """Yield the lines of *source*, and None after each *patience* seconds without a line.
+    """Yield the lines of *source*, and None after each *patience* seconds without the end of a line.
 
     source  a file with a file descriptor, from which nothing else reads, or any iterable of lines
 
@@ -46,10 +47,12 @@ def _number(source: object) -> int | None:
 
 
 def _from_system(number: int, patience: float) -> Iterator[bytes | None]:
-    begun = bytearray()
+    begun, last = bytearray(), monotonic()
     while True:
-        if not readable(number, patience):
+        if monotonic() - last >= patience or not readable(number, patience):
+            # Also within a line that does not end.
             yield None
+            last = monotonic()
             continue
         piece = os.read(number, PIECE)
         if not piece:
@@ -58,6 +61,6 @@ def _from_system(number: int, patience: float) -> Iterator[bytes | None]:
         begun += first[: LONGEST - len(begun)]
         for part in others:
             yield bytes(begun)
-            begun = bytearray(part)
+            begun, last = bytearray(part), monotonic()
     if begun:
         yield bytes(begun)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import struct
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -11,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.log.times import SECOND
+from logreel.ops.record.sources.ros import PYTHON, interpreters
 from logreel.ops.replay import Sink
 from logreel.schemas import ros1msg
 
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from logreel.ops.replay import PlayerControls
 
 ENCODING = "ros1msg"
+#: Seconds in which another Python has to say where its modules are.
+ASK_SECONDS = 30.0
 
 
 class Ros(Sink):
@@ -32,9 +39,11 @@ class Ros(Sink):
            seconds after the stamp of the last message there; for messages without header, after the time at which the
            message arrived
 
-    The master is found through ROS_MASTER_URI. Latched topics are latched, also those that are latched by their name
-    only (``/tf_static``); subscribers that come later get all messages in force. Channels of other encodings than ROS 1
-    are left out.
+    rospy is that of this Python, of LOGREEL_ROS_PYTHON, or of the system, as for ``record --from ros``; the last two
+    must have the version of this Python. The master is found through ROS_MASTER_URI.
+
+    Latched topics are latched, also those that are latched by their name only (``/tf_static``); subscribers that come
+    later get all messages in force. Channels of other encodings than ROS 1 are left out.
     """
 
     follows = True
@@ -225,10 +234,47 @@ def _identity(ch: Channel) -> tuple[str, str]:
 
 
 def _imported() -> tuple[Any, Any]:
+    """Return the modules rospy and rosgraph of this Python, or of another one of the same version that has them.
+
+    Its folders come after all others in ``sys.path``. Raises LogError with what was tried.
+    """
+    tried = []
+    for python, packages in interpreters():
+        added = []
+        if python != sys.executable:
+            try:
+                added = [folder for folder in _folders_of(python, packages) if folder not in sys.path]
+            except LogError as error:
+                tried.append(f"{python}: {error.text}")
+                continue
+        sys.path += added
+        try:
+            return importlib.import_module("rospy"), importlib.import_module("rosgraph")
+        except ImportError as error:
+            sys.path[:] = [folder for folder in sys.path if folder not in added]
+            tried.append(f"{python}: {error}")
+    raise LogError(
+        "the sink 'ros' needs rospy of ROS 1 (Debian: python3-rospy); "
+        f"{PYTHON} names a Python that has it. Tried {'; '.join(tried)}"
+    )
+
+
+def _folders_of(python: str, packages: str) -> list[str]:
+    """Return the folders in which *python* finds modules, and *packages*; raises LogError if it is of no use here."""
+    code = "import json, sys; import rospy; print(json.dumps([list(sys.version_info[:2]), sys.path]))"
+    paths = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))
     try:
-        return importlib.import_module("rospy"), importlib.import_module("rosgraph")
-    except ImportError as error:
-        text = (
-            f"the sink 'ros' needs rospy of ROS 1 (Debian: python3-rospy), which cannot be imported: {error}"
+        done = subprocess.run(
+            [python, "-c", code],
+            capture_output=True, text=True, timeout=ASK_SECONDS, env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LogError(f"it cannot be asked: {error}") from error
+    if done.returncode:
+        raise LogError(done.stderr.strip().rpartition("\n")[2] or f"it ended with code {done.returncode}")
+    version, folders = json.loads(done.stdout)
+    if version != list(sys.version_info[:2]):
+        raise LogError(
+            "its rospy is for Python {}.{}, this is Python {}.{}".format(*version, *sys.version_info)
         )
-        raise LogError(text) from error
+    return [folder for folder in folders if os.path.isdir(folder)]

@@ -72,6 +72,8 @@ class Frames:
         self._begun, self._count = bytearray(), 0
         #: The rest of a line is skipped up to its end.
         self._too_long = False
+        #: Number of bytes, of those of a line that has begun, that were searched for its end.
+        self._without_end = 0
 
     def declare(self, feed: Feed) -> LiveChannel | None:
         """Declare the channel of the frames, and that there will be no others; None for lines of JSON."""
@@ -96,8 +98,11 @@ class Frames:
 
     def end(self, feed: Feed, channel: LiveChannel | None, time: int) -> None:
         """Pass on a last line without a line end; report other bytes that are no whole frame."""
-        rest, self._begun = bytes(self._begun), bytearray()
-        if rest and self._json:
+        rest, self._begun, self._without_end = bytes(self._begun), bytearray(), 0
+        if self._too_long:
+            # What is left of a line that was reported; the next connection begins with a line of its own.
+            self._too_long = False
+        elif rest and self._json:
             feed.line(f"{self.name}: line {self._count + 1}", rest)
         elif rest and self._lines and channel is not None:
             feed.put(channel, time, rest, wait=True)
@@ -113,6 +118,7 @@ class Frames:
             return
         if self._packets:
             # Each packet stands for itself, since others may be lost.
+            self._without_end = 0
             self._begun = bytearray(piece if piece[-1:] == b"\n" or self._prefix else piece + b"\n")
         else:
             self._begun += piece
@@ -126,15 +132,18 @@ class Frames:
             feed.skip(f"the last {len(self._begun)} bytes of a datagram are no whole frame")
 
     def _cut_lines(self, feed: Feed) -> list[bytes]:
-        *lines, rest = bytes(self._begun).split(b"\n")
+        end = self._begun.rfind(b"\n", self._without_end) + 1
+        lines = bytes(self._begun[:end]).split(b"\n")[:-1]
+        del self._begun[:end]
         if self._too_long and lines:
             self._too_long = False
             del lines[0]
-        if len(rest) > LONGEST:
-            if not self._too_long:
-                feed.skip(f"a line of more than {LONGEST} bytes")
-            self._too_long, rest = True, b""
-        self._begun = bytearray(rest)
+        if len(self._begun) > LONGEST and not self._too_long:
+            feed.skip(f"a line of more than {LONGEST} bytes")
+            self._too_long = True
+        if self._too_long:
+            self._begun.clear()
+        self._without_end = len(self._begun)
         return [line.removesuffix(b"\r") for line in lines]
 
     def _cut_sized(self) -> list[bytes]:

@@ -36,6 +36,23 @@ PATIENCE = 0.2
 LEAVE_SECONDS = 5.0
 
 
+def interpreters(python: str = "") -> Iterator[tuple[str, str]]:
+    """Yield interpreters that may have rospy, with a folder of packages to be added.
+
+    python  the only one to try; empty: LOGREEL_ROS_PYTHON, else this Python, else that of the system
+    """
+    chosen = python or os.environ.get(PYTHON, "")
+    if chosen:
+        yield chosen, ""
+        return
+    with contextlib.suppress(ValueError):
+        if importlib.util.find_spec("rospy") is not None:
+            yield sys.executable, ""
+    yield SYSTEM_PYTHON, ""
+    for folder in sorted(glob.glob(PACKAGES), reverse=True):
+        yield SYSTEM_PYTHON, folder
+
+
 class RosSource:
     """Topics of a ROS 1 system.
 
@@ -83,7 +100,7 @@ class RosSource:
         Raises LogError without rospy or a master, and if the node fails.
         """
         tried = []
-        for python, packages in self._interpreters():
+        for python, packages in interpreters(self._python):
             with self._started(python, packages) as node:
                 self._follow(node, feed)
             if node.returncode != NO_ROSPY:
@@ -102,19 +119,6 @@ class RosSource:
             if not self._was_ready:
                 raise LogError(self._reason)
             feed.note(self._reason)
-
-    def _interpreters(self) -> Iterator[tuple[str, str]]:
-        """Yield interpreters that may have rospy, with a folder of packages to be added."""
-        given = self._python or os.environ.get(PYTHON, "")
-        if given:
-            yield given, ""
-            return
-        with contextlib.suppress(ValueError):
-            if importlib.util.find_spec("rospy") is not None:
-                yield sys.executable, ""
-        yield SYSTEM_PYTHON, ""
-        for folder in sorted(glob.glob(PACKAGES), reverse=True):
-            yield SYSTEM_PYTHON, folder
 
     @contextlib.contextmanager
     def _started(self, python: str, packages: str) -> Iterator[subprocess.Popen[bytes]]:
