@@ -17,7 +17,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 #: Seconds between two looks whether the exception can be raised.
@@ -88,7 +88,7 @@ class StopSignals:
             signal.signal(number, self._handle)
         return self
 
-    def __exit__(self, kind: object, error: object, traceback: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         global _current
         self._over = True
         if _current is self:
