@@ -10,10 +10,12 @@ import logreel
 from logreel.formats.bddf.sample.builder import T0
 from logreel.formats.bddf.sample.builder import Builder as BddfBuilder
 from logreel.formats.carla.sample import drive as carla
+from logreel.formats.koblenz.sample.builder import Builder as KoblenzBuilder
 from logreel.formats.ulog.sample.builder import Builder as UlogBuilder
 from logreel.formats.ulog.sample.builder import flight
 from logreel.ops.add import add_attachments
 from support.builders.contents import content
+from support.harness.cli_runner import Run
 
 EMPTY = logreel.Schema("std_msgs/Empty", "ros1msg", "")
 START = 1_700_000_000 * 10**9
@@ -202,3 +204,48 @@ def test_other_logs_become_no_carla_recording_and_the_error_says_why(tmp_path: P
     assert "a CARLA recording holds only packets of CARLA" in str(error.value)
     assert "--raw" not in str(error.value)
     assert not (tmp_path / "a.rec").exists()
+
+
+def chassis(path: Path) -> Path:
+    """Write a Koblenz log of two sensors with the name of "chassis" in French, in Latin-1 and in UTF-8."""
+    made = KoblenzBuilder()
+    for ms in range(0, 400, 100):
+        made.laser(ms, "LMS", "ch\u00e2ssis".encode("latin-1"), [1, 2, ms])
+        made.laser(ms, "LMS", "b\u00e2ti", [3, ms])
+    path.write_bytes(made.bytes())
+    return path
+
+
+def test_a_latin_1_name_of_a_sensor_has_one_spelling(tmp_path: Path, run: Run) -> None:
+    source = chassis(tmp_path / "a.vel")
+    ch = logreel.open(source)["LaserRange2DDataM/ch\u00e2ssis"]
+    assert ch.metadata["sensor_name"] == "ch\u00e2ssis"
+    assert ch.metadata["latin_1_fields"] == ["sensor_name"]
+    assert {message.decode()["sensor_name"] for message in ch.log.messages([ch.topic])} == {"ch\u00e2ssis"}
+    assert set(ch.to_arrow()["sensor_name"].to_pylist()) == {"ch\u00e2ssis"}
+    assert set(ch["sensor_name"].tolist()) == {"ch\u00e2ssis"}
+    for verb in (["info"], ["cat"], ["stats"]):
+        out = run(*verb, source).out
+        assert "ch\u00e2ssis" in out
+        assert "\ufffd" not in out
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".ulg", ".bddf", ".mcap"])
+def test_a_latin_1_name_of_a_sensor_comes_back_byte_for_byte(tmp_path: Path, suffix: str) -> None:
+    source = chassis(tmp_path / "a.vel")
+    back, told = back_again(source, tmp_path / f"b{suffix}")
+    assert content(back) == content(source)
+    (said,) = [text for text in told if "Latin-1" in text]
+    assert said.startswith("sensor_name of channel 'LaserRange2DDataM/ch\u00e2ssis'")
+
+
+@pytest.mark.parametrize("suffix", [".vel", ".ulg", ".bddf"])
+def test_text_that_is_not_utf_8_is_told(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / "a.bag"
+    texts = [b"plain", b"ch\xe2ssis", "ch\u00e2ssis".encode(), "\ufffd".encode()]
+    with logreel.create(source) as log:
+        note = log.add_channel("/note", logreel.Schema("std_msgs/String", "ros1msg", "string data"))
+        for i, text in enumerate(texts):
+            log.write(note, START + i * 10**6, len(text).to_bytes(4, "little") + text)
+    done = logreel.convert(source, tmp_path / f"b{suffix}")
+    assert done.skipped == ("text in 1 messages of '/note' is not UTF-8: U+FFFD stands for what is not",)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MADE_OF = "made_of"
 #: Key in the metadata of a channel whose messages were converted from another format: JSON text of what it was there.
 ORIGINAL = "logreel_original"
+#: Key in the metadata of a channel with texts that are Latin-1, not UTF-8: names of these fields.
+LATIN_1 = "latin_1_fields"
 
 
 @dataclass(frozen=True, slots=True)

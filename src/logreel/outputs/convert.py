@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JoinedLog, inputs_of
 from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
+from logreel.log.scan import LATIN_1
 from logreel.log.times import Length, Time, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
 from logreel.ops.open_logs import as_log_to_copy
@@ -273,9 +274,12 @@ def _log(
 ) -> Converted:
     with as_log_to_copy(src, definitions) as given, _with_shifted_messages(given, target) as log:
         plain = decrypted_notes(given)
-        moved = dict[str, int]()
+        moved, recoded = dict[str, int](), list[str]()
         if not raw and format_to_write(target.path, log, target.format).name != log.format:
             log, moved = _with_logged_times(log)
+            recoded = [
+                ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)
+            ]
         first, last = interval(log, start, end)
         part = select_part(log, topics, exclude, first, last, count, where=where)
         if count is not None or where:
@@ -286,7 +290,7 @@ def _log(
             part,
             filtered=bool(where),
             restamped=[log[topic].number for topic in moved],
-            notes=(*part.notes, *_moved_notes(part, moved)),
+            notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
         )
         shift, kind = _clock(log, target, raw, clock)
         part, target = replace(part, shift=shift), replace(target, clock=kind)
@@ -316,6 +320,14 @@ def _moved_notes(part: Part, moved: Mapping[str, int]) -> Iterator[str]:
     shown = ", ".join(f"{moved[topic]} of {topic!r}" for topic in chosen[:5]) + " …" * (len(chosen) > 5)
     if chosen:
         yield f"messages with times outside of the log have the time at which they were logged: {shown}"
+
+
+def _recoded_notes(part: Part, topics: Collection[str]) -> Iterator[str]:
+    """Yield a note about each channel with texts in another encoding than those of other formats."""
+    for ch in part.channels:
+        if ch.topic in topics:
+            names = ", ".join(ch.metadata[LATIN_1])
+            yield f"{names} of channel {ch.topic!r}: Latin-1 in {part.log.name}, UTF-8 in the new log"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from logreel.formats.koblenz.found import Found
 from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.reader import read
 from logreel.formats.koblenz.records import FILE_HEADER, VALID_MARK, SizeReading, read_utc_note
-from logreel.formats.koblenz.sensors import pose_guesses, sensors
+from logreel.formats.koblenz.sensors import NamesDecoder, pose_guesses, sensors
 from logreel.formats.koblenz.time_index import is_complete, seconds_between, wrong_entries
 from logreel.formats.koblenz.variant import Variant, detect_variant
 from logreel.formats.koblenz.verify import verify
@@ -24,7 +24,7 @@ from logreel.index.rules import ChannelRules, FieldAt
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.scan import ORIGINAL, ChannelInfo, Scan
+from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan
 from logreel.log.schema import Schema
 
 
@@ -184,4 +184,10 @@ def _channel_info(channel: _Channel) -> ChannelInfo:
         if kind.known.original:
             metadata[ORIGINAL] = kind.known.original
     name = kind.known.name if kind.known else f"0x{kind.type:08X}"
-    return ChannelInfo(channel.topic, Schema(name, "koblenz", definition), lambda: channel.layout, metadata)
+    schema = Schema(name, "koblenz", definition)
+    if LATIN_1 not in metadata:
+        return ChannelInfo(channel.topic, schema, lambda: channel.layout, metadata)
+    names = {field: metadata[field] for field in metadata[LATIN_1]}
+    return ChannelInfo(
+        channel.topic, schema, lambda: channel.layout, metadata, lambda: NamesDecoder(channel.layout, names)
+    )

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED
 from logreel.formats.koblenz.kinds import Kind
 from logreel.index.gather import gather_bytes
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64, distinct
 from logreel.io.chunks import Buffer
 from logreel.layout.layout import Layout
+from logreel.log.scan import LATIN_1
+from logreel.log.side_columns import LayoutDecoder
+
+if TYPE_CHECKING:
+    from logreel.layout.arrow import Decoded
 
 #: Largest number of sensors of a type with separate channels; no robot has as many.
 MAX_SENSORS = 1000
@@ -118,6 +126,34 @@ def _lasers(kind: Kind, keys: list[bytes]) -> list[Sensor]:
     found = []
     for key in keys:
         size = int.from_bytes(key[:4], "little")
-        model, name = as_text(key[4 : 4 + size]), as_text(key[8 + size :])
-        found.append(Sensor(name, {"sensor_type": model, "sensor_name": name}, kind.layout))
+        names = {"sensor_type": key[4 : 4 + size], "sensor_name": key[8 + size :]}
+        metadata: dict[str, Any] = {field: as_text(data) for field, data in names.items()}
+        latin_1 = [field for field, data in names.items() if metadata[field].encode() != data]
+        metadata |= {LATIN_1: latin_1} if latin_1 else {}
+        found.append(Sensor(metadata["sensor_name"], metadata, kind.layout))
     return found
+
+
+class NamesDecoder(LayoutDecoder):
+    """Decodes messages of a sensor whose names are not UTF-8: *names* by field, as in its topic and metadata."""
+
+    def __init__(self, layout: Layout, names: Mapping[str, str]) -> None:
+        super().__init__(layout)
+        self.layout, self._names = None, names
+
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See PayloadDecoder."""
+        import pyarrow as pa
+
+        got = super().decode_batch(index, layout, piece, rows)
+        fields = [f.name for f in layout.record.visible()]
+        arrays = [
+            pa.array([self._names[name]] * len(array), pa.string()) if name in self._names else array
+            for name, array in zip(fields, got.arrays, strict=True)
+        ]
+        return replace(got, arrays=arrays)
+
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See PayloadDecoder."""
+        found = super().decode_message(index, data, row)
+        return found | {name: text for name, text in self._names.items() if name in found}

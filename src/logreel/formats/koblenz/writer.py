@@ -33,7 +33,7 @@ from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.log.scan import ORIGINAL
+from logreel.log.scan import LATIN_1, ORIGINAL
 from logreel.log.schema import Schema
 from logreel.write.copy_ranges import write_ranges
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
@@ -97,6 +97,7 @@ class KoblenzWriter(FormatWriter):
             raise UsageError(f"more than {MAX_UNKNOWN} types that nothing describes")
         self._kinds.append(kind)
         self.schemas.layouts.append(layout_of(kind, topic))
+        self.schemas.latin_1.append(frozenset(map(str, metadata.get(LATIN_1, ()))))
         head = pack_head(0, self.mark, kind.type, kind.version, 0.0)
         self._headers.add(head, size_at=0, size_add=self.size_reading.base, time_at=_TIME_AT, time_kind=_MS)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from logreel.errors import LogError
 from logreel.io.arrays import I64
+from logreel.layout.arrow_arrays import as_struct
 from logreel.log.log import Channel
 from logreel.log.tables import Shape, TableReader
 
@@ -32,6 +35,32 @@ def read_rows(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
         if len(kept) != len(found):
             kept = np.flatnonzero([len(_read(channel, rows[i : i + 1], WHOLE)) for i in range(len(rows))])
     return [_one(column) for column in found.columns[1:]], kept
+
+
+def has_replaced_text(array: Array) -> bool:
+    """Return whether text in *array* has U+FFFD, which reading puts in place of what is not UTF-8."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_string(kind):
+        return bool(pc.any(pc.match_substring(cast("Any", array), "\ufffd")).as_py())
+    if pa.types.is_struct(kind):
+        return any(has_replaced_text(child) for child in as_struct(array).flatten())
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return has_replaced_text(cast("Any", array).flatten())
+    return False
+
+
+def replaced_texts(channel: Channel) -> list[str]:
+    """Return a sentence with the number of messages of *channel* whose text is not UTF-8; none if there are none."""
+    count = 0
+    for message in channel.log.messages([channel.topic], order="file"):
+        # Text may contain the character itself.
+        with contextlib.suppress(LogError):
+            count += "\ufffd" in repr(message.decode()) and "\ufffd".encode() not in bytes(message.data)
+    text = f"text in {count} messages of {channel.topic!r} is not UTF-8: U+FFFD stands for what is not"
+    return [text] if count else []
 
 
 def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:

@@ -27,7 +27,7 @@ from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import WHOLE, read_rows
+from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, read_rows, replaced_texts
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
@@ -69,6 +69,7 @@ class Transcoded:
     rows      row numbers of the messages in the order of writing, of which *done* are written
     keeps_stamps  whether the field *stamp* says the time of each message, which a conversion had changed
     filled    number of missing values that became zero or empty
+    has_replaced_text  whether text has U+FFFD
     rounded   number of messages whose times the format stores less exactly
     """
 
@@ -84,6 +85,7 @@ class Transcoded:
     done: int = 0
     keeps_stamps: bool = False
     filled: int = 0
+    has_replaced_text: bool = False
     rounded: int = 0
 
     @cached_property
@@ -107,6 +109,7 @@ class Transcoded:
         rows = self.rows[self.done : self.done + count]
         self.done += count
         arrays, kept = read_rows(self.channel, rows)
+        self.has_replaced_text = self.has_replaced_text or any(map(has_replaced_text, arrays))
         layout = self.channel.layout
         nodes = [
             Counted(f.node) if isinstance(layout.root, Counted) else f.node for f in layout.record.visible()
@@ -164,6 +167,8 @@ class Transcoding(Rewriting):
     constants: dict[str, list[str]] = field(default_factory=dict)
     #: New names of channels by name.
     renamed: dict[str, str] = field(default_factory=dict)
+    #: Channels that are converted back to messages which have several encodings.
+    serialized: list[str] = field(default_factory=list)
     #: What the log was in the format of the target, and whether all of that is written again.
     was: OriginalLog | None = None
     is_all: bool = False
@@ -228,6 +233,9 @@ class Transcoding(Rewriting):
             if isinstance(text, TextTranscoded):
                 self.skipped += text.losses()
                 self.notes += text.notes()
+        for one in self.transcoded.values():
+            if isinstance(one, Transcoded) and one.has_replaced_text:
+                self.skipped += replaced_texts(one.channel)
         filled = {one.channel.topic: one.filled for one in self.transcoded.values() if one.filled}
         self.notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
         rounded = sum(one.rounded for one in self.transcoded.values())
@@ -254,6 +262,11 @@ class Transcoding(Rewriting):
                 self.skipped.append(
                     f"{what} {shown} left out: {self.format_writer.title} has no place for it"
                 )
+        if self.serialized:
+            shown = ", ".join(map(repr, self.serialized[:5])) + " …" * (len(self.serialized) > 5)
+            self.notes.append(
+                f"messages of {shown} are encoded again: they have the same values, but may have other bytes"
+            )
         # Last, since there may be many.
         self.notes += [f"channel {old!r} is {new!r} in the new log" for old, new in self.renamed.items()]
 
@@ -414,6 +427,8 @@ class Transcoding(Rewriting):
         except LogError:
             return None
         self.declared[label] = was.metadata
+        if was.schema.encoding == "protobuf" or "json" in was.schema.encoding:
+            self.serialized.append(label)
         restored = Transcoded(channel, fitted, True, schemas, number, None, ignored, computed)
         if was.restamped:
             restored.stamp, restored.keeps_stamps = schemas.time_field(number), True

@@ -61,11 +61,25 @@ def rewrite_portable(part: Part, target: Target) -> Rewritten:
 class Portable(Rewriting):
     """Writing of a log with definitions in the form that other tools can parse."""
 
+    #: Channels whose definitions changed by that.
+    modernized: list[str] = field(default_factory=list)
+
     def _declared(
         self, channel: Channel, metadata: Mapping[str, Any]
     ) -> tuple[Schema | Layout, Mapping[str, Any]]:
         schema, more = super()._declared(channel, metadata)
-        return (schema if isinstance(schema, Layout) else portable(schema)), more
+        if isinstance(schema, Layout):
+            return schema, more
+        found = portable(schema)
+        if schema.raw and found.raw != schema.raw:
+            self.modernized.append(channel.topic)
+        return found, more
+
+    def _account(self, written: Sequence[int]) -> None:
+        super()._account(written)
+        if self.modernized:
+            shown = ", ".join(map(repr, self.modernized[:5])) + " …" * (len(self.modernized) > 5)
+            self.notes.append(f"definitions of {shown} are written as tools of today read them")
 
 
 def translate(part: Part, target: Target, translation: Translation) -> Rewritten:

@@ -27,6 +27,7 @@ from logreel.lenses import (
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import Shape, as_numpy, table
+from logreel.ops.rewrite.read_rows import has_replaced_text, replaced_texts
 from logreel.ops.rewrite.rewrite import TRANSCODED
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
@@ -128,17 +129,24 @@ def is_common(ch: Channel) -> bool:
     )
 
 
-def transcoded(ch: Channel, restamped: bool = False) -> Encoder:
+def transcoded(ch: Channel, restamped: bool = False, skipped: list[str] | None = None) -> Encoder:
     """Return an Encoder of *ch* to protobuf, with the same topic and the fields of its Layout.
 
     restamped  whether messages have other times than those in their fields, as in ``Original``
+    skipped    list for a sentence about text that is not UTF-8, which protobuf does not have
 
     Raises DefinitionError if the definition cannot be used.
     """
     message = descriptor_from_layout(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
 
+    said = list[str]()
+
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         found = table(ch, None, start, end, _WHOLE)
+        texts = (one for column in found.columns[1:] for one in column.chunks)
+        if skipped is not None and not said and any(map(has_replaced_text, texts)):
+            said.append(ch.topic)
+            skipped.extend(replaced_texts(ch))
         time = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, found.column(0).chunks)])
         return time, values(ch.layout, message, found.columns[1:])
 
@@ -166,7 +174,7 @@ def interleave(
             added += [one for one in encoders_for(ch, shift) if (ch.topic, one.message.name) not in there]
         if not is_common(ch):
             try:
-                instead[ch.number] = transcoded(ch, ch.number in restamped)
+                instead[ch.number] = transcoded(ch, ch.number in restamped, skipped)
             except DefinitionError as error:
                 skipped.append(
                     f"messages of channel {ch.topic!r} stay in an encoding of the format: {error.text}"
