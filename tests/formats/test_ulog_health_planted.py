@@ -241,6 +241,30 @@ def test_topics_that_end_with_the_flight_are_no_silent_sensors(tmp_path: Path, s
         assert len(logreel.health(path, "silent-sensor").detections) == count
 
 
+def test_other_aircraft_and_a_home_that_is_set_anew_are_no_jumps(tmp_path: Path) -> None:
+    path = tmp_path / "traffic.ulg"
+    kinds = {
+        "transponder_report": "uint64_t timestamp;uint32_t icao_address;double lat;double lon;",
+        "home_position": "uint64_t timestamp;double lat;double lon;",
+        "vehicle_global_position": "uint64_t timestamp;double lat;double lon;",
+    }
+    with logreel.create(path) as writer:
+        channels = {
+            name: writer.add_channel(name, logreel.Schema(name, "ulog", f"{name}:{text}"))
+            for name, text in kinds.items()
+        }
+        for n in range(100):
+            time = SECOND + n * SECOND // 10
+            place = {"timestamp": time // 1000, "lat": 47.0 + n * 1e-6, "lon": 8.0}
+            other = {**place, "icao_address": n % 3, "lat": 47.0 + n % 3}
+            writer.write(channels["vehicle_global_position"], time, place)
+            writer.write(channels["transponder_report"], time, other)
+            if n % 50 == 0:
+                writer.write(channels["home_position"], time, {**place, "lat": 46.0 + n})
+    assert logreel.health(path, "position-jumps").worse("note") == []
+    assert "transponder_report" not in logreel.report(path).html.split("What happened")[0]
+
+
 def test_slice_lines_of_planted_faults_work_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:

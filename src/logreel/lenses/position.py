@@ -247,6 +247,7 @@ class Position:
     stamp    time of measurement
     number   path of the number of a picture: a camera took one at each of the positions
     quality  paths of accuracy, velocity and heading; None if messages have none of these
+    of_others  whether they are those of other vehicles, one after another, as a transponder hears them
     """
 
     latitude: Scaled
@@ -257,6 +258,7 @@ class Position:
     stamp: Stamp | None = None
     number: str | None = None
     quality: QualityPaths | None = None
+    of_others: bool = False
 
     def fixes(
         self, ch: Channel, start: int | None = None, end: int | None = None, *, quality: bool = False
@@ -317,6 +319,10 @@ _KNOWN = (
 )
 
 
+#: Names of the address of a vehicle in what transponders of aircraft and ships send.
+_ADDRESSES = ("icao_address", "mmsi")
+
+
 def find_position(nodes: Nodes) -> Position | None:
     """Return the Position that *nodes* describe, or None."""
     for lat, lon in _LATITUDE:
@@ -335,6 +341,7 @@ def find_position(nodes: Nodes) -> Position | None:
                 find_stamp(nodes),
                 "seq" if _is_picture(nodes) else None,
                 _find_quality(nodes, nmea),
+                any(is_integer(nodes.get(name)) for name in _ADDRESSES),
             )
     return None
 

@@ -10,7 +10,7 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.lenses.meaning import since_start
 from logreel.lenses.track import JUMP_M, JUMP_SPEED, Track, length_text
 from logreel.log.log import Channel, Log
-from logreel.ops.health.sensors import sensors
+from logreel.ops.health.sensors import MESSAGES, sensors
 
 
 def detect(log: Log) -> Iterator[Detection | NotAssessed]:
@@ -22,7 +22,7 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
                 track = _track(ch, lens)
             except LogError:
                 continue
-            if track is None or len(track) < 2:
+            if track is None or len(track) < MESSAGES:
                 continue
             looked = True
             way = track.way
@@ -49,9 +49,9 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
 
 
 def _track(ch: Channel, lens: object) -> Track | None:
-    """Return the track of a channel; None if it has none."""
+    """Return the track of a channel; None if it has none, or that of other vehicles."""
     match lens:
-        case Position(number=None):
+        case Position(number=None, of_others=False):
             return Track.of_fixes(lens.fixes(ch))
         case Pose(many=False) | LocalPose():
             found = lens.track(ch)

@@ -100,10 +100,11 @@ def _filled(log: Log) -> list[Channel]:
 
 
 def _receiver(ch: Channel) -> Lens | None:
-    """Return the lens of the positions of *ch*, unless they are those of pictures or of a home that was set."""
+    """Return the lens of the positions of *ch*, unless they are those of pictures, of a home, or of other vehicles."""
     if len(ch) < FEW:
         return None
-    return next((one for one in lenses(ch) if isinstance(one, Position) and one.number is None), None)
+    found = (one for one in lenses(ch) if isinstance(one, Position))
+    return next((one for one in found if one.number is None and not one.of_others), None)
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:

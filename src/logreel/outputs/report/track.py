@@ -95,7 +95,7 @@ def _channels(log: Log) -> Iterator[tuple[Channel, object]]:
 def _geographic(log: Log, start: int | None, end: int | None) -> Tracks | None:
     found = []
     for ch, lens in _channels(log):
-        if isinstance(lens, Position) and lens.number is None:
+        if isinstance(lens, Position) and lens.number is None and not lens.of_others:
             line = Line.of_fixes(lens.fixes(ch, start, end))
             if len(line) > 1:
                 found.append((ch.topic, line))
