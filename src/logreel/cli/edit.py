@@ -10,6 +10,9 @@ from logreel.cli import arguments, common, draw
 from logreel.cli import files as paths
 from logreel.cli.help import verb
 
+#: Lines about what may still identify that are printed.
+LISTED = 40
+
 if TYPE_CHECKING:
     from logreel.io.output_stream import Destination
     from logreel.io.source import Definitions
@@ -34,6 +37,7 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
     examples={
         "logreel edit drive.bag -o new.bag --rename /imu=/sensors/imu": "another topic",
         "logreel edit flight.ulg -o public.ulg --redact position": "positions moved to a neutral place",
+        "logreel edit flight.ulg -o report.ulg --redact place,identity,time": "says neither where nor who nor when",
     },
 )
 @common.logs
@@ -99,12 +103,13 @@ def _pairs(context: click.Context, option: click.Parameter, given: tuple[str, ..
     "--redact",
     multiple=True,
     metavar="WHAT[=HOW]",
-    help="Remove what others should not see: position (move, remove, drop), images (blank, drop), text (blank, drop).",
+    help="Remove what others should not see: all, or place, identity, time, position, images, text; with =HOW other "
+    "ways. Several with commas.",
 )
 @click.option(
     "--origin",
     metavar="LAT,LON[,ALT]",
-    help="Where --redact position moves the first position to; default 0.01,0.01,0.",
+    help="Where redacted positions move the first position to; default 0.01,0.01,0.",
 )
 @click.option("--dry-run", is_flag=True, help="Write nothing; list what would change.")
 @common.compression
@@ -175,6 +180,12 @@ def _show(done: Edited, out: str) -> None:
         return
     if not done.changes:
         draw.say("nothing changes")
-        return
     rows = [(one.kind, one.topic or "–", one.what, str(one.messages or "–")) for one in done.changes]
-    draw.table(("change", "topic", "what", "messages"), rows, right=(3,))
+    if rows:
+        draw.table(("change", "topic", "what", "messages"), rows, right=(3,))
+    if done.may_identify:
+        draw.say("what may still identify:")
+        for left in done.may_identify[:LISTED]:
+            draw.say(f"  {left.where}: {left.what}" + (f" ({left.count} times)" if left.count > 1 else ""))
+        if len(done.may_identify) > LISTED:
+            draw.say(f"  and {len(done.may_identify) - LISTED} more; --json has them all")

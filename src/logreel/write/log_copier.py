@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from logreel.errors import LogError, UnsupportedError
 from logreel.index.ranges import Rows
@@ -40,6 +40,26 @@ class Excerpt:
         return all(wanted.get(ch.number) == len(ch) for ch in self.log.channels.values())
 
 
+class Masking(Protocol):
+    """Changes of what a log holds besides messages, where it gives away what others should not know."""
+
+    def value(self, name: str, value: Any) -> Any:
+        """Return the new value of an entry of the metadata or of a parameter; of the same type."""
+        ...
+
+    def name(self, what: str, name: str) -> str:
+        """Return the new name of an attachment or an entry; *what*: the word for it."""
+        ...
+
+    def content(self, name: str, data: bytes) -> bytes:
+        """Return the new content of an attachment."""
+        ...
+
+    def time(self, time: int) -> int:
+        """Return the new time of an attachment, ns since 1970; 0, which means unknown, stays."""
+        ...
+
+
 class LogCopier:
     """Copies logs into the file of a FormatWriter of one format; returned by ``Format.copier``.
 
@@ -51,6 +71,7 @@ class LogCopier:
     keepable      names of the metadata and attachments of a log of another format that a channel keeps for converting
                   back, by ``metadata`` and ``attachment``: that the format cannot hold them is no loss
     kept          names of those that the format did not hold
+    masking  changes of metadata, parameters and attachments of a log of the same format; None: they stay
     parameters_are_messages  True: parameters of a log of another format are written as messages
     repairs  True: a damaged log is recovered, so that what other readers refuse is left out, with a note
     """
@@ -62,6 +83,7 @@ class LogCopier:
         self.replaced_metadata: frozenset[str] = frozenset()
         self.keepable: Mapping[str, Collection[str]] = {}
         self.kept: dict[str, list[str]] = {}
+        self.masking: Masking | None = None
         self.parameters_are_messages = False
         self.repairs = False
 

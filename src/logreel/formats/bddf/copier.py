@@ -62,6 +62,8 @@ class BddfCopier(LogCopier):
         for name, value in state.found.file.annotations.items():
             if name in self.replaced_metadata:
                 continue
+            if self.masking is not None:
+                name, value = self.masking.name("metadata", name), self.masking.value(name, value)
             if annotations.setdefault(name, value) != value:
                 losses.append(f"annotation {name!r} has another value in {log.name}: the first one is kept")
         writer.file = replace(writer.file, annotations=annotations)

@@ -31,6 +31,9 @@ class CarlaCopier(LogCopier):
             writer.header = header_of(log)
             fields = writer.header_fields
             writer.header_fields = {name: log.metadata.get(name, value) for name, value in fields.items()}
+            date = writer.header_fields["date_unix"]
+            if self.masking is not None and (new := self.masking.value("date_unix", date)) != date:
+                writer.metadata("date_unix", new)
             schemas = writer.schemas
             schemas.dialect = replace(schemas.dialect, wide=log.format_state.found.wide)
         return losses

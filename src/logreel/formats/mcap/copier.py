@@ -32,18 +32,26 @@ class McapCopier(LogCopier):
         origin = state.origin
         if origin is not None and shift:
             origin = shifted_to_utc(origin, shift)
+        masking = self.masking
+        if masking is not None and origin is not None:
+            origin = {name: str(masking.value(name, value)) for name, value in origin.items()}
         notes = self.writer.add_origin(log.name, origin)
         for name, found in state.metadata:
             key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
             if name != OWN and key not in self._copied and name not in self.replaced_metadata:
+                if masking is not None:
+                    name, found = masking.name("metadata", name), masking.value(name, found)
                 self.writer.metadata(name, found)
                 self._copied.add(key)
         for one, a in zip(state.attachments, log.attachments.values(), strict=True):
             data = a.read()
             key = ("attachment", one.name, one.log_time, one.create_time, data)
             if key not in self._copied:
-                time = max(0, one.log_time + shift)
-                self.writer.attach(one.name, data, one.media_type, time, one.create_time)
+                time, created, name = max(0, one.log_time + shift), one.create_time, one.name
+                if masking is not None:
+                    time, created = masking.time(time), masking.time(created)
+                    data, name = masking.content(name, data), masking.name("attachment", name)
+                self.writer.attach(name, data, one.media_type, time, created)
                 self._copied.add(key)
         return notes
 

@@ -29,6 +29,7 @@ class UlogCopier(LogCopier):
     def copy_metadata(self, log: Log) -> list[str]:
         """Copy definitions, information, attachments, parameters and defaults, as they are written there."""
         writer, metadata = self.writer, self._metadata
+        metadata.masking = self.masking
         messages = metadata.add(log, self.replaced_types, self.replaced_metadata)
         writer.head += metadata.take()
         writer.has_defaults |= metadata.has_defaults

@@ -13,11 +13,13 @@ from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
 from logreel.formats.ulog.keyed_records import Entry
 from logreel.formats.ulog.non_data_records import NonDataRecords
-from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
+from logreel.formats.ulog.records import BASIC, DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
 from logreel.formats.ulog.write_records import pack_key, pack_number, pack_record
+from logreel.layout.nodes import SCALARS
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.format_writer import SourceClock
+from logreel.write.log_copier import Masking
 
 
 class MetadataCopier:
@@ -25,10 +27,12 @@ class MetadataCopier:
 
     header        file header and flags of the first log, without the flag and offsets of appended parts
     has_defaults  whether the records collected so far contain defaults of parameters
+    masking       changes of information and parameters; None: they stay
     """
 
     def __init__(self, definitions: Definitions) -> None:
         self.header, self.has_defaults = b"", False
+        self.masking: Masking | None = None
         self._definitions = definitions
         self._known: dict[tuple[str, str, int], bytes] = {}
         self._multiples: dict[str, list[bytes]] = {}
@@ -70,7 +74,7 @@ class MetadataCopier:
             return
         if entry.kind == "M" or (entry.kind == "P" and not state.keyed.is_initial(entry.offset)):
             return
-        payload = records.payload_at(state.source, entry.offset)
+        payload = _masked(self.masking, entry, records.payload_at(state.source, entry.offset))
         known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
         if known is payload:
             self.has_defaults |= entry.kind == "Q"
@@ -85,13 +89,60 @@ class MetadataCopier:
         for name, entries in state.keyed.multiples.items():
             if name in replaced:
                 continue
-            payloads = [records.payload_at(state.source, e.offset) for parts in entries for e in parts]
+            payloads = [
+                payload
+                for parts in entries
+                for payload in _masked_parts(
+                    self.masking, parts, [records.payload_at(state.source, e.offset) for e in parts]
+                )
+            ]
             if name not in self._multiples:
                 self._multiples[name] = payloads
                 self._out += b"".join(pack_record("M", payload) for payload in payloads)
             elif self._multiples[name] != payloads:
                 messages.append(f"information {name!r} differs in {state.source.name}: the first one is kept")
         return messages
+
+
+def _masked(masking: Masking | None, entry: Entry, payload: bytes) -> bytes:
+    """Return the payload of a record with a key, with its value as *masking* wants it; the type stays."""
+    if masking is None:
+        return payload
+    key, head = entry.key, payload[: int(entry.kind in "MQ")]
+    if key.type == "char":
+        text = bytes(masking.value(key.name, key.data))
+        if text == key.data:
+            return payload
+        return head + pack_key(f"char[{len(text)}] {key.name}", key.name) + text
+    if key.count is not None or key.type not in BASIC:
+        return payload
+    dtype = np.dtype(SCALARS[BASIC[key.type]][0])
+    if len(key.data) != dtype.itemsize:
+        return payload
+    old = np.frombuffer(key.data, dtype)[0].item()
+    new = masking.value(key.name, old)
+    if new == old or isinstance(old, bool):
+        return payload
+    return payload[: len(payload) - dtype.itemsize] + np.array(new).astype(dtype).tobytes()
+
+
+def _masked_parts(masking: Masking | None, parts: list[Entry], payloads: list[bytes]) -> list[bytes]:
+    """Return the payloads of the parts of one entry; a text is masked as a whole, and cut where it was."""
+    keys = [one.key for one in parts]
+    if masking is None or any(key.type != "char" for key in keys):
+        return payloads
+    text = b"".join(key.data for key in keys)
+    new = bytes(masking.value(keys[0].name, text))
+    if new == text:
+        return payloads
+    made, at = list[bytes](), 0
+    for number, key in enumerate(keys):
+        end = at + len(key.data) if number + 1 < len(keys) else len(new)
+        part = new[at:end]
+        if part or not made:
+            made.append(payloads[number][:1] + pack_key(f"char[{len(part)}] {key.name}", key.name) + part)
+        at = end
+    return made
 
 
 def with_start(header: bytes, start: int | None) -> bytes:

@@ -21,26 +21,29 @@ from logreel.layout.layout import Layout
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
-from logreel.ops.edit.field_edits import Editor
+from logreel.ops.edit.field_edits import Editor, FieldEdit
 from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
 from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
-from logreel.ops.edit.verify import check_metadata, topics_of, verify, whole_digest
+from logreel.ops.edit.verify import check_metadata, read_again, topics_of, verify, whole_digest
 from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
 from logreel.registry.format import Format
-from logreel.write.format_writer import FormatWriter
+from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.payloads import Payloads
 from logreel.write.writer import Writer
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+    from logreel.ops.edit.residue import Residue
 
+#: Kinds of redaction after which the written log is searched.
+REMOVALS = {"position", "place", "identity", "time"}
 #: Largest file that is attached.
 MAX_ATTACHED = 1 << 30
 
@@ -67,15 +70,23 @@ class Edited(Rewritten):
 
     changes   what was changed, in the order of channels
     written   False: only tried (``dry_run``)
+    may_identify  what is left in a redacted log that may say who, where or when; see the guide
     """
 
     changes: tuple[Changed, ...]
     written: bool = True
+    may_identify: tuple[Residue, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``edit --json``."""
         changes = [asdict(one) for one in self.changes]
-        return {**Rewritten.as_dict(self), "changes": changes, "written": self.written}
+        left = [asdict(one) for one in self.may_identify]
+        return {
+            **Rewritten.as_dict(self),
+            "changes": changes,
+            "written": self.written,
+            "may_identify": left,
+        }
 
 
 def edit(
@@ -117,7 +128,8 @@ def edit(
     restamp     ``"header=log"``: stamps become log times; ``"log=header"``: log times become stamps
     set, unset  metadata to set, by name, and to remove; ``"TOPIC:NAME"`` is metadata of a channel
     attach      files to attach: paths, or dicts with ``path``, ``name`` and ``type``
-    redact      what is removed: ``"position"``, ``"images"``, ``"text"``; ways as ``"position=remove"``, see the guide
+    redact      what is removed: ``"place"``, ``"identity"``, ``"time"``, ``"position"``, ``"images"``, ``"text"`` or
+                ``"all"``; ways as ``"position=remove"``, see the guide
     origin      latitude, longitude in degrees, altitude in metres that redacted positions move to
     dry_run     write nothing; the result says what would change
     compression, chunk_bytes, force, progress, definitions  as for ``slice``
@@ -160,15 +172,19 @@ def edit(
         rows = {number: rows for number, rows in whole.rows.items() if number not in left_out}
         part = replace(whole, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
         changes: list[Changed] = []
+        left: list[Residue] = []
         path = f"edited{fmt.suffixes[0]}" if dst is None else dst
         target = Target.of(path, compression, chunk_bytes, force, progress)
         # A stream gets the log after it was verified as a file.
         target = replace(target, thorough=target.stream is not None)
-        how = partial(Editing, plan=plan, changes=changes, attached=attached)
+        how = partial(Editing, plan=plan, changes=changes, attached=attached, may_identify=left)
         out = DryRun(target.path) if dry_run else None
         done = rewrite([part], target, how=how, out=out, skipped=list(plan.problems))
         return Edited(
-            done.path, done.size, done.channels, done.notes, done.skipped, tuple(changes), not dry_run
+            *(done.path, done.size, done.channels, done.notes, done.skipped),
+            changes=tuple(changes),
+            written=not dry_run,
+            may_identify=tuple(left),
         )
 
 
@@ -255,6 +271,11 @@ def with_entries(metadata: Mapping[str, Any], entries: Mapping[str, Any]) -> Map
     return {**metadata, "headers": [{**one, **{k: str(v) for k, v in entries.items()}} for one in headers]}
 
 
+def _described(edit: FieldEdit) -> str:
+    """Return the fields of an edit, and how they were recognised."""
+    return ", ".join(edit.paths) + (f" ({edit.why})" if edit.why else "")
+
+
 @dataclass
 class Editing(Rewriting):
     """Writing of a log with changes."""
@@ -262,6 +283,8 @@ class Editing(Rewriting):
     plan: Plan = field(kw_only=True)
     changes: list[Changed] = field(kw_only=True)
     attached: Sequence[_File] = field(kw_only=True)
+    #: What may still identify; filled when the written log is verified.
+    may_identify: list[Residue] = field(kw_only=True)
     #: Editors and readers of stamps by channel number.
     editors: dict[int, Editor] = field(default_factory=dict)
     stamp_readers: dict[int, StampReader] = field(default_factory=dict)
@@ -283,6 +306,7 @@ class Editing(Rewriting):
             or recipe.unset
             or self.plan.remove_metadata
             or self.attached
+            or self.plan.masking is not None
         )
         return plain and super()._copies_records(part, by_time)
 
@@ -306,6 +330,7 @@ class Editing(Rewriting):
                 self.stamp_readers[number] = StampReader(one.channel, one.stamp)
         recipe = self.plan.recipe
         own = self.plan.metadata
+        self.copier.masking = self.plan.masking
         self.copier.replaced_metadata = frozenset((*own, *recipe.unset, *self.plan.remove_metadata))
         super()._compose(writer, by_time)
 
@@ -332,13 +357,21 @@ class Editing(Rewriting):
         self, channel: Channel, metadata: Mapping[str, Any]
     ) -> tuple[Schema | Layout, Mapping[str, Any]]:
         schema, metadata = super()._declared(channel, metadata)
-        by_channel = self.plan.channel_metadata
+        by_channel, masking = self.plan.channel_metadata, self.plan.masking
+        if masking is not None:
+            metadata = masking.channel_metadata(channel.topic, metadata)
+            if isinstance(schema, Schema):
+                schema = masking.schema(channel.topic, schema)
         return schema, with_entries(metadata, by_channel.get(channel.topic, {}))
 
     def _batches(self, by_time: bool) -> Iterable[Batch]:
         return map(self._edited, super()._batches(by_time))
 
     def _edited(self, batch: Batch) -> Batch:
+        secret = self.plan.secret_shift
+        if secret and len(batch.time) and int(batch.time.min()) < 0:
+            # Times that say no date, such as 0, stay.
+            batch = replace(batch, time=np.where(batch.time < 0, batch.time - secret, batch.time))
         batch = self._restamped(batch) if self.plan.moves_times else batch
         keep = np.ones(len(batch.time), bool)
         for place, number in enumerate(batch.channels.tolist()):
@@ -415,7 +448,7 @@ class Editing(Rewriting):
         return found
 
     def _made_changes(self) -> list[Changed]:
-        found, recipe = list[Changed](), self.plan.recipe
+        found, recipe, masking = list[Changed](), self.plan.recipe, self.plan.masking
         for number, one in self.plan.channels.items():
             ch, topic = one.channel, one.channel.topic
             count = 0 if one.drop else self.parts[0].count(number) if number in self.parts[0].rows else 0
@@ -424,8 +457,9 @@ class Editing(Rewriting):
                 continue
             if one.topic != topic:
                 found.append(Changed("rename", topic, one.topic, count))
+            secret = self.plan.secret_shift
             if self.plan.shift and not ch.reserved:
-                found.append(Changed("shift", topic, "log time", count))
+                found.append(Changed("redact time" if secret else "shift", topic, "log time", count))
             if recipe.scale != 1 and recipe.clock != "header" and not ch.reserved:
                 found.append(Changed("scale", topic, "log time", count))
             if self.restamped[number]:
@@ -436,7 +470,8 @@ class Editing(Rewriting):
                 if editor is not None and editor.changed[place]:
                     by_kind.setdefault(edit.kind, []).append(place)
             for kind, places in by_kind.items():
-                paths = ", ".join(dict.fromkeys(path for p in places for path in one.edits[p].paths))
+                edits = [one.edits[p] for p in places]
+                paths = ", ".join(dict.fromkeys(_described(edit) for edit in edits))
                 most = max(editor.changed[p] for p in places) if editor is not None else 0
                 found.append(Changed(self._kind_of(kind), topic, paths, most))
         own, by_channel = self.plan.metadata, self.plan.channel_metadata
@@ -444,6 +479,9 @@ class Editing(Rewriting):
         found += [Changed("set", topic, name, 0) for topic, entries in by_channel.items() for name in entries]
         found += [Changed("unset", "", name, 0) for name in recipe.unset]
         found += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
+        for kind, what, name in masking.changes if masking is not None else ():
+            if what != "name of topic":
+                found.append(Changed(f"redact {kind}", "", f"{what} {name}", 0))
         return found + [Changed("attach", "", file.name, 0) for file in self.attached]
 
     def _kind_of(self, kind: str) -> str:
@@ -452,6 +490,20 @@ class Editing(Rewriting):
         if kind == "stamp":
             return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
         return f"redact {kind}" if kind in recipe.redact else kind
+
+    def _clock(self) -> SourceClock:
+        """Return the clock of the log, with its time of day moved if times are redacted."""
+        clock, masking = super()._clock(), self.plan.masking
+        if masking is None or not masking.offset or clock.utc_offset is None:
+            return clock
+        # A shifted log would else say how to get the times back.
+        return replace(clock, utc_offset=clock.utc_offset + masking.offset)
+
+    def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
+        """Return the side columns, of which times move with those of the log."""
+        found, masking = super()._side_columns(batch, numbered), self.plan.masking
+        # Those that the batch has moved with it.
+        return found if found is None or masking is None or batch.more else masking.moved_times(found)
 
     def _compare_times(self, log: Log) -> None:
         if not self.plan.moves_times:
@@ -476,3 +528,19 @@ class Editing(Rewriting):
         wrong = verify(self.parts[0], self.fmt, path, self.names, self.editors, expected, moved, self.by_time)
         if wrong:
             raise LogError(f"the new file is not what it should be: {wrong[0]}", path=self.target.path)
+        if REMOVALS & set(self.plan.recipe.redact):
+            self._search(path)
+
+    def _search(self, path: Path) -> None:
+        """Search the new log for what may still identify; raises LogError for what was to be removed."""
+        from logreel.ops.edit.residue import Search, facts_of
+
+        masking = self.plan.masking
+        identity = masking.identity if masking is not None else None
+        facts = facts_of(self.plan.log, self.plan.recipe.redact)
+        search = Search.of(facts, identity.replaced if identity is not None else ())
+        log = read_again(self.fmt, path)
+        self.may_identify[:] = search.run(log) if log is not None else []
+        if search.left:
+            text = f"the new file still has what was to be replaced: {', '.join(list(search.left)[:5])}"
+            raise LogError(text, path=self.target.path, hint="leave these out, e.g. with drop_topic")

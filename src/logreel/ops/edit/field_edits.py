@@ -44,12 +44,15 @@ NS = 10**9
 class FieldEdit:
     """A change of some fields of one channel.
 
-    kind     what is changed: ``frame``, ``stamp``, ``zero``, ``position``, ``images``, ``text``
+    kind     what is changed: ``frame``, ``stamp``, ``zero``, ``position``, ``images``, ``text`` …
     paths    the fields; those that *numbers* gets together are members of the same struct
     numbers  change of numbers and times (int64 ns)
     content  change of texts and opaque bytes
     clears   True: the fields become zero or empty
     forbids  returns for some fields, from their values in the new log, which must not be there: bool[k]
+    repeats  False: a change of *content* does something else when it is made again
+    why      how the fields were recognised, for the list of changes
+    whole    True: *content* changes the message as it is, whatever its fields are
     """
 
     kind: str
@@ -58,10 +61,24 @@ class FieldEdit:
     content: ChangeBytes | None = None
     clears: bool = False
     forbids: Callable[[list[Numbers]], NDArray[np.bool_]] | None = None
+    repeats: bool = True
+    why: str = ""
+    whole: bool = False
+
+    def target_at(self, layout: Layout, path: str) -> Target:
+        """Return the field at *path*; numbers and texts in arrays are each a field of their own."""
+        found = target(layout, path, scalars=self.numbers is not None)
+        if (
+            self.content is not None
+            and isinstance(found.node, Counted | FixedArray)
+            and not _is_content(found.node)
+        ):
+            return target(layout, path, scalars=True)
+        return found
 
     def targets(self, layout: Layout) -> list[Target]:
         """Return the fields in *layout*; raises NotFoundError for unknown ones, UsageError for other types."""
-        found = [target(layout, path, scalars=self.numbers is not None) for path in self.paths]
+        found = [self.target_at(layout, path) for path in self.paths]
         for path, one in zip(self.paths, found, strict=True):
             fits = self.clears or (
                 isinstance(one.node, Scalar | Time) if self.numbers is not None else _is_content(one.node)
@@ -220,7 +237,7 @@ class LayoutEditor:
             at += len(targets)
             again = np.zeros(len(start), bool)
             if edit.numbers is None:
-                for one, where in zip(targets, places, strict=True):
+                for one, where in zip(targets, places, strict=True) if edit.repeats else ():
                     self._replace(edit, one, where, data.copy(), (start, size), {}, again)
             elif edit.forbids is not None:
                 values = [
@@ -229,6 +246,61 @@ class LayoutEditor:
                 again = edit.forbids(values)
             left += [", ".join(edit.paths)] * bool(again.any())
         return left
+
+
+@dataclass(slots=True)
+class WholeEditor:
+    """Editor of messages that are changed as they are, after their fields were.
+
+    edits  all edits of the channel; *inner*: the editor of those of fields, or None
+    """
+
+    edits: Sequence[FieldEdit]
+    inner: Editor | None
+    decode: Callable[[memoryview], Mapping[str, Any]]
+    changed: Counter[int] = field(default_factory=Counter)
+
+    def apply(self, data: Buffer, start: I64, size: I64, time: I64) -> Outcome:
+        """See Editor."""
+        bad = np.zeros(0, np.int64)
+        if self.inner is not None:
+            before = Counter(self.inner.changed)
+            made = self.inner.apply(data, start, size, time)
+            fields = [n for n, edit in enumerate(self.edits) if not edit.whole]
+            for place, count in (self.inner.changed - before).items():
+                self.changed[fields[place]] += count
+            data, size, bad = made.data, made.size, made.bad
+            start = np.cumsum(size) - size
+        out, sizes = bytearray(), np.zeros(len(size), np.int64)
+        for row, (begin, length) in enumerate(zip(start.tolist(), size.tolist(), strict=True)):
+            raw = data[begin : begin + length].tobytes()
+            for number, edit in enumerate(self.edits):
+                if edit.whole and edit.content is not None:
+                    new = edit.content(raw, lambda raw=raw: self.decode(memoryview(raw)))  # type: ignore[misc]
+                    self.changed[number] += int(new != raw)
+                    raw = new
+            out += raw
+            sizes[row] = len(raw)
+        return Outcome(np.frombuffer(bytes(out), np.uint8), sizes, bad)
+
+    def untouched(self, data: Buffer, start: I64, size: I64) -> NDArray[np.uint64]:
+        """See Editor. Nothing is left of a message that may change anywhere."""
+        return np.zeros((len(size), 2), np.uint64)
+
+    def remaining(self, data: Buffer, start: I64, size: I64) -> list[str]:
+        """See Editor."""
+        left = [] if self.inner is None else self.inner.remaining(data, start, size)
+        for begin, length in zip(start.tolist(), size.tolist(), strict=True):
+            raw = data[begin : begin + length].tobytes()
+            for edit in self.edits:
+                if (
+                    edit.whole
+                    and edit.repeats
+                    and edit.content is not None
+                    and edit.content(raw, dict) != raw
+                ):
+                    left.append(", ".join(edit.paths))
+        return list(dict.fromkeys(left))
 
 
 def digests(data: Buffer, size: I64) -> NDArray[np.uint64]:

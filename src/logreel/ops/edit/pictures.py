@@ -126,3 +126,58 @@ def _jpeg_frame(data: bytes) -> tuple[int, int, int] | None:
             return None
         pos += 2 + size
     return None
+
+
+def without_metadata(data: bytes) -> bytes | None:
+    """Return a JPEG, PNG or WebP without Exif, XMP, IPTC, comments, texts and times; None if *data* is none of these.
+
+    Pixels and colour profiles stay. What follows the end of the picture is left out, since it can be anything.
+    """
+    if data[:3] == b"\xff\xd8\xff":
+        return _bare_jpeg(data)
+    if data[:8] == _PNG:
+        return _bare_png(data)
+    if data[_DEPTH_HEADER : _DEPTH_HEADER + 8] == _PNG:
+        return data[:_DEPTH_HEADER] + _bare_png(data[_DEPTH_HEADER:])
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _bare_webp(data)
+    return None
+
+
+def _bare_jpeg(data: bytes) -> bytes:
+    out, pos = bytearray(data[:2]), 2
+    while pos + 4 <= len(data) and data[pos] == 0xFF:
+        kind = data[pos + 1]
+        size = int.from_bytes(data[pos + 2 : pos + 4], "big")
+        if kind == 0xDA or size < 2:
+            break
+        # APP0 (JFIF), APP2 (colour profile) and APP14 (colours) are needed to show the picture.
+        keeps = kind in (0xE0, 0xE2, 0xEE) or not (0xE0 <= kind <= 0xEF or kind == 0xFE)
+        out += data[pos : pos + 2 + size] if keeps else b""
+        pos += 2 + size
+    end = data.rfind(b"\xff\xd9", pos)
+    return bytes(out) + (data[pos : end + 2] if end >= 0 else data[pos:])
+
+
+def _bare_png(data: bytes) -> bytes:
+    out, pos = bytearray(data[:8]), 8
+    while pos + 12 <= len(data):
+        size, name = int.from_bytes(data[pos : pos + 4], "big"), data[pos + 4 : pos + 8]
+        if name not in (b"eXIf", b"tEXt", b"iTXt", b"zTXt", b"tIME"):
+            out += data[pos : pos + 12 + size]
+        pos += 12 + size
+        if name == b"IEND":
+            return bytes(out)
+    return bytes(out) + data[pos:]
+
+
+def _bare_webp(data: bytes) -> bytes:
+    out, pos = bytearray(), 12
+    while pos + 8 <= len(data):
+        size = int.from_bytes(data[pos + 4 : pos + 8], "little")
+        chunk = bytearray(data[pos : pos + 8 + size + (size & 1)])
+        if chunk[:4] == b"VP8X" and len(chunk) > 8:
+            chunk[8] &= ~0x0C
+        out += chunk if bytes(chunk[:4]) not in (b"EXIF", b"XMP ") else b""
+        pos += 8 + size + (size & 1)
+    return b"RIFF" + struct.pack("<I", 4 + len(out)) + b"WEBP" + bytes(out)

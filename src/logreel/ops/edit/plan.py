@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,17 @@ from logreel.layout.layout import Layout
 from logreel.lenses.base import Stamp
 from logreel.log.log import Channel, Log
 from logreel.log.side_columns import payload_layout
-from logreel.ops.edit.field_edits import Editor, FieldEdit, LayoutEditor
+from logreel.ops.edit.field_edits import Editor, FieldEdit, LayoutEditor, WholeEditor
 from logreel.ops.edit.places import has_grid
 from logreel.ops.edit.recipe import Recipe
 
+if TYPE_CHECKING:
+    from logreel.ops.edit.log_masking import LogMasking
+
 #: Stamps farther from the log's times than this, ns, are of another clock.
 OTHER_CLOCK = 86_400 * 10**9
+#: Times before are counted from something else than 1970, ns.
+AGES = 10**17
 
 
 @dataclass(slots=True)
@@ -57,6 +62,7 @@ class Plan:
     problems  sentences about what should have been changed and is not
     metadata  metadata of the log to set, by name; *channel_metadata*: those of channels, by topic
     remove_metadata  names of metadata to remove, since they contain what is redacted
+    masking  what hides identities, times and places in names, texts and values; None: nothing does
     """
 
     log: Log
@@ -67,6 +73,7 @@ class Plan:
     metadata: dict[str, Any] = field(default_factory=dict)
     channel_metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     remove_metadata: list[str] = field(default_factory=list)
+    masking: LogMasking | None = None
 
     @property
     def moves_times(self) -> bool:
@@ -75,9 +82,20 @@ class Plan:
         return recipe.restamp == "log=header" or (recipe.scale != 1 and recipe.clock != "header")
 
     @property
+    def secret_shift(self) -> int:
+        """Nanoseconds by which redacted log times move; 0 for logs on a clock that says no date."""
+        if self.masking is None or self.log.epoch != "unix":
+            return 0
+        return (
+            self.masking.offset
+            if any(ch.end is not None and ch.end > AGES for ch in self.log.channels.values())
+            else 0
+        )
+
+    @property
     def shift(self) -> int:
         """Nanoseconds to add to log times."""
-        return 0 if self.recipe.clock == "header" else self.recipe.shift
+        return self.secret_shift + (0 if self.recipe.clock == "header" else self.recipe.shift)
 
     def new_times(self, time: I64) -> I64:
         """Return log times, which include ``shift``, with the scale of the recipe."""
@@ -97,6 +115,9 @@ def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
     if not ch.reserved and ch.log.index.rules[ch.number].is_synthetic:
         text = f"fields of {ch.topic!r} cannot be changed: it is made of other channels"
         raise UsageError(text, path=ch.log.name, hint="change these")
+    if any(edit.whole for edit in edits):
+        fields = [edit for edit in edits if not edit.whole]
+        return WholeEditor(edits, editor_of(ch, fields) if fields else None, ch.decode)
     layout = payload_layout(ch)
     if layout is not None and (all(edit.numbers is not None for edit in edits) or not has_grid(layout.root)):
         return LayoutEditor(layout, edits)

@@ -18,9 +18,14 @@ MAX_BYTES = 1 << 20
 #: What can be redacted, with the ways to do so; the first is the usual one.
 REDACTIONS: Mapping[str, tuple[str, ...]] = {
     "position": ("move", "remove", "drop"),
+    "place": ("move", "remove", "drop"),
+    "identity": ("replace",),
+    "time": ("shift",),
     "images": ("blank", "drop"),
     "text": ("blank", "drop"),
 }
+#: All that can be redacted; positions are places.
+ALL = "all"
 #: Which times a shift or a scale changes.
 CLOCKS = ("both", "log", "header")
 #: Ways to set one time to the other.
@@ -215,11 +220,17 @@ def _redactions(key: str, value: Any) -> dict[str, str]:
     if isinstance(value, Mapping):
         pairs = [(str(what), str(how)) for what, how in value.items()]
     else:
-        pairs = [(one.partition("=")[0], one.partition("=")[2]) for one in _texts(key, value)]
+        each = [one.strip() for text in _texts(key, value) for one in text.split(",")]
+        pairs = [(one.partition("=")[0], one.partition("=")[2]) for one in each if one]
     found: dict[str, str] = {}
     for what, how in pairs:
+        if what == ALL and not how:
+            found = {**{one: ways[0] for one, ways in REDACTIONS.items() if one != "position"}, **found}
+            continue
         if what not in REDACTIONS:
-            raise UsageError(f"{key}: {what!r} cannot be redacted; there are: {', '.join(REDACTIONS)}")
+            raise UsageError(
+                f"{key}: {what!r} cannot be redacted; there are: {', '.join((*REDACTIONS, ALL))}"
+            )
         ways = REDACTIONS[what]
         if how and how not in ways:
             raise UsageError(f"{key}: {what} can be redacted by {' or '.join(ways)}, not by {how!r}")

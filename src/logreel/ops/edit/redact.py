@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,21 @@ from logreel.lenses import Image, Text, lenses
 from logreel.lenses.base import columns, is_text
 from logreel.log.log import Channel, Log
 from logreel.ops.edit.field_edits import FieldEdit, Numbers
+from logreel.ops.edit.mask_edits import add_masks, json_messages, log_texts, time_mask
+from logreel.ops.edit.masks import IdentityMask, Mask
 from logreel.ops.edit.meanings import structs
 from logreel.ops.edit.pictures import black, blank
+from logreel.ops.edit.place_mask import (
+    HiddenPlace,
+    PlaceMask,
+    dependent_paths,
+    hidden_places,
+    positions_of,
+    says_pair,
+    stated_positions,
+    windows,
+    without_numbers,
+)
 from logreel.ops.edit.plan import ChannelPlan, Plan, editor_of, fields_layout
 from logreel.ops.edit.position_fields import (
     Cells,
@@ -42,17 +54,10 @@ from logreel.schemas.protobuf.payload_decoder import WireDecoder
 F64 = NDArray[np.float64]
 #: What redacted text becomes.
 REDACTED = b"[redacted]"
-#: Most bytes between latitude and longitude in a text.
-NEAR = 100
 #: Names of fields with text of people or programs.
 _TEXTS = {"text", "msg", "message", "comment", "description"}
-#: A decimal number that can be an angle in degrees.
-_NUMBER = re.compile(rb"(?<![\d.])[-+]?\d{1,3}\.\d{3,}")
 #: Key of a latitude in JSON.
 _KEY = re.compile(rb'"(?:[A-Za-z_]*_)?lat(?:itude)?(?:_[a-z]+)?"\s*:', re.IGNORECASE)
-#: Position in a sentence of NMEA: latitude, N or S, longitude, E or W.
-_NMEA = re.compile(rb"\d{3,5}(?:\.\d+)?,[NS],\d{4,6}(?:\.\d+)?,[EW]")
-_SENTENCE = re.compile(rb"([$!])([^$!*\r\n]*)\*([0-9A-Fa-f]{2})")
 
 
 def add_redactions(plan: Plan) -> None:
@@ -62,8 +67,16 @@ def add_redactions(plan: Plan) -> None:
         _add_images(plan, ways["images"])
     if "text" in ways:
         _add_text(plan, ways["text"])
-    if "position" in ways:
-        _Positions(plan, ways["position"]).add()
+    if "place" in ways or "position" in ways:
+        positions = Positions(plan, ways.get("place") or ways["position"], "place" in ways)
+        positions.add()
+    masks: list[Mask] = [positions.mask] if "place" in ways else []
+    if "identity" in ways:
+        masks.append(IdentityMask())
+    if "time" in ways:
+        masks.append(time_mask(plan.log))
+    if masks:
+        add_masks(plan, masks)
 
 
 def _open_plans(plan: Plan) -> Iterator[tuple[ChannelPlan, Layout]]:
@@ -168,63 +181,153 @@ class _Origin:
 
 
 @dataclass(slots=True)
-class _Positions:
-    """Redaction of positions in one log."""
+class Positions:
+    """Redaction of positions in one log; *wide*: of all that says a place."""
 
     plan: Plan
     way: str
+    wide: bool = False
     cells: Cells = field(default_factory=Cells)
     places: dict[int, list[PlaceFields]] = field(default_factory=dict)
     origin: _Origin | None = None
+    mask: PlaceMask = field(init=False)
+    kind: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mask = PlaceMask(self.cells)
+        self.kind = "place" if self.wide else "position"
 
     def add(self) -> None:
         """Find everything that says a position, and add its changes."""
         self._find()
         plan = self.plan
+        if self.wide:
+            self._find_stated()
         named = channels_named_after_places(plan.log)
         for one, layout in list(_open_plans(plan)):
             ch = one.channel
             if is_receiver_data(ch, layout) and len(ch):
-                _drop(one, "position", "raw data of a receiver")
+                _drop(one, self.kind, "raw data of a receiver")
                 continue
             places = self.places.get(ch.number, [])
             known = {path for p in places for path in (p.latitude, p.longitude, *p.altitudes)}
             if ch.topic in named:
-                _drop(one, "position", "samples of a position")
+                _drop(one, self.kind, "samples of a position")
                 continue
-            if (why := _unsearchable(ch, layout)) is not None:
+            if (why := unsearchable(ch, layout)) is not None:
+                if self.wide:
+                    continue
                 self._add_unsearchable(one, why)
                 continue
             cartesian, codes = cartesian_paths(layout), code_paths(layout)
+            known |= {*cartesian}
+            others = hidden_places(ch, self.mask.rules(), known) if self.wide else []
+            known |= {path for other in others for path in other.paths}
             hidden = hidden_pairs(ch, layout, self.cells, known) if self.cells.found else []
-            if self.way == "drop" and (places or cartesian or codes or hidden):
-                _drop(one, "position", "positions")
+            if self.way == "drop" and (places or cartesian or codes or hidden or others):
+                _drop(one, self.kind, "positions")
                 continue
             one.edits += [self._edit(place) for place in places]
-            one.edits += [FieldEdit("position", (p,), numbers=_unknown, forbids=_is_known) for p in cartesian]
-            one.edits += [FieldEdit("position", (p,), clears=True) for p in codes]
-            one.edits += [FieldEdit("position", (p,), clears=True) for place in places for p in place.geoid]
+            one.edits += [FieldEdit(self.kind, (p,), numbers=_unknown, forbids=_is_known) for p in cartesian]
+            one.edits += [FieldEdit(self.kind, (p,), clears=True) for p in codes]
+            one.edits += [FieldEdit(self.kind, (p,), clears=True) for place in places for p in place.geoid]
             one.edits += [
                 self._edit(PlaceFields(p.latitude, p.longitude, degree=p.degree), only_here=True)
                 for p in hidden
             ]
+            one.edits += [self._hidden_edit(other) for other in others]
+            if self.wide:
+                one.edits += [
+                    FieldEdit(self.kind, (p,), numbers=_zero, why="depends on the place")
+                    for p in dependent_paths(layout)
+                ]
             self._drop_if_fixed(one)
+        if self.wide:
+            return
         self._add_texts()
         self._find_other()
         changed = any(
-            one.drop_kind == "redact position" or any(edit.kind == "position" for edit in one.edits)
+            one.drop_kind == f"redact {self.kind}" or any(edit.kind == self.kind for edit in one.edits)
             for one in plan.channels.values()
         )
         if not changed and not self.cells.found:
             plan.notes.append("no field with a position was found")
 
+    def _find_stated(self) -> None:
+        """Find positions in texts and values; the first one is the origin if no field has any."""
+        plan, mask = self.plan, self.mask
+        for ch, text in log_texts(plan.log):
+            for latitude, longitude in stated_positions(text) if ch is None or not _is_picture(ch) else ():
+                mask.add(latitude, longitude)
+        for name, value in plan.log.metadata.items():
+            mask.learn_entries(name, value)
+        for one, layout in _open_plans(plan):
+            ch = one.channel
+            for place in self.places.get(ch.number, []) if len(ch) else ():
+                try:
+                    values = columns(ch, [place.latitude, place.longitude]).values
+                except (LogError, ValueError):
+                    continue
+                lat, lon = self._degrees(
+                    place, *(np.asarray(values[p], np.float64) for p in (place.latitude, place.longitude))
+                )
+                good = np.flatnonzero(_valid(lat, lon))
+                for row in good[:: max(1, len(good) // 8)].tolist():
+                    mask.add(float(lat[row]), float(lon[row]))
+            if isinstance(ch.decoder, JsonDecoder) or unsearchable(ch, layout) is not None:
+                for message in json_messages(ch):
+                    mask.learn_entries("", message)
+            # Numbers that can only be on the surface of the earth say a place by themselves.
+            for other in hidden_places(ch, [r for r in mask.rules() if r.width == 3], set()):
+                for found in positions_of(ch, other):
+                    mask.add(*found)
+        if self.origin is None and mask.points:
+            self.origin = _Origin(*mask.points[0], 0.0, plan.recipe.origin)
+        if self.way == "move" and self.origin is not None:
+            mask.move = self.origin.moved
+            mask.repeats = not self.cells.contain(*(np.array([one]) for one in self.origin.to[:2])).any()
+
+    def _hidden_edit(self, other: HiddenPlace) -> FieldEdit:
+        """Return the edit of numbers that are places of the log."""
+        rule, move = other.rule, self.mask.move
+        array = len(other.paths) == 1
+
+        def change(values: list[Numbers], time: I64) -> list[Numbers]:
+            plain = [value.astype(np.float64) for value in values]
+            if array:
+                plain = windows(plain[0], rule.width) if len(plain[0]) >= rule.width else []
+            if not plain:
+                return values
+            with np.errstate(invalid="ignore", over="ignore"):
+                rows = rule.hits(plain)
+            new = None if move is None or rule.moved is None else rule.moved([p[rows] for p in plain], move)
+            made = [values[0].copy()] * rule.width if array else [value.copy() for value in values]
+            at = np.flatnonzero(rows)
+            for n, one in enumerate(made):
+                gone = _without(one[at], np.ones(len(at), bool))
+                one[at + n * array] = (
+                    gone if new is None else _stored(one[at], new[n], np.ones(len(at), bool))
+                )
+            return made[:1] if array else made
+
+        def forbids(values: list[Numbers]) -> NDArray[np.bool_]:
+            plain = [value.astype(np.float64) for value in values]
+            if array:
+                plain = windows(plain[0], rule.width) if len(plain[0]) >= rule.width else []
+            to = self.plan.recipe.origin
+            if not plain or self.cells.contain(*(np.array([one]) for one in to[:2])).any():
+                return np.zeros(1, bool)
+            return rule.hits(plain)
+
+        return FieldEdit(self.kind, other.paths, numbers=change, forbids=forbids, why=rule.name)
+
     def _drop_if_fixed(self, one: ChannelPlan) -> None:
         """Leave a channel out if its positions cannot be changed."""
-        if any(edit.kind == "position" for edit in one.edits):
+        if any(edit.kind == self.kind for edit in one.edits):
             try:
                 editor_of(one.channel, one.edits)
             except UsageError:
-                _drop(one, "position", "positions in messages that cannot be changed")
+                _drop(one, self.kind, "positions in messages that cannot be changed")
 
     def _add_unsearchable(self, one: ChannelPlan, why: str) -> None:
         """Leave out a channel without known fields if its bytes name positions; else note that it was not searched."""
@@ -233,7 +336,7 @@ class _Positions:
             text = batch.payloads.joined().tobytes()
             hit = hit or bool(_KEY.search(text)) or self._says_place(text)
         if hit:
-            _drop(one, "position", f"positions in {why}")
+            _drop(one, self.kind, f"positions in {why}")
         elif len(ch):
             self.plan.notes.append(f"{ch.topic!r} was not searched for positions: {why}")
 
@@ -308,7 +411,7 @@ class _Positions:
                 return np.zeros(len(lat), bool)
             return cells.contain(lat, lon)
 
-        return FieldEdit("position", paths, numbers=change, forbids=forbids)
+        return FieldEdit(self.kind, paths, numbers=change, forbids=forbids)
 
     def _heights(
         self, values: list[Numbers], place: PlaceFields, rows: NDArray[np.bool_], origin: _Origin
@@ -349,46 +452,19 @@ class _Positions:
             one, layout = suspects[number]
             done = {path for edit in one.edits if edit.kind == "text" or edit.clears for path in edit.paths}
             paths = [path for path in text_paths(layout) if path not in done]
-            one.edits += [FieldEdit("position", (path,), content=self._without_places) for path in paths]
+            one.edits += [FieldEdit(self.kind, (path,), content=self._without_places) for path in paths]
 
     def _says_place(self, text: bytes) -> bool:
-        return self._without_places(text, dict) != text
-
-    def _says_pair(self, text: bytes) -> bool:
-        """Return whether a latitude and a longitude of the log follow each other in a text."""
-        if _NMEA.search(text):
-            return True
-        found = list(_NUMBER.finditer(text)) if self.cells.found else []
-        values = np.array([float(one[0]) for one in found])
-        for which in (0, 1):
-            first = self.cells.axis(values[:-1], which) & self.cells.axis(values[1:], 1 - which)
-            near = [b.start() - a.end() < NEAR for a, b in pairwise(found)]
-            if (first & np.array(near, bool)).any():
-                return True
-        return False
+        return without_numbers(text, self.cells) != text
 
     def _without_places(self, text: bytes, message: Callable[[], Mapping[str, Any]]) -> bytes:
-        """Return a text without positions: those of NMEA, and decimal numbers that are angles of the log's places."""
-        new = _NMEA.sub(b",,,", text)
-        if new != text:
-            new = _SENTENCE.sub(_with_checksum, new)
-        found = list(_NUMBER.finditer(new)) if self.cells.found else []
-        if found:
-            values = np.array([float(one[0]) for one in found])
-            hits = self.cells.axis(values, 0) | self.cells.axis(values, 1)
-            # A number below 1 says a place only next to the other angle.
-            sure = hits & (np.abs(values) >= 1)
-            beside = np.append(sure[1:], False) | np.append(False, sure[:-1])
-            hits = sure | (hits & beside)
-            for one in [m for m, hit in zip(found, hits.tolist(), strict=True) if hit][::-1]:
-                new = new[: one.start()] + b"x" * (one.end() - one.start()) + new[one.end() :]
-        return new
+        return without_numbers(text, self.cells)
 
     def _find_other(self) -> None:
         """Find positions in metadata, which are removed where that is possible, parameters and attachments."""
         plan = self.plan
         for name, value in plan.log.metadata.items():
-            if name not in plan.recipe.set and self._says_pair(repr(value).encode("utf-8", "replace")):
+            if name not in plan.recipe.set and says_pair(repr(value).encode("utf-8", "replace"), self.cells):
                 plan.remove_metadata.append(name)
         parameters = plan.log.parameters
         for name, one in parameters.items():
@@ -399,7 +475,7 @@ class _Positions:
                 if self.cells.axis(near, int(bool(its & {"lon", "longitude"})))[0]:
                     plan.problems.append(f"the parameter {name!r} holds a position, and stays")
         for name, attachment in plan.log.attachments.items():
-            if self._says_pair(attachment.read()):
+            if says_pair(attachment.read(), self.cells):
                 plan.problems.append(f"the attachment {name!r} contains positions, and stays")
 
 
@@ -414,7 +490,7 @@ def channels_named_after_places(log: Log) -> set[str]:
     return found
 
 
-def _unsearchable(ch: Channel, layout: Layout) -> str | None:
+def unsearchable(ch: Channel, layout: Layout) -> str | None:
     """Return why fields of a channel are not known; None if they are."""
     fields = list(layout.record.visible())
     if isinstance(ch.decoder, WireDecoder):
@@ -423,13 +499,6 @@ def _unsearchable(ch: Channel, layout: Layout) -> str | None:
         return "JSON without a schema"
     raw = len(fields) == 1 and fields[0].node == Rest() and not any(isinstance(x, Image) for x in lenses(ch))
     return "messages without a definition" if raw else None
-
-
-def _with_checksum(sentence: re.Match[bytes]) -> bytes:
-    total = 0
-    for byte in sentence[2]:
-        total ^= byte
-    return sentence[1] + sentence[2] + b"*%02X" % total
 
 
 def _known(lat: F64, lon: F64) -> NDArray[np.bool_]:
@@ -454,6 +523,14 @@ def _stored(old: Numbers, new: F64, rows: NDArray[np.bool_]) -> Numbers:
 def _without(old: Numbers, rows: NDArray[np.bool_]) -> Numbers:
     """Return *old* with NaN, or 0 for integers, at *rows*."""
     return np.where(rows, np.array(np.nan if old.dtype.kind == "f" else 0, old.dtype), old)
+
+
+def _zero(values: list[Numbers], time: I64) -> list[Numbers]:
+    return [np.zeros_like(value) for value in values]
+
+
+def _is_picture(ch: Channel) -> bool:
+    return any(isinstance(lens, Image) for lens in lenses(ch))
 
 
 def _unknown(values: list[Numbers], time: I64) -> list[Numbers]:

@@ -20,7 +20,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Node, Scalar
 from logreel.log.log import Channel
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, Outcome, digests
-from logreel.ops.edit.places import Step, Target, target
+from logreel.ops.edit.places import Step, Target
 from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder
 
@@ -168,10 +168,7 @@ class TreeEditor:
     _targets: list[list[Target]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._targets = [
-            [target(self.layout, path, scalars=edit.numbers is not None) for path in edit.paths]
-            for edit in self.edits
-        ]
+        self._targets = [[edit.target_at(self.layout, path) for path in edit.paths] for edit in self.edits]
 
     def apply(self, data: Buffer, start: I64, size: I64, time: I64) -> Outcome:
         """See Editor."""
@@ -257,7 +254,9 @@ class TreeEditor:
             for edit, targets in zip(self.edits, self._targets, strict=True):
                 slots = [list(_slots(tree, one.steps)) for one in targets]
                 if edit.numbers is None:
-                    again = any(_replace(edit, slot, tree) for some in slots for slot in some)
+                    again = edit.repeats and any(
+                        _replace(edit, slot, tree) for some in slots for slot in some
+                    )
                 else:
                     same = len({len(some) for some in slots}) == 1 and len(slots[0])
                     values = [_numbers(s, one.node) for s, one in zip(slots, targets, strict=True)]

@@ -45,7 +45,7 @@ def verify(
     moved     True: log times change
     by_time   fields that the writer sets by the times of messages, by channel number of the source
     """
-    log = _open(fmt, path)
+    log = read_again(fmt, path)
     if log is None:
         return ["it cannot be read"]
     pairs = {
@@ -87,7 +87,7 @@ def check_metadata(
     by_channel: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Raise UsageError if the new log at *path* lacks metadata that were set, or has some that were removed."""
-    log = _open(fmt, path)
+    log = read_again(fmt, path)
     if log is None:
         return
     for key in removed:
@@ -103,11 +103,11 @@ def check_metadata(
 
 def topics_of(fmt: Format, path: Path) -> list[str]:
     """Return the topics of the new log at *path*."""
-    log = _open(fmt, path)
+    log = read_again(fmt, path)
     return [] if log is None else list(log.channels)
 
 
-def _open(fmt: Format, path: Path) -> Log | None:
+def read_again(fmt: Format, path: Path) -> Log | None:
     source = Source.open(path)
     scan = fmt.scan(source, None)
     return None if scan is None else log_of(source, fmt, scan)

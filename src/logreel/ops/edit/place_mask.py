@@ -1,0 +1,577 @@
+"""Places in texts and in numbers that no name gives away: other coordinates, other units, arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logreel.errors import LogError
+from logreel.layout.layout import Layout
+from logreel.lenses.base import is_float
+from logreel.log.log import Channel
+from logreel.log.side_columns import payload_layout
+from logreel.ops.edit import coordinates
+from logreel.ops.edit.masks import IdentityMask
+from logreel.ops.edit.meanings import innermost, joined, structs
+from logreel.ops.edit.position_fields import SHARE, Cells, words
+
+F64 = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+
+#: Most bytes between latitude and longitude in a text.
+NEAR = 100
+#: Metres from a position of the log within which a number can be one of its projected coordinates.
+METRES = 20_000.0
+#: Distances of the surface of the earth from its centre, with some air.
+EARTH = (6.33e6, 6.42e6)
+#: Positions of the log that are compared.
+POINTS = 64
+#: A decimal number that can be an angle in degrees.
+_NUMBER = re.compile(rb"(?<![\d.])[-+]?\d{1,3}\.\d{3,}")
+_SHORT_NUMBER = re.compile(rb"(?<![\d.])[-+]?\d{1,3}\.\d{1,}")
+#: Position in a sentence of NMEA: latitude, N or S, longitude, E or W.
+_NMEA = re.compile(rb"\d{3,5}(?:\.\d+)?,[NS],\d{4,6}(?:\.\d+)?,[EW]")
+_SENTENCE = re.compile(rb"([$!])([^$!*\r\n]*)\*([0-9A-Fa-f]{2})")
+_MARK = rb"(?:\xc2\xb0|\xc2\xba|\xb0|\bdeg\b|\\u00b0)"
+_MINUTE = rb"(?:'|\xe2\x80\xb2|\xe2\x80\x99|m|min)"
+_SECOND = rb"(?:\\?\"|''|\xe2\x80\xb3|\xe2\x80\x9d|s|sec)"
+_ANGLE = (
+    rb"(?:\b[NSEWO] ?)?[-+]?\b\d{1,3}(?:[.,]\d+)?\s*" + _MARK + rb"\s*(?:\d{1,2}(?:[.,]\d+)?\s*"
+    + _MINUTE + rb"\s*(?:\d{1,2}(?:[.,]\d+)?\s*" + _SECOND + rb"\s*)?[NSEWO]?\b|\s*[NSEWO]\b)"
+)  # fmt: skip
+_SPACED = rb"\b\d{1,3}[ :]\d{1,2}[ :]\d{1,2}(?:\.\d+)? ?[NS]\b[ ,;/]*\d{1,3}[ :]\d{1,2}[ :]\d{1,2}(?:\.\d+)? ?[EW]\b"
+_MINUTES = rb"\b\d{1,3}[ ]\d{1,2}\.\d+'? ?[NS]\b[ ,;/]*\d{1,3}[ ]\d{1,2}\.\d+'? ?[EW]\b"
+_MGRS = (
+    rb"(?<![\w.])\d{1,2}[C-HJ-NP-X] ?[A-HJ-NP-Z][A-HJ-NP-V] ?(?:\d{5} ?\d{5}|\d{4} ?\d{4}|\d{3} ?\d{3})(?!\w)"
+)
+_UTM = (
+    rb"(?i:\bzone\s*)?(?<![\w.])\d{1,2} ?[C-HJ-NP-X]\b[ ,:;]*(?:[EN=: ]*)\d{6,7}(?:\.\d+)? ?(?:m ?)?[EN]?[ ,;/NE=:m]*"
+    rb"\d{6,8}(?:\.\d+)? ?(?:m ?)?[NE]?(?!\w)"
+)
+_PLUS = rb"(?<![\w+])[23456789CFGHJMPQRVWX]{4,8}\+[23456789CFGHJMPQRVWX]{2,3}(?!\w)"
+_WORDS = rb"(?<!/)///[^\W\d_]+\.[^\W\d_]+\.[^\W\d_]+"
+_GEO = rb"\bgeo:-?\d+(?:\.\d+)?,-?\d+(?:\.\d+)?(?:,-?[\d.]+)?"
+_HASHED = re.compile(rb"(?<![\w.-])(?=[0-9b-hjkmnp-z]*\d)[0-9b-hjkmnp-z]{6,12}(?![\w-])")
+_METRES = re.compile(rb"(?<![\d.])[-+]?\d{5,8}(?:\.\d+)?(?![\d])")
+_TEXTS = tuple(re.compile(one) for one in (_GEO, _ANGLE, _SPACED, _MINUTES, _MGRS, _UTM, _PLUS, _WORDS))
+#: What a place in a text becomes.
+HIDDEN = b"[place]"
+_LATITUDE, _LONGITUDE = {"lat", "latitude"}, {"lon", "lng", "longitude"}
+#: Words of names whose numbers depend on the place.
+DEPENDS = {"declination", "decl", "inclination", "incl", "geomag"}
+_HEIGHT = {"alt", "altitude", "elevation", "amsl"}
+#: Words of names whose texts name a place.
+_NAMES = {
+    *("location", "site", "city", "town", "street", "address", "country", "region", "airport", "airfield"),
+    *("place", "village", "county", "postcode", "zip", "venue", "campus", "building", "home"),
+}
+
+
+@dataclass(slots=True)
+class PlaceMask:
+    """Places of a log: what says them in texts and in values is hidden.
+
+    cells   the places of the log
+    points  some positions of it, degrees
+    move    returns new latitudes and longitudes; None: positions become 0
+    """
+
+    cells: Cells
+    points: list[tuple[float, float]] = field(default_factory=list)
+    move: Callable[[F64, F64], tuple[F64, F64]] | None = None
+    kind: str = "place"
+    repeats: bool = True
+    names: IdentityMask = field(default_factory=IdentityMask)
+    _cache: dict[bytes, bytes] = field(default_factory=dict)
+
+    def add(self, latitude: float, longitude: float) -> None:
+        """Add a position of the log."""
+        self.cells.add(np.array([latitude]), np.array([longitude]))
+        if len(self.points) < POINTS:
+            self.points.append((latitude, longitude))
+        self._cache.clear()
+
+    def text(self, text: bytes) -> bytes:
+        """See Mask."""
+        known = self._cache.get(text)
+        if known is not None:
+            return known
+        new = text
+        for pattern in _TEXTS:
+            new = pattern.sub(HIDDEN, new)
+        new = without_numbers(new, self.cells)
+        new = self._without_metres(new) if self.points else new
+        if self.cells.found:
+            new = _HASHED.sub(self._hashed, new)
+            new = self._without_short_pairs(new)
+        if self.names.learned:
+            new = self.names._text(new)
+        if len(text) < 300 and len(self._cache) < 100_000:
+            self._cache[text] = new
+        return new
+
+    def name(self, text: bytes) -> bytes:
+        """Return the name of a topic or frame, where underscores can stand for points."""
+        new = self.text(text)
+        if new == text and self.cells.found:
+            dotted = re.sub(rb"(?<=\d)_(?=\d{3})", b".", text)
+            if dotted != text and without_numbers(dotted, self.cells) != dotted:
+                return re.sub(rb"x[x.]*", b"x", without_numbers(dotted, self.cells))
+        return new
+
+    def _hashed(self, match: re.Match[bytes]) -> bytes:
+        found = coordinates.degrees_of_geohash(match[0].decode())
+        if found is None or not self.cells.contain(*(np.array([one]) for one in found))[0]:
+            return match[0]
+        return HIDDEN
+
+    def _without_short_pairs(self, text: bytes) -> bytes:
+        """Return a text without neighbouring numbers that are latitude and longitude, in degrees or radians."""
+        found = list(_SHORT_NUMBER.finditer(text))
+        cut: list[re.Match[bytes]] = []
+        for a, b in pairwise(found):
+            if b.start() - a.end() < NEAR // 4 and a not in cut:
+                one, other = float(a[0]), float(b[0])
+                for unit in (1.0, 180 / np.pi):
+                    pair = np.array([one * unit]), np.array([other * unit])
+                    fine = all(abs(p[0]) > (1 if unit == 1 else 0.5) for p in pair)
+                    short = unit != 1 and min(len(a[0]), len(b[0])) < 6
+                    if (
+                        fine
+                        and not short
+                        and (self.cells.contain(*pair)[0] or self.cells.contain(*pair[::-1])[0])
+                    ):
+                        cut += [a, b]
+                        break
+        return _crossed_out(text, cut)
+
+    def _without_metres(self, text: bytes) -> bytes:
+        """Return a text without projected and earth-centred coordinates of the log's places."""
+        found = list(_METRES.finditer(text))
+        cut: set[re.Match[bytes]] = set()
+        for size in (2, 3):
+            for at in range(len(found) - size + 1):
+                some = found[at : at + size]
+                if all(b.start() - a.end() < NEAR // 4 for a, b in pairwise(some)):
+                    values = [np.array([float(one[0])]) for one in some]
+                    if any(rule.width == size and rule.hits(values)[0] for rule in self.rules()):
+                        cut |= set(some)
+        return _crossed_out(text, cut)
+
+    def value(self, name: str, value: Any) -> Any:
+        """See Mask."""
+        its = words(name)
+        if isinstance(value, int | float):
+            if its & DEPENDS and "type" not in its:
+                return type(value)(0)
+            for axis, some in ((0, _LATITUDE), (1, _LONGITUDE)):
+                degrees = float(value) * (1e-7 if abs(value) > 1000 else 1)
+                if its & some and self.cells.axis(np.array([degrees]), axis)[0]:
+                    return type(value)(0)
+            return value
+        if (
+            isinstance(value, str)
+            and its & _NAMES
+            and len(value) >= 3
+            and not value.replace(".", "").isdigit()
+        ):
+            raw = value.encode("utf-8", "surrogateescape")
+            return value if raw.startswith(b"place-") else self.names.token("place", raw).decode()
+        return value
+
+    def mapping(self, entries: dict[str, Any]) -> dict[str, Any]:
+        """See Mask. Latitude and longitude move together."""
+        axes: list[str | None] = []
+        for some, other in ((_LATITUDE, _LONGITUDE), (_LONGITUDE, _LATITUDE)):
+            axes.append(
+                next(
+                    (
+                        k
+                        for k, v in entries.items()
+                        if _is_number(v) and words(k) & some and not words(k) & other
+                    ),
+                    None,
+                )
+            )
+        if axes[0] is None or axes[1] is None:
+            return entries
+        lat, lon = float(entries[axes[0]]), float(entries[axes[1]])
+        unit = 1e-7 if abs(lat) > 1000 or abs(lon) > 1000 else 1.0
+        if not self.cells.contain(np.array([lat * unit]), np.array([lon * unit]))[0]:
+            return entries
+        new = (np.zeros(1), np.zeros(1))
+        if self.move is not None:
+            new = self.move(np.array([lat * unit]), np.array([lon * unit]))
+        made = dict(entries)
+        for key, one in zip(axes, new, strict=True):
+            if key is not None:
+                made[key] = round(float(one[0]) / unit) if isinstance(entries[key], int) else float(one[0])
+        for key, one in entries.items():
+            if words(key) & _HEIGHT and _is_number(one):
+                made[key] = type(one)(0)
+        return made
+
+    def numbers(self, values: list[Any]) -> list[Any]:
+        """See Mask. Neighbours that are a place of the log move, or become 0."""
+        plain, made = np.array(values, np.float64), list(values)
+        for rule in self.rules():
+            if len(values) < rule.width or (rule.types[0] == "int32") != isinstance(values[0], int):
+                continue
+            parts = windows(plain, rule.width)
+            for at in np.flatnonzero(rule.hits(parts)).tolist():
+                some = [part[at : at + 1] for part in parts]
+                new = None if self.move is None or rule.moved is None else rule.moved(some, self.move)
+                for n in range(rule.width):
+                    made[at + n] = type(values[at + n])(0 if new is None else new[n][0])
+        return made
+
+    def learn_entries(self, name: str, value: Any, deep: int = 0) -> None:
+        """Remember the names of places, and positions, among metadata and other structures."""
+        if isinstance(value, dict) and deep < 20:
+            pair = [
+                next((float(v) for k, v in value.items() if _is_number(v) and words(str(k)) & some), None)
+                for some in (_LATITUDE, _LONGITUDE)
+            ]
+            if pair[0] is not None and pair[1] is not None:
+                unit = 1e-7 if max(abs(pair[0]), abs(pair[1])) > 1000 else 1.0
+                if abs(pair[0] * unit) <= 90 and abs(pair[1] * unit) <= 180 and (pair[0] or pair[1]):
+                    self.add(pair[0] * unit, pair[1] * unit)
+            for key, one in value.items():
+                self.learn_entries(str(key), one, deep + 1)
+        elif isinstance(value, list | tuple) and deep < 20:
+            for one in value:
+                self.learn_entries(name, one, deep + 1)
+        elif isinstance(value, str) and words(name) & _NAMES and not value.replace(".", "").isdigit():
+            self.names.learn("place", value)
+
+    def rules(self) -> list[Rule]:
+        """Return how numbers without a name can say a place of this log."""
+        return list(_rules(self.cells, self.points))
+
+
+def _crossed_out(text: bytes, cut: Iterable[re.Match[bytes]]) -> bytes:
+    for one in sorted(set(cut), key=lambda match: match.start(), reverse=True):
+        text = text[: one.start()] + b"x" * len(one[0]) + text[one.end() :]
+    return text
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def without_numbers(text: bytes, cells: Cells) -> bytes:
+    """Return a text without positions: those of NMEA, and decimal numbers that are angles of these places."""
+    new = _NMEA.sub(b",,,", text)
+    if new != text:
+        new = _SENTENCE.sub(_with_checksum, new)
+    found = list(_NUMBER.finditer(new)) if cells.found else []
+    if found:
+        values = np.array([float(one[0]) for one in found])
+        hits = cells.axis(values, 0) | cells.axis(values, 1)
+        # A number below 1 says a place only next to the other angle.
+        sure = hits & (np.abs(values) >= 1)
+        beside = np.append(sure[1:], False) | np.append(False, sure[:-1])
+        hits = sure | (hits & beside)
+        for one in [m for m, hit in zip(found, hits.tolist(), strict=True) if hit][::-1]:
+            new = new[: one.start()] + b"x" * (one.end() - one.start()) + new[one.end() :]
+    return new
+
+
+def says_pair(text: bytes, cells: Cells) -> bool:
+    """Return whether a latitude and a longitude of these places follow each other in a text."""
+    if _NMEA.search(text):
+        return True
+    found = list(_NUMBER.finditer(text)) if cells.found else []
+    values = np.array([float(one[0]) for one in found])
+    for which in (0, 1):
+        first = cells.axis(values[:-1], which) & cells.axis(values[1:], 1 - which)
+        near = [b.start() - a.end() < NEAR for a, b in pairwise(found)]
+        if (first & np.array(near, bool)).any():
+            return True
+    return False
+
+
+def _with_checksum(sentence: re.Match[bytes]) -> bytes:
+    total = 0
+    for byte in sentence[2]:
+        total ^= byte
+    return sentence[1] + sentence[2] + b"*%02X" % total
+
+
+def stated_positions(text: bytes) -> Iterator[tuple[float, float]]:
+    """Yield the positions that a text says without doubt: plus codes, MGRS, NMEA, and degrees with minutes."""
+    for match in re.finditer(_PLUS, text):
+        found = coordinates.degrees_of_plus_code(match[0].decode())
+        if found is not None and len(match[0].partition(b"+")[0]) == 8:
+            yield found
+    for match in re.finditer(_MGRS, text):
+        found = coordinates.degrees_of_mgrs(match[0].decode())
+        if found is not None:
+            yield found
+    for match in _NMEA.finditer(text):
+        lat, north, lon, east = match[0].split(b",")
+        pair = [int(float(one) // 100) + float(one) % 100 / 60 for one in (lat, lon)]
+        yield pair[0] * (-1 if north == b"S" else 1), pair[1] * (-1 if east == b"W" else 1)
+    angles = [m for m in re.finditer(_ANGLE, text) if re.search(rb"[NSEWO]\s*\Z|\A[NSEWO]", m[0])]
+    for a, b in pairwise(angles):
+        if b.start() - a.end() < NEAR:
+            one, other = _angle(a[0]), _angle(b[0])
+            if one[1] in b"NS" and other[1] in b"EWO":
+                yield one[0], other[0]
+    for match in re.finditer(rb"\bgeo:(-?\d+\.\d+),(-?\d+\.\d+)", text):
+        yield float(match[1]), float(match[2])
+
+
+def _angle(text: bytes) -> tuple[float, bytes]:
+    side = re.findall(rb"[NSEWO]", re.sub(_MARK, b" ", text))[0]
+    parts = [
+        float(one.replace(b",", b"."))
+        for one in re.findall(rb"\d+(?:[.,]\d+)?", re.sub(rb"\\u00b0", b" ", text))
+    ]
+    total = sum(part / 60**n for n, part in enumerate(parts[:3]))
+    return (-total if side in b"SW" else total), side
+
+
+# -------------------------------------------------------------------------------------------------- numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One way in which neighbouring numbers say a place.
+
+    name    for the list of changes
+    width   how many numbers belong together
+    types   Arrow types of the numbers
+    hits    returns which rows are places of the log
+    moved   returns the numbers after a move of latitudes and longitudes; None: they become unknown
+    """
+
+    name: str
+    width: int
+    types: tuple[str, ...]
+    hits: Callable[[list[F64]], Rows]
+    moved: Callable[[list[F64], Callable[[F64, F64], tuple[F64, F64]]], list[F64]] | None
+
+
+def _rules(cells: Cells, points: list[tuple[float, float]]) -> Iterator[Rule]:
+    floats = ("float", "double")
+    if cells.found:
+        for name, unit, types in (
+            ("degrees", 1.0, floats),
+            ("radians", 180 / np.pi, floats),
+            ("1e-7 degrees", 1e-7, ("int32", "int64")),
+        ):
+            for swapped in (False, True):
+                yield _angles(name, unit, types, swapped, cells)
+    yield Rule("earth-centred", 3, floats, lambda v: _is_earth(v, cells), None)
+    for name, plane in _planes(points):
+        for swapped in (False, True):
+            yield _plane(name, plane, points, swapped, floats)
+
+
+def _angles(name: str, unit: float, types: tuple[str, ...], swapped: bool, cells: Cells) -> Rule:
+    order = slice(None, None, -1 if swapped else 1)
+
+    def hits(values: list[F64]) -> Rows:
+        lat, lon = [one * unit for one in values][order]
+        rows = np.zeros(len(lat), bool)
+        some = np.flatnonzero(cells.axis(lat, 0) & cells.axis(lon, 1))
+        # Angles of less than a degree, and radians that are whole numbers in degrees, are too common.
+        some = some[(np.abs(lat[some]) >= 1) | (np.abs(lon[some]) >= 1)]
+        rows[some] = cells.contain(lat[some], lon[some])
+        return rows
+
+    def moved(values: list[F64], move: Callable[[F64, F64], tuple[F64, F64]]) -> list[F64]:
+        lat, lon = [one * unit for one in values][order]
+        return [one / unit for one in move(lat, lon)][order]
+
+    return Rule(name, 2, types, hits, moved)
+
+
+def _is_earth(values: list[F64], cells: Cells) -> Rows:
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.sqrt(sum(one * one for one in values))
+        rows = np.asarray((far > EARTH[0]) & (far < EARTH[1]))
+    rows &= np.all([np.abs(one) > 1 for one in values], axis=0)
+    if cells.found and rows.any():
+        some = np.flatnonzero(rows)
+        lat, lon, _ = coordinates.degrees_of_ecef(*(one[some] for one in values))
+        rows[some] = cells.contain(lat, lon)
+    return rows
+
+
+def _planes(points: list[tuple[float, float]]) -> Iterator[tuple[str, Callable[[Any, Any], tuple[F64, F64]]]]:
+    zones = {coordinates.zone_of(*one) for one in points}
+    for zone in sorted(zones)[:4]:
+        yield "UTM", partial(coordinates.utm_of, zone=zone)
+    if points:
+        yield "Web Mercator", coordinates.mercator_of
+
+
+def _plane(
+    name: str,
+    plane: Callable[[Any, Any], tuple[F64, F64]],
+    points: list[tuple[float, float]],
+    swapped: bool,
+    types: tuple[str, ...],
+) -> Rule:
+    lat, lon = (np.array(some) for some in zip(*points, strict=True))
+    east, north = plane(lat, lon)
+    order = slice(None, None, -1 if swapped else 1)
+
+    def hits(values: list[F64]) -> Rows:
+        x, y = values[order]
+        with np.errstate(invalid="ignore"):
+            good = (x >= east.min() - METRES) & (x <= east.max() + METRES)
+            good &= (y >= north.min() - METRES) & (y <= north.max() + METRES)
+        # Near the equator or the meridian, coordinates are like any numbers.
+        return np.asarray(good & (np.abs(x) > 10 * METRES / 4) & (np.abs(y) > 10 * METRES / 4))
+
+    def moved(values: list[F64], move: Callable[[F64, F64], tuple[F64, F64]]) -> list[F64]:
+        to = move(lat[:1], lon[:1])
+        new_east, new_north = coordinates.utm_of(*to, coordinates.zone_of(float(to[0][0]), float(to[1][0])))
+        x, y = values[order]
+        return [x - east[0] + new_east[0], y - north[0] + new_north[0]][order]
+
+    return Rule(name, 2, types, hits, moved)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Numbers of one field of a channel.
+
+    path    the field; arrays have no index
+    values  all numbers, one after another
+    type    Arrow type
+    many    True: they are items of an array
+    """
+
+    path: str
+    values: F64
+    type: str
+    many: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenPlace:
+    """Fields whose numbers are places of the log by *rule*; one path: an array."""
+
+    paths: tuple[str, ...]
+    rule: Rule
+
+
+def numeric_columns(ch: Channel) -> Iterator[list[Column]]:
+    """Yield the numbers of all fields of a channel, a list for each batch of messages."""
+    try:
+        # Numbers beside the payloads are no fields of these.
+        there = {f.name for f in (payload_layout(ch) or ch.layout).record.visible()}
+        for batch in ch.batches():
+            found: list[Column] = []
+            for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
+                if name not in there:
+                    continue
+                chunk = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+                found += _leaves(name, chunk, False)
+            yield found
+    except (LogError, ValueError, TypeError, pa.ArrowException):
+        return
+
+
+def _leaves(path: str, array: Any, many: bool) -> Iterator[Column]:
+    kind = array.type
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_struct(kind):
+        for member, one in zip(kind, array.flatten(), strict=True):
+            yield from _leaves(joined(path, member.name), one, many)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        yield from _leaves(path, array.flatten(), True)
+    elif (pa.types.is_integer(kind) and kind.bit_width >= 32) or (
+        pa.types.is_floating(kind) and kind.bit_width >= 32
+    ):
+        values = array.to_numpy(zero_copy_only=False)
+        yield Column(path, np.asarray(values, np.float64), str(kind), many)
+
+
+def hidden_places(ch: Channel, rules: list[Rule], known: set[str]) -> list[HiddenPlace]:
+    """Return the fields whose numbers are places of the log, though their names do not say so.
+
+    known  paths of fields that are known to be positions
+    """
+    total, hits, by_key = (
+        len(ch),
+        dict[tuple[tuple[str, ...], int], int](),
+        dict[tuple[tuple[str, ...], int], int](),
+    )
+    for columns in numeric_columns(ch):
+        for number, rule in enumerate(rules):
+            for paths, values in _candidates(columns, rule):
+                if not known.isdisjoint(paths):
+                    continue
+                with np.errstate(invalid="ignore", over="ignore"):
+                    rows = rule.hits(values)
+                stated = np.count_nonzero(np.all([np.isfinite(v) & (v != 0) for v in values], axis=0))
+                key = paths, number
+                hits[key] = hits.get(key, 0) + int(np.count_nonzero(rows))
+                by_key[key] = by_key.get(key, 0) + int(stated)
+    found: list[HiddenPlace] = []
+    taken = set(known)
+    for (paths, number), count in sorted(hits.items(), key=lambda one: -one[1]):
+        # Other quantities can pass through such values; positions of one log are all near each other.
+        enough = count >= SHARE * by_key[paths, number] or (len(paths) == 1 and count >= SHARE * total)
+        if count and enough and taken.isdisjoint(paths):
+            found.append(HiddenPlace(paths, rules[number]))
+            taken |= set(paths)
+    return found
+
+
+def _candidates(columns: list[Column], rule: Rule) -> Iterator[tuple[tuple[str, ...], list[F64]]]:
+    """Yield numbers that can be a place: neighbours in one struct, and neighbours in an array."""
+    fit = [one for one in columns if one.type in rule.types]
+    for at in range(len(fit) - rule.width + 1):
+        some = fit[at : at + rule.width]
+        parents = {one.path.rpartition(".")[0] for one in some}
+        if (
+            len(parents) == 1
+            and len({one.type for one in some}) == 1
+            and len({len(one.values) for one in some}) == 1
+        ):
+            yield tuple(one.path for one in some), [one.values for one in some]
+    for one in fit:
+        if one.many and len(one.values) >= rule.width:
+            yield (one.path,), windows(one.values, rule.width)
+
+
+def windows(values: F64, width: int) -> list[F64]:
+    """Return neighbouring numbers: *width* arrays, of the numbers and of those after them."""
+    return [values[n : len(values) - width + 1 + n] for n in range(width)]
+
+
+def positions_of(ch: Channel, place: HiddenPlace) -> Iterator[tuple[float, float]]:
+    """Yield some positions that earth-centred numbers say."""
+    for columns in numeric_columns(ch):
+        for paths, values in _candidates(columns, place.rule):
+            if paths == place.paths:
+                rows = np.flatnonzero(place.rule.hits(values))
+                rows = rows[:: max(1, len(rows) // 8)]
+                lat, lon, _ = coordinates.degrees_of_ecef(*(one[rows] for one in values))
+                yield from zip(lat.tolist(), lon.tolist(), strict=True)
+        return
+
+
+def dependent_paths(layout: Layout) -> list[str]:
+    """Return the paths of numbers that depend on the place, such as the magnetic declination."""
+    return [
+        joined(path, name)
+        for path, nodes in structs(layout)
+        for name, node in nodes.items()
+        if is_float(innermost(node)) and words(name) & DEPENDS
+    ]
