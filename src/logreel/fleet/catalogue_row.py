@@ -49,7 +49,7 @@ class CatalogueRow(Brief):
     problems   Problems, as ``Problem.as_dict``
     lost_bytes  bytes that could not be read as data
     vehicle, firmware  as the summary names them; empty if it does not
-    clock, clock_reason, sound_ns  as of ``Clock``
+    clock, clock_reason, sound_ns  as of ``JudgedClock``
     facts      values of the summary by section and fact; empty if it was not made
     """
 

@@ -28,7 +28,7 @@ _PARTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class JudgedClock:
     """What the times of a log say of its clock.
 
     state     ``ok`` or ``implausible``; empty for a log without messages
@@ -42,13 +42,13 @@ class Clock:
     duration_ns: int | None = None
 
 
-def clock_of(log: Log, shift: int | None) -> Clock:
+def clock_of(log: Log, shift: int | None) -> JudgedClock:
     """Return what the times of *log* say of its clock; *shift*: ns to UTC, None if unknown.
 
     All times are looked at only if they lie more than a week apart.
     """
     if log.start is None or log.end is None:
-        return Clock("")
+        return JudgedClock("")
     first, last = log.start, log.end
     span, pause = last - first, 0
     while last - first > LONGEST_PAUSE and (side := _without_pause(log, first, last)) is not None:
@@ -59,15 +59,17 @@ def clock_of(log: Log, shift: int | None) -> Clock:
         reason = (
             f"{span // HOUR} h from the first to the last message, {pause // HOUR} h of them without any: "
         )
-        return Clock(IMPLAUSIBLE, f"{reason}the clock was set while the log was recorded", duration)
+        return JudgedClock(IMPLAUSIBLE, f"{reason}the clock was set while the log was recorded", duration)
     if duration is None:
-        return Clock(IMPLAUSIBLE, f"{span // HOUR} h from the first to the last message")
+        return JudgedClock(IMPLAUSIBLE, f"{span // HOUR} h from the first to the last message")
     if shift is not None:
         if first + shift < EARLIEST_NS:
-            return Clock(IMPLAUSIBLE, f"begins at {utc_text(first + shift)}: the clock was not set", duration)
+            return JudgedClock(
+                IMPLAUSIBLE, f"begins at {utc_text(first + shift)}: the clock was not set", duration
+            )
         if last + shift > LATEST_NS:
-            return Clock(IMPLAUSIBLE, f"ends at {utc_text(last + shift)}", duration)
-    return Clock(PLAUSIBLE, "", duration)
+            return JudgedClock(IMPLAUSIBLE, f"ends at {utc_text(last + shift)}", duration)
+    return JudgedClock(PLAUSIBLE, "", duration)
 
 
 def _without_pause(log: Log, first: int, last: int) -> tuple[int, int, int] | None:

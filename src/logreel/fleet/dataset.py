@@ -70,10 +70,10 @@ class Dataset:
     @cached_property
     def manifests(self) -> dict[str, Manifest]:
         """Manifests by key of the log, in order of the paths; raises LogError if one is damaged."""
-        found = [Manifest.load(path) for path in sorted(self.logs_folder.glob("*.json"))]
-        replaced = {key for one in found for key in one.replaces}
-        ordered = sorted(found, key=lambda one: (one.row.path, one.key))
-        return {one.key: one for one in ordered if one.key not in replaced}
+        manifests = [Manifest.load(path) for path in sorted(self.logs_folder.glob("*.json"))]
+        replaced = {key for manifest in manifests for key in manifest.replaces}
+        ordered = sorted(manifests, key=lambda manifest: (manifest.row.path, manifest.key))
+        return {manifest.key: manifest for manifest in ordered if manifest.key not in replaced}
 
     def keys_of(self, log: str) -> list[str]:
         """Return the keys of the logs that *log* means: a key or the begin of one, a path, or a folder of logs.
@@ -84,17 +84,17 @@ class Dataset:
             return [log]
         path = log if is_url(log) else os.path.abspath(log)
         below = path.rstrip("/") + "/"
-        found = [
+        keys = [
             key
-            for key, one in self.manifests.items()
-            if any(place.path == path or place.path.startswith(below) for place in one.places)
+            for key, manifest in self.manifests.items()
+            if any(place.path == path or place.path.startswith(below) for place in manifest.places)
         ]
-        if found or len(log) < KEY_LENGTH:
-            return found
-        found = [key for key in self.manifests if key.startswith(log)]
-        if len(found) > 1:
-            raise UsageError(f"{log} begins the keys of {len(found)} logs: give more of it")
-        return found
+        if keys or len(log) < KEY_LENGTH:
+            return keys
+        keys = [key for key in self.manifests if key.startswith(log)]
+        if len(keys) > 1:
+            raise UsageError(f"{log} begins the keys of {len(keys)} logs: give more of it")
+        return keys
 
     @property
     def rows(self) -> list[CatalogueRow]:
@@ -104,11 +104,11 @@ class Dataset:
     @cached_property
     def parts(self) -> dict[str, list[Part]]:
         """Files by topic, in order of the logs."""
-        found: dict[str, list[Part]] = {}
-        for one in self.manifests.values():
-            for part in one.parts:
-                found.setdefault(part.topic, []).append(part)
-        return dict(sorted(found.items()))
+        parts: dict[str, list[Part]] = {}
+        for manifest in self.manifests.values():
+            for part in manifest.parts:
+                parts.setdefault(part.topic, []).append(part)
+        return dict(sorted(parts.items()))
 
     @property
     def topics(self) -> list[str]:
@@ -166,15 +166,15 @@ class Dataset:
         schema = pa.schema(fields)
         rows = [
             {
-                "log": one.key,
+                "log": manifest.key,
                 "topic": part.topic.encode("utf-8", "replace").decode(),
                 "path": part.path,
                 "rows": part.rows,
                 "size": part.size,
                 "digest": part.digest,
             }
-            for one in self.manifests.values()
-            for part in one.parts
+            for manifest in self.manifests.values()
+            for part in manifest.parts
         ]
         return pa.Table.from_pylist(rows, schema)
 
@@ -200,8 +200,8 @@ def _options(path: Path, name: str) -> Mapping[str, Any]:
             "is a dataset of another version of logreel: ingest the logs again, into another folder",
             path=name,
         )
-    found: Mapping[str, Any] = data["options"]
-    return found
+    options: Mapping[str, Any] = data["options"]
+    return options
 
 
 def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Dataset:
@@ -224,13 +224,13 @@ def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> 
         for made in (folder.absolute().parent, folder, folder / CATALOGUE):
             sync_folder(made)
         write_json(file, {MARK: VERSION, "options": dict(options)})
-    found = Dataset(folder)
-    if dict(found.options) != dict(options):
+    dataset = Dataset(folder)
+    if dict(dataset.options) != dict(options):
         raise UsageError(
             "was made with other topics, fields, times, sizes of tasks or timestamps: use those, or another folder",
             path=os.fspath(path),
         )
-    return found
+    return dataset
 
 
 @contextlib.contextmanager

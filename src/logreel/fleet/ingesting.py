@@ -17,7 +17,7 @@ from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
 from logreel.fleet.dataset import Dataset, create_dataset, locked
 from logreel.fleet.jobs import Job, Result, conform_job, final_path, part_of, plan_job, plan_name, write_job
 from logreel.fleet.local import LocalEngine
-from logreel.fleet.manifest import Manifest, Part, Place, date_folder, read_json, write_json
+from logreel.fleet.manifest import LogPlace, Manifest, Part, date_folder, read_json, write_json
 from logreel.fleet.options import TARGET_BYTES, PlanOptions
 from logreel.fleet.plans import Task
 from logreel.fleet.removing import remove_manifests, settle
@@ -159,7 +159,7 @@ class _Seen:
     """A log that lies at a place; *is_found*: its content was looked at, because the place is new or has changed."""
 
     key: str
-    place: Place
+    place: LogPlace
     is_found: bool = False
 
 
@@ -189,7 +189,7 @@ class _Run:
         self.done = Ingested()
         self.schemas: dict[str, TopicSchema] = {}
         #: Where logs lie now, by key; and keys of logs whose last place another log has now, by the key of that one.
-        self.places: dict[str, list[Place]] = {}
+        self.places: dict[str, list[LogPlace]] = {}
         self.replaced: dict[str, list[str]] = {}
         self.count = 0
         #: Whether an earlier run did not end, so that files may lie about that no manifest names.
@@ -277,7 +277,7 @@ class _Run:
             else:
                 mark = _fingerprint(path)
                 key, tasks = path_key(path), [Task(path, mark, 0, 1, (), error=result["error"]).as_dict()]
-            seen[path] = _Seen(key, Place(path, mark), is_found=True)
+            seen[path] = _Seen(key, LogPlace(path, mark), is_found=True)
             if not tasks or key in pending:
                 continue
             pending[key] = _Pending([Task.from_dict(task) for task in tasks], bool(result.get("again", True)))
@@ -286,17 +286,17 @@ class _Run:
                 if (topic, text) in known:
                     continue
                 known.add((topic, text))
-                one = TopicSchema.of_text(topic, text)
+                schema = TopicSchema.of_text(topic, text)
                 old = self.schemas.get(topic) or self.dataset.stored_schema(topic)
-                self.schemas[topic] = one if old is None else old.merged(one)
+                self.schemas[topic] = schema if old is None else old.merged(schema)
         return pending
 
     def _plans(self, paths: Sequence[str]) -> Iterator[tuple[str, Result]]:
         """Yield each path with its plan: first those that an earlier run, which did not end, has kept."""
         sizes: dict[int | None, list[str]] = {}
-        for key, one in self.dataset.manifests.items():
-            if is_content_key(key) and not self._has_to_be_read_again(one):
-                sizes.setdefault(one.row.size, []).append(key)
+        for key, manifest in self.dataset.manifests.items():
+            if is_content_key(key) and not self._has_to_be_read_again(manifest):
+                sizes.setdefault(manifest.row.size, []).append(key)
         jobs = []
         for path in paths:
             mark = _fingerprint(path)
@@ -315,7 +315,7 @@ class _Run:
         self,
         pending: Mapping[str, _Pending],
         seen: Mapping[str, _Seen],
-        places: Mapping[str, tuple[str, Place]],
+        places: Mapping[str, tuple[str, LogPlace]],
         paths: Sequence[str],
     ) -> None:
         """Find out where each log of *seen* lies now; note what is new, changed, moved, copied or replaced.
@@ -324,7 +324,7 @@ class _Run:
         have other content now is replaced by what lies at the first of them.
         """
         known = self.dataset.manifests
-        now: dict[str, list[Place]] = {}
+        now: dict[str, list[LogPlace]] = {}
         for path in paths:
             if path in seen:
                 now.setdefault(seen[path].key, []).append(seen[path].place)
@@ -339,24 +339,24 @@ class _Run:
                 here.get(place.path, place) for place in old if place.path in here or place.path not in seen
             ]
             lying = [place for place in left if place.path in here or _lies(place.path)]
-            if found := [*fresh, *lying] or left:
-                self.places[key] = found
+            if lying_or_last := [*fresh, *lying] or left:
+                self.places[key] = lying_or_last
             else:
                 successor = next(seen[place.path].key for place in old)
                 self.replaced.setdefault(successor, []).append(key)
-        for path, one in seen.items():
-            if not one.is_found:
+        for path, sighting in seen.items():
+            if not sighting.is_found:
                 continue
             before = places[path][0] if path in places else ""
-            is_first = now[one.key][0].path == path
-            if before and (before != one.key or one.key in pending):
+            is_first = now[sighting.key][0].path == path
+            if before and (before != sighting.key or sighting.key in pending):
                 self.done.changed.append(path)
             elif before:
                 # Only the time of modification is another one.
                 self.done.unchanged.append(path)
-            elif one.key in pending and one.key not in known and is_first:
+            elif sighting.key in pending and sighting.key not in known and is_first:
                 self.done.new.append(path)
-            elif one.key in known and not any(_lies(place.path) for place in known[one.key].places):
+            elif sighting.key in known and not any(_lies(place.path) for place in known[sighting.key].places):
                 self.done.moved.append(path)
             else:
                 self.done.copies.append(path)
@@ -404,28 +404,28 @@ class _Run:
         stage = self.dataset.stage
 
         def jobs() -> Iterator[Job]:
-            for key, one in pending.items():
-                for task in one.tasks:
+            for key, log in pending.items():
+                for task in log.tasks:
                     job = write_job(task, texts, stage, self.definitions, self.options.timestamps)
-                    one.jobs[task.number] = job
+                    log.jobs[task.number] = job
                     if task.error:
                         row = CatalogueRow(path=task.path, status=FAILED, error=task.error)
-                        one.results[task.number] = {"row": row.as_dict(), "parts": [], "again": one.again}
+                        log.results[task.number] = {"row": row.as_dict(), "parts": [], "again": log.again}
                     elif (stored := self._stored(job, task)) is not None:
-                        one.results[task.number] = stored
+                        log.results[task.number] = stored
                     else:
                         yield job
-                self._commit(key, one, len(pending))
+                self._commit(key, log, len(pending))
 
         for job, result in self.engine.run(jobs()):
             key = job["task"]["log"]
-            one = pending[key]
+            log = pending[key]
             number = job["task"]["number"]
             if "row" not in result:
                 row = CatalogueRow(path=job["task"]["path"], status=FAILED, error=result["error"])
                 result = {"row": row.as_dict(), "parts": [], "again": True}
-            one.results[number] = result
-            self._commit(key, one, len(pending))
+            log.results[number] = result
+            self._commit(key, log, len(pending))
 
     def _stored(self, job: Job, task: Task) -> Result | None:
         """Return the result of a task that an earlier run has finished, with all its files; else None."""
@@ -448,19 +448,19 @@ class _Run:
                     return path
         return None
 
-    def _commit(self, key: str, one: _Pending, total: int) -> None:
+    def _commit(self, key: str, log: _Pending, total: int) -> None:
         """Publish a log if all its tasks are done: first its files get their names, then the manifest names them."""
         # An engine may ask for more jobs only after the result of the last one has come, which has published the log.
-        if one.is_committed or len(one.results) < len(one.tasks):
+        if log.is_committed or len(log.results) < len(log.tasks):
             return
-        one.is_committed = True
-        rows = [CatalogueRow.from_dict(one.results[n]["row"]) for n in range(len(one.tasks))]
+        log.is_committed = True
+        rows = [CatalogueRow.from_dict(log.results[n]["row"]) for n in range(len(log.tasks))]
         row = merged(rows)
-        row.log, path = key, one.tasks[0].path
+        row.log, path = key, log.tasks[0].path
         if is_content_key(key):
             row.digest = key
-        again = any(one.results[n]["again"] for n in one.results)
-        made = [part for n in range(len(one.tasks)) for part in one.results[n]["parts"]]
+        again = any(log.results[n]["again"] for n in log.results)
+        made = [part for n in range(len(log.tasks)) for part in log.results[n]["parts"]]
         if row.status == FAILED:
             # Of a log that could not be read to its end, nothing is published.
             made, row.rows = [], {}
@@ -469,10 +469,10 @@ class _Run:
         manifest = Manifest(row, tuple(parts), again, known, replaces=tuple(self.replaced.get(key, ())))
         manifest = manifest.at(self.places[key])
         self._replace(manifest)
-        for job in one.jobs.values():
+        for job in log.jobs.values():
             (self.dataset.stage / f"{job['id']}.json").unlink(missing_ok=True)
         # Of thousands of logs, only those that are being written stay in memory.
-        one.tasks, one.results, one.jobs = [], {}, {}
+        log.tasks, log.results, log.jobs = [], {}, {}
         self.done.rows += sum(part.rows for part in parts)
         self.done.parts += len(parts)
         self._note_state(manifest.row)
@@ -483,13 +483,13 @@ class _Run:
     def _publish(self, made: Sequence[Mapping[str, Any]], row: CatalogueRow) -> list[Part]:
         """Move files from the stage to their places; return them as parts."""
         parts, folders = [], set()
-        for one in made:
-            path = final_path(one, date_folder(row))
+        for made_file in made:
+            path = final_path(made_file, date_folder(row))
             target = self.dataset.path / path
-            source = self._find(one, row)
+            source = self._find(made_file, row)
             if source is None:
                 raise LogError(
-                    f"a file that was just written is gone: {one['staged']}", path=os.fspath(target)
+                    f"a file that was just written is gone: {made_file['staged']}", path=os.fspath(target)
                 )
             if source != target:
                 if not target.parent.is_dir():
@@ -498,7 +498,7 @@ class _Run:
                     folders.add(self.dataset.path)
                 os.replace(source, target)
             folders.add(target.parent)
-            parts.append(part_of(one, path))
+            parts.append(part_of(made_file, path))
         for folder in sorted(folders):
             sync_folder(folder)
         return parts
@@ -566,7 +566,7 @@ def _absolute(source: str | os.PathLike[str]) -> str:
     return text if is_url(text) else os.path.abspath(text)
 
 
-def _is_at(place: Place) -> bool:
+def _is_at(place: LogPlace) -> bool:
     """Return whether the file at a place is the one that was there."""
     return _fingerprint(place.path) == place.fingerprint
 

@@ -44,7 +44,7 @@ class Part(Brief):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Place(Brief):
+class LogPlace(Brief):
     """Where a log lies, and the fingerprint that its file had there; None if it cannot be read."""
 
     path: str
@@ -66,7 +66,7 @@ class Manifest(Brief):
     parts: tuple[Part, ...] = field(default=())
     again: bool = False
     definitions: str = ""
-    places: tuple[Place, ...] = ()
+    places: tuple[LogPlace, ...] = ()
     replaces: tuple[str, ...] = ()
 
     @property
@@ -74,14 +74,14 @@ class Manifest(Brief):
         """Key of the log, and name of the manifest."""
         return self.row.log
 
-    def at(self, places: Iterable[Place]) -> Self:
+    def at(self, places: Iterable[LogPlace]) -> Self:
         """Return the manifest of the same log with other places, one at least."""
-        found = tuple(places)
-        mark = found[0].fingerprint
-        row = replace(self.row, path=found[0].path, paths=[place.path for place in found])
+        ordered = tuple(places)
+        mark = ordered[0].fingerprint
+        row = replace(self.row, path=ordered[0].path, paths=[place.path for place in ordered])
         if mark is not None:
             row.size, row.mtime_ns, row.fingerprint = mark.size, mark.mtime_ns, mark.digest
-        return replace(self, row=row, places=found)
+        return replace(self, row=row, places=ordered)
 
     def write(self, folder: Path) -> None:
         """Write the manifest to *folder* in one step, replacing the one of another version of the log."""
@@ -111,8 +111,8 @@ class Manifest(Brief):
             raise LogError(f"is no manifest of a log: {error}", path=os.fspath(path)) from None
 
 
-def _place(path: str, fingerprint: Mapping[str, Any] | None) -> Place:
-    return Place(path, None if fingerprint is None else Fingerprint(**fingerprint))
+def _place(path: str, fingerprint: Mapping[str, Any] | None) -> LogPlace:
+    return LogPlace(path, None if fingerprint is None else Fingerprint(**fingerprint))
 
 
 def check_part_path(path: str) -> None:

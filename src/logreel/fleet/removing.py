@@ -59,23 +59,23 @@ def remove(
         settle(target)
         keys: dict[str, None] = {}
         for name in [os.fspath(item) for item in wanted]:
-            found = target.keys_of(name)
-            keys |= dict.fromkeys(found)
-            if not found:
+            own = target.keys_of(name)
+            keys |= dict.fromkeys(own)
+            if not own:
                 done.unknown.append(name)
         chosen = [target.manifests[key] for key in keys]
         if not chosen:
             return done
-        paths = [part.path for one in chosen for part in one.parts]
+        paths = [part.path for manifest in chosen for part in manifest.parts]
         # A run that dies from here on is completed by the next one.
         write_json(target.stage / JOURNAL, {"parts": paths})
         remove_manifests(target, keys)
         _remove_files(target, paths)
         (target.stage / JOURNAL).unlink()
-        for one in chosen:
-            done.logs[one.key] = list(one.row.paths)
-            done.rows += sum(part.rows for part in one.parts)
-            done.parts += len(one.parts)
+        for manifest in chosen:
+            done.logs[manifest.key] = list(manifest.row.paths)
+            done.rows += sum(part.rows for part in manifest.parts)
+            done.parts += len(manifest.parts)
     return done
 
 
@@ -87,25 +87,25 @@ def settle(dataset: Dataset, manifests: Sequence[Manifest] | None = None) -> Non
     if manifests is None:
         with contextlib.suppress(FileNotFoundError, LogError, KeyError):
             paths = read_json(dataset.stage / JOURNAL)["parts"]
-            named = {part.path for one in dataset.manifests.values() for part in one.parts}
+            named = {part.path for manifest in dataset.manifests.values() for part in manifest.parts}
             _remove_files(dataset, [path for path in paths if path not in named])
             (dataset.stage / JOURNAL).unlink()
         for partial in dataset.stage.glob(f".{JOURNAL}.*.partial"):
             partial.unlink()
         manifests = list(dataset.manifests.values())
-    for one in manifests:
-        if not one.replaces:
+    for manifest in manifests:
+        if not manifest.replaces:
             continue
         paths = []
-        for key in one.replaces:
+        for key in manifest.replaces:
             with contextlib.suppress(FileNotFoundError):
                 paths += [part.path for part in Manifest.load(dataset.manifest_file(key)).parts]
-        remove_manifests(dataset, one.replaces)
+        remove_manifests(dataset, manifest.replaces)
         _remove_files(dataset, paths)
-        plain = dataclasses.replace(one, replaces=())
+        plain = dataclasses.replace(manifest, replaces=())
         plain.write(dataset.logs_folder)
-        if one.key in dataset.manifests:
-            dataset.manifests[one.key] = plain
+        if manifest.key in dataset.manifests:
+            dataset.manifests[manifest.key] = plain
 
 
 def remove_manifests(dataset: Dataset, keys: Iterable[str]) -> None:

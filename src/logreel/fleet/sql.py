@@ -73,7 +73,7 @@ def in_order(text: Any, dataset: Any) -> tuple[str, Any]:
 
     Raises UsageError if both are folders, or neither is.
     """
-    folders = [isinstance(one, Dataset) or os.path.isdir(one) for one in (text, dataset)]
+    folders = [isinstance(argument, Dataset) or os.path.isdir(argument) for argument in (text, dataset)]
     if folders == [False, True]:
         return text, dataset
     if folders == [True, False]:
@@ -162,5 +162,5 @@ def _errors(duckdb: Any, topics: _Topics) -> Iterator[None]:
         if missing := _NO_TABLE.search(text):
             raise topics.error(missing[1]) from None
         wrong = (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException)
-        kind = UsageError if isinstance(error, wrong) else LogError
-        raise kind(f"the query failed: {' '.join(text.partition('LINE ')[0].split())}") from None
+        error_class = UsageError if isinstance(error, wrong) else LogError
+        raise error_class(f"the query failed: {' '.join(text.partition('LINE ')[0].split())}") from None

@@ -105,25 +105,25 @@ def _stored_as(field: pa.Field[Any], timestamps: str) -> list[tuple[str, pa.Data
     return [(field.name, _without_ns(field.type))]
 
 
-def _without_ns(kind: pa.DataType) -> pa.DataType:
+def _without_ns(type_: pa.DataType) -> pa.DataType:
     """Return *kind* with integers for the timestamps in ns inside of it."""
-    if kind == _NS:
+    if type_ == _NS:
         return pa.int64()
-    if kinds.is_struct(kind):
-        return pa.struct([pa.field(field.name, _without_ns(field.type)) for field in kind])
-    if kinds.is_fixed_size_list(kind):
-        return fixed_list_type(_without_ns(item_type(kind)), kind.list_size)
-    return pa.list_(_without_ns(item_type(kind))) if kinds.is_list(kind) else kind
+    if kinds.is_struct(type_):
+        return pa.struct([pa.field(field.name, _without_ns(field.type)) for field in type_])
+    if kinds.is_fixed_size_list(type_):
+        return fixed_list_type(_without_ns(item_type(type_)), type_.list_size)
+    return pa.list_(_without_ns(item_type(type_))) if kinds.is_list(type_) else type_
 
 
-def stored_array(array: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+def stored_array(array: pa.Array[Any], type_: pa.DataType) -> pa.Array[Any]:
     """Return a column of a log as one of ``own_columns``; µs are rounded down."""
-    if array.type == kind:
+    if array.type == type_:
         return array
-    if kind == _US:
+    if type_ == _US:
         floor: pa.Array[Any] = pc.floor_temporal(array, unit="microsecond").cast(_US)
         return floor
-    return cast_array(array, kind)
+    return cast_array(array, type_)
 
 
 def _has_values(kind: pa.DataType) -> bool:
@@ -261,10 +261,10 @@ class TopicSchema:
     @cached_property
     def _columns_of(self) -> dict[str, list[pa.Field[Any]]]:
         """Columns, without those of HEAD, by the field of a log that they hold."""
-        found: dict[str, list[pa.Field[Any]]] = {}
+        columns: dict[str, list[pa.Field[Any]]] = {}
         for field in list(self.schema)[len(HEAD) :]:
-            found.setdefault(source_of(field), []).append(field)
-        return found
+            columns.setdefault(source_of(field), []).append(field)
+        return columns
 
     def arrays(
         self, columns: Mapping[str, pa.Array[Any]], rows: int, wanted: Iterable[str]
@@ -274,19 +274,19 @@ class TopicSchema:
         columns  arrays by the names of ``own_columns``; those that are missing become nulls
         """
         names = frozenset(wanted)
-        found: dict[str, pa.Array[Any]] = {}
+        arrays: dict[str, pa.Array[Any]] = {}
         for source, array in columns.items():
             # Of several columns for one field, the first that can hold its values gets them, wanted or not.
             for field in self._columns_of.get(source, ()):
                 if widen(field.type, array.type) == field.type:
                     if field.name in names:
-                        found[field.name] = (
+                        arrays[field.name] = (
                             array if array.type == field.type else cast_array(array, field.type)
                         )
                     break
-        for name in names.difference(found, _HEAD_NAMES):
-            found[name] = pa.nulls(rows, self.schema.field(name).type)
-        return found
+        for name in names.difference(arrays, _HEAD_NAMES):
+            arrays[name] = pa.nulls(rows, self.schema.field(name).type)
+        return arrays
 
     def text(self) -> str:
         """Return the schema as text, for files of JSON."""
@@ -347,7 +347,7 @@ def schemas_of(tasks: Iterable[LogPart]) -> dict[str, TopicSchema]:
 
     Logs that cannot be opened, and channels whose definition cannot be used, contribute nothing.
     """
-    found: dict[str, TopicSchema] = {}
+    schemas: dict[str, TopicSchema] = {}
     first: dict[str, LogPart] = {}
     topics: dict[str, dict[str, None]] = {}
     for task in tasks:
@@ -355,23 +355,23 @@ def schemas_of(tasks: Iterable[LogPart]) -> dict[str, TopicSchema]:
             first.setdefault(task.path, task)
             topics.setdefault(task.path, {}).update(dict.fromkeys(task.topics))
     for path, names in topics.items():
-        one = first[path]
-        with suppress(LogError, OSError), open_part(path, one.definitions, one.types) as log:
-            for topic, schema in log_schemas(log, names, one.fields).items():
-                found[topic] = found[topic].merged(schema) if topic in found else schema
-    return found
+        task = first[path]
+        with suppress(LogError, OSError), open_part(path, task.definitions, task.types) as log:
+            for topic, schema in log_schemas(log, names, task.fields).items():
+                schemas[topic] = schemas[topic].merged(schema) if topic in schemas else schema
+    return schemas
 
 
 def log_schemas(
     log: Log, topics: Iterable[str], fields: Sequence[str] | None, timestamps: str = "ns"
 ) -> dict[str, TopicSchema]:
     """Return the columns of topics of a log; channels whose definition cannot be used are left out."""
-    found = {}
+    schemas = {}
     for topic in topics:
         with suppress(LogError):
             own = own_columns(reader_of(log.channels[topic], fields), timestamps)[1]
-            found[topic] = TopicSchema.of(topic, own, timestamps)
-    return found
+            schemas[topic] = TopicSchema.of(topic, own, timestamps)
+    return schemas
 
 
 def union(schemas: Iterable[TopicSchema]) -> TopicSchema:

@@ -40,19 +40,19 @@ def verify(dataset: str | os.PathLike[str]) -> Verified:
 
     Raises UsageError for a folder that is no dataset. Everything else that is wrong is in the result.
     """
-    found = Dataset(dataset)
+    opened = Dataset(dataset)
     wrong: dict[str, str] = {}
     files = rows = 0
     named = set()
     manifests: dict[Path, Manifest] = {}
-    for path in sorted(found.logs_folder.glob("*.json")):
+    for path in sorted(opened.logs_folder.glob("*.json")):
         try:
             manifests[path] = Manifest.load(path)
         except LogError as error:
-            wrong[path.relative_to(found.path).as_posix()] = error.text
-    replaced = {key for one in manifests.values() for key in one.replaces}
+            wrong[path.relative_to(opened.path).as_posix()] = error.text
+    replaced = {key for manifest in manifests.values() for key in manifest.replaces}
     for path, manifest in manifests.items():
-        name = path.relative_to(found.path).as_posix()
+        name = path.relative_to(opened.path).as_posix()
         if manifest.key in replaced:
             continue
         if path.stem != manifest.key:
@@ -61,15 +61,15 @@ def verify(dataset: str | os.PathLike[str]) -> Verified:
         for part in manifest.parts:
             named.add(part.path)
             counted[part.topic] = counted.get(part.topic, 0) + part.rows
-            why = _fault(found.path, part)
+            why = _fault(opened.path, part)
             if why:
                 wrong[part.path] = why
             else:
                 files, rows = files + 1, rows + part.rows
         if counted != {topic: n for topic, n in manifest.row.rows.items() if n}:
             wrong.setdefault(name, "its files do not have the rows that were read from the log")
-    orphans = [path for path in found.files() if path not in named]
-    return Verified(os.fspath(found.path), files, rows, wrong, orphans)
+    orphans = [path for path in opened.files() if path not in named]
+    return Verified(os.fspath(opened.path), files, rows, wrong, orphans)
 
 
 def _fault(folder: Path, part: Part) -> str:
