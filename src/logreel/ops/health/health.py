@@ -12,7 +12,10 @@ from logreel.errors import SEVERITIES, LogError, Severity, UsageError
 from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.log.log import Log
 from logreel.log.shown import Block, Shown
+from logreel.log.times import Time
 from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 from logreel.registry.plugins import Plugins
 from logreel.registry.registry import detectors_of, detectors_of_format, formats
 
@@ -132,6 +135,11 @@ def health(
     what: Openable | Log,
     detectors: str | Iterable[str] | None = None,
     *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    where: str | Iterable[str] = (),
     segment: int | None = None,
     definitions: Definitions = (),
 ) -> Health:
@@ -139,14 +147,15 @@ def health(
 
     what       an open Log, or anything that ``logreel.open`` takes
     detectors  names of detectors to run, or patterns such as ``*-sensor``; None: all
+    topics, exclude, start, end, where  ask about a part of the log, as for ``slice``; see ``Selection``
     segment    number of one log of a file with several
     definitions  as for ``logreel.open``
 
     Raises UsageError for an unknown detector. One for logs of another format, and one that meets messages that cannot
     be decoded, count as not assessed; one that raises any other error is in ``failed`` and costs its own result only.
     """
-    with as_open_log(what, definitions) as whole:
-        log = whole if segment is None else whole.segment(segment)
+    selection = Selection(topics, exclude, start, end, where, segment)
+    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
         found: list[Detection] = []
         clean: list[tuple[str, str]] = []
         missing: list[tuple[str, str]] = []

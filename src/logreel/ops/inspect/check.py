@@ -11,6 +11,7 @@ from logreel.errors import Finding, LogError, Severity
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.log.shown import Block, Shown
+from logreel.log.times import Time
 from logreel.ops.inspect.checks.clock import backwards
 from logreel.ops.inspect.checks.duplicates import duplicates
 from logreel.ops.inspect.checks.gaps import gaps
@@ -19,6 +20,8 @@ from logreel.ops.inspect.checks.payloads import payloads
 from logreel.ops.inspect.checks.types import type_check
 from logreel.ops.inspect.contract import Contract, read_contract
 from logreel.ops.open_logs import as_open_log, read_itself
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -69,6 +72,11 @@ class Checked(Shown):
 def check(
     what: Openable | Log,
     *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    where: str | Iterable[str] = (),
     contract: str | os.PathLike[str] | Mapping[str, Any] | Contract | None = None,
     types: bool = False,
     rules: Files = (),
@@ -77,19 +85,30 @@ def check(
 ) -> Checked:
     """Check a log: an open Log, or anything that ``logreel.open`` takes.
 
+    topics, exclude, start, end, where  ask about a part of the log, as for ``slice``; see ``Selection``
     contract     additional requirements: a TOML file, or its content as a mapping
     types        also compare the types of channels with known definitions
     rules, to    as for ``logreel.migrate``; imply *types*, and say what would be migrated
     definitions  as for ``logreel.open``
 
-    Reads the whole file. Raises what ``logreel.open`` raises, and UsageError for a contract or rules that cannot be
+    Reads the whole file: of a part of a log, what its structure holds is that of all of it, and what its messages say
+    is that of the part. Raises what ``logreel.open`` raises, and UsageError for a contract or rules that cannot be
     read.
     """
     batteries = BATTERIES if contract is None else (*BATTERIES, read_contract(contract).findings)
     if types or rules or to:
         batteries = (*batteries, type_check(rules, to))
-    with as_open_log(what, definitions) as log:
-        return _checked(read_itself(log), batteries)
+    selection = Selection(topics, exclude, start, end, where)
+    with as_open_log(what, definitions) as given:
+        log = read_itself(given)
+        if not selection.is_part:
+            return _checked(log, batteries)
+        with selected_log(log, selection) as part:
+            in_part = [battery for battery in batteries if battery not in OF_STRUCTURE]
+            findings = [
+                replace(finding, offset=None) for battery in in_part for finding in _findings(battery, part)
+            ]
+        return _sorted(log, [*(f for battery in OF_STRUCTURE for f in _findings(battery, log)), *findings])
 
 
 def quick_check(log: Log) -> Checked:
@@ -98,7 +117,11 @@ def quick_check(log: Log) -> Checked:
 
 
 def _checked(log: Log, batteries: Iterable[Battery]) -> Checked:
-    found = dict.fromkeys(finding for battery in batteries for finding in _findings(battery, log))
+    return _sorted(log, (finding for battery in batteries for finding in _findings(battery, log)))
+
+
+def _sorted(log: Log, findings: Iterable[Finding]) -> Checked:
+    found = dict.fromkeys(findings)
     placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
     return Checked(log.name, log.format, tuple(placed))
 
@@ -177,5 +200,7 @@ BATTERIES: tuple[Battery, ...] = (
 )
 #: Those that read times and positions of messages, but not what is in them.
 QUICK: tuple[Battery, ...] = (_problems, backwards, jumps, gaps, _dropouts, _definitions)
+#: Those that judge the file and not what its messages say.
+OF_STRUCTURE: tuple[Battery, ...] = (_problems, payloads, Log.verify, _definitions)
 #: Those that look for defects of single files.
 OF_FILES: tuple[Battery, ...] = (payloads, Log.verify, _definitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,10 @@ from logreel.io.chunks import FILE, Buffer
 from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
+from logreel.log.times import Time
 from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 from logreel.registry.registry import storage_of
 from logreel.registry.storage import CHUNK_HEADERS, StoredRecord
 
@@ -111,10 +114,19 @@ class Usage(Brief):
         }
 
 
-def du(log: Openable | Log) -> Usage:
+def du(
+    log: Openable | Log,
+    *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    where: str | Iterable[str] = (),
+) -> Usage:
     """Return what the bytes of a log file are; reads the whole file and unpacks all chunks.
 
     log  an open Log of one file, or anything that ``logreel.open`` takes
+    topics, exclude, start, end, where  count the bytes of the log that ``slice`` would write for these
 
     Of formats that do not say how their records lie, what stands before every payload counts as its record header.
     Raises UsageError for a log of several files.
@@ -127,7 +139,8 @@ def du(log: Openable | Log) -> Usage:
                 hint="call du for each",
                 cli="give them one by one",
             )
-        return _Counting(opened).usage()
+        with selected_log(opened, Selection(topics, exclude, start, end, where)) as part:
+            return _Counting(part).usage()
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import Problem
@@ -12,9 +12,11 @@ from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Segment
 from logreel.log.shown import Block, Shown
-from logreel.log.times import duration_text, mean_rate, utc_text
+from logreel.log.times import Time, duration_text, mean_rate, utc_text
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -154,6 +156,9 @@ def info(
     *,
     topics: str | Iterable[str] | None = None,
     exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    where: str | Iterable[str] = (),
     segment: int | None = None,
     definitions: Definitions = (),
 ) -> Info:
@@ -161,11 +166,14 @@ def info(
 
     what         an open Log, or anything that ``logreel.open`` takes
     topics, exclude  channels to list and to leave out, as for ``Log.match``; None: all, reserved ones too
+    start, end, where  summarize the log that ``slice`` would write for these
     segment      number of one log of a file with several; see ``Log.segments``
     definitions  as for ``logreel.open``
     """
-    with as_open_log(what, definitions) as whole:
-        log = whole if segment is None else whole.segment(segment)
+    selection = Selection(None, (), start, end, where, segment)
+    if selection.is_part:
+        selection = replace(selection, topics=topics, exclude=exclude)
+    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
         channels = tuple(
             ChannelInfo(
                 ch.topic,

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.scan import Parameter, is_same_value
+from logreel.log.times import Time, interval
 from logreel.log.topic_match import fitting, listed
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
+from logreel.ops.rewrite.selected_log import in_force
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
@@ -22,6 +24,8 @@ def params(
     *,
     changed: bool = False,
     defaults: bool = False,
+    start: Time | None = None,
+    end: Time | None = None,
 ) -> list[Parameter]:
     """Return the parameters of a log, sorted by name.
 
@@ -29,12 +33,16 @@ def params(
     patterns  names, shell patterns, or ``re:`` and a regular expression; None: all parameters
     changed   True: only those whose value changed while logging; a value that is logged again is no change
     defaults  True: only those whose value differs from a default
+    start, end  half-open interval: values in force at its start, and changes in it
 
     With *changed* and *defaults*, those to which one of the two applies. Raises NotFoundError for a name or pattern
     without match, if the log has parameters, and UsageError for an invalid regular expression.
     """
     with as_open_log(log) as opened:
         known, path = opened.parameters, opened.name
+        if start is not None or end is not None:
+            span = interval(opened, start, end)
+            known = {name: in_force(one, *span) for name, one in known.items()}
     names = set(known)
     if patterns is not None:
         names = {name for want in listed(patterns) for name in _fitting(names, want, path)}

@@ -18,6 +18,8 @@ from logreel.log.times import Time, interval, mean_rate
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.topic_fields import FieldsByTopic, fields_by_topic
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,6 +107,8 @@ def stats(
     start: Time | None = None,
     end: Time | None = None,
     fields: bool = False,
+    exclude: str | Iterable[str] = (),
+    where: str | Iterable[str] = (),
 ) -> list[ChannelStats]:
     """Return statistics of each channel with messages in the interval.
 
@@ -113,23 +117,29 @@ def stats(
             mapping of names to field paths, selects fields whose values are counted, too; None as paths: no fields
     start, end  ns, or texts; half-open interval
     fields  True: also count the values of all numeric fields, which decodes all messages
+    exclude  channels to leave out, as *topics* without fields
+    where   only messages that meet conditions in SQL, as for ``slice``
 
     Raises TopicError, and UsageError for a time that cannot be read or an interval outside of the log.
     """
-    with as_open_log(log) as found:
-        first, last = interval(found, start, end)
+    with as_open_log(log) as whole:
+        first, last = interval(whole, start, end)
         paths: FieldsByTopic = {}
         if isinstance(topics, Mapping):
             paths = topics
         elif topics is not None:
-            paths = fields_by_topic(found, topics)
-            topics = list(paths)
-        several = (
-            channel_stats(ch, first, last, fields=fields, paths=paths.get(ch.topic))
-            for ch in found.match(topics)
-            if len(ch)
-        )
-        return [one for one in several if one.messages]
+            paths = fields_by_topic(whole, topics)
+        without = {ch.topic for ch in whole.match(exclude)}
+        names = [
+            ch.topic for ch in whole.match(None if topics is None else list(paths)) if ch.topic not in without
+        ]
+        with selected_log(whole, Selection(names if where else None, where=where)) as part:
+            several = (
+                channel_stats(part[name], first, last, fields=fields, paths=paths.get(name))
+                for name in names
+                if name in part.channels and len(part[name])
+            )
+            return [one for one in several if one.messages]
 
 
 def channel_stats(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,13 @@ from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
 from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
 from logreel.log.shown import Block, Shown
-from logreel.log.times import duration_text, utc_shift, utc_text
+from logreel.log.times import Time, duration_text, utc_shift, utc_text
 from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text_sections import text_sections
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.query.charts import bands
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 from logreel.registry.registry import formats, meaning_of
 
 if TYPE_CHECKING:
@@ -124,6 +126,11 @@ class Summary(Shown):
 def summary(
     what: Openable | Log,
     *,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    start: Time | None = None,
+    end: Time | None = None,
+    where: str | Iterable[str] = (),
     segment: int | None = None,
     definitions: Definitions = (),
     max_messages: int | None = None,
@@ -131,6 +138,7 @@ def summary(
     """Return what happened in a recording: facts from its own words and from the topics of its format.
 
     what     an open Log, or anything that ``logreel.open`` takes
+    topics, exclude, start, end, where  ask about a part of the log, as for ``slice``; see ``Selection``
     segment  number of one log of a file with several; see ``Log.segments``
     definitions  as for ``logreel.open``
     max_messages  bounds the memory: fields of channels with more messages are not read, nor transforms and lines of
@@ -139,8 +147,9 @@ def summary(
 
     Channels that cannot be decoded are left out and their problems recorded; they never raise an error here.
     """
-    with as_open_log(what, definitions) as whole:
-        every = log = whole if segment is None else whole.segment(segment)
+    selection = Selection(topics, exclude, start, end, where, segment)
+    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as every:
+        log = every
         shift = utc_shift(log)
         large = {} if max_messages is None else _large(log, max_messages)
         if large:

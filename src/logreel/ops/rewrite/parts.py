@@ -16,7 +16,9 @@ from logreel.log.clock_shifts import earlier
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
+from logreel.log.times import interval
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched, is_parameters
+from logreel.ops.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,15 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
 def whole_log(log: Log) -> Part:
     """Return all of a log."""
     return Part(log, {ch.number: slice(0, len(ch)) for ch in log.channels.values()})
+
+
+def part_of(log: Log, selection: Selection | None) -> Part:
+    """Return the messages that *selection* means; None: all of *log*. Raises as ``select_part`` does."""
+    if selection is None or not selection.is_part:
+        return whole_log(log)
+    first, last = interval(log, selection.start, selection.end)
+    wanted = None if selection.topics is None else with_members(log, selection.topics)
+    return select_part(log, wanted, selection.exclude, first, last, where=selection.where)
 
 
 def select_part(

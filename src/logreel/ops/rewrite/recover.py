@@ -16,13 +16,14 @@ from logreel.io.chunks import FILE
 from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.ops.open_logs import as_open_log, read_itself
-from logreel.ops.rewrite.parts import whole_log
+from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target, log_output_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+    from logreel.ops.selection import Selection
 
 #: Number of losses with times.
 TIMED = 1000
@@ -68,6 +69,7 @@ def recover(
     dst: Destination | None = None,
     *,
     format: str | None = None,
+    selection: Selection | None = None,
     segment: int | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
@@ -81,6 +83,7 @@ def recover(
     dst      path; its suffix may be that of another format, such as ``x.mcap``; None: the name without ``.active``, for
              an unfinished recording; or a binary file object, to which the new log is copied when it is verified
     format   for a file object: the format of the new log; None: that of the damaged log
+    selection  keep only this part of the log; None: all of it
     segment  number of one log of a file with several; None: all of them
 
     The new file gets its name only after it was read back without damage. The damaged file stays unchanged.
@@ -106,12 +109,12 @@ def recover(
             repairs=True,
         )
         try:
-            done = rewrite([whole_log(one)], target)
+            done = rewrite([part_of(one, selection)], target)
         except LogError:
             if len(one.segments) < 2 or (os.path.lexists(target.path) and not force):
                 raise
             # Without the lost bytes between them, the records of several logs may be read in another way.
-            done = rewrite([whole_log(one)], target, by_time=True)
+            done = rewrite([part_of(one, selection)], target, by_time=True)
         # Reading the messages may have added problems.
         lost = losses(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, lost)

@@ -9,13 +9,14 @@ from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
 from logreel.ops.open_logs import as_log_to_copy
-from logreel.ops.rewrite.parts import select_part, whole_log, with_members
+from logreel.ops.rewrite.parts import part_of, select_part, with_members
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Progress, Rewritten, Target
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+    from logreel.ops.selection import Selection
 
 
 def slice_log(
@@ -75,6 +76,7 @@ def sort_log(
     src: Openable | Log,
     dst: Destination,
     *,
+    selection: Selection | None = None,
     compression: str | None = None,
     chunk_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
@@ -82,7 +84,11 @@ def sort_log(
     progress: Progress | None = None,
     definitions: Definitions = (),
 ) -> Rewritten:
-    """Write a log with its messages sorted by time; parameters as for ``slice``."""
+    """Write a log with its messages sorted by time; parameters as for ``slice``.
+
+    selection  write only this part of the log; None: all of it
+    """
     with as_log_to_copy(src, definitions) as log:
+        log = log if selection is None or selection.segment is None else log.segment(selection.segment)
         target = Target.of(dst, compression, chunk_bytes, force, progress, options)
-        return rewrite([whole_log(log)], target, by_time=True)
+        return rewrite([part_of(log, selection)], target, by_time=True)
