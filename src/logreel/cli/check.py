@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -46,6 +46,7 @@ LINES = 20
 )
 @common.rules
 @common.wanted
+@common.selection
 @common.segment
 @paths.text_output
 @common.decrypt
@@ -58,11 +59,15 @@ def check(
     with_types: bool,
     rules: tuple[str, ...],
     wanted: tuple[str, ...],
+    selection: dict[str, Any],
     segment: int | None,
     msgdef: Definitions,
     as_json: bool,
 ) -> int:
     """Check logs for defects: damage, checksums, index, definitions, clocks, gaps, duplicates.
+
+    -t, -x, -S, -E and --where limit what is checked of messages: order, gaps, duplicates, dropouts, types, contract.
+    Damage, checksums, index, payloads and definitions are always those of the whole file.
 
     --types, --rules and --to name what migrate would do. --json prints one object per log, each on one line. If a log
     cannot be opened, the others are still checked.
@@ -76,7 +81,7 @@ def check(
     def answer(name: paths.Given) -> Checked:
         with logs.open(name, definitions=msgdef, segment=segment) as log:
             paths.note_decrypted(log)
-            return look(log, contract=required, types=with_types, rules=rules, to=wanted)
+            return look(log, **selection, contract=required, types=with_types, rules=rules, to=wanted)
 
     found, code = common.print_each(logs, answer, show, as_json)
     return code or (FOUND if any(one.worse(fail_on) for one in found) else 0)

@@ -195,6 +195,20 @@ where = click.option(
     help="Only messages whose fields meet this condition in SQL, of channels that have these fields: "
     '"battery_status.voltage_v < 14".',
 )
+
+
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add -t, -x, -S, -E and --where to *command*, which gets them as ``selection``, a dict of library parameters."""
+
+    @functools.wraps(command)
+    def call(*args: Any, **options: Any) -> Any:
+        chosen = {name: options.pop(name) or None for name in ("topics", "start", "end")}
+        chosen |= {name: options.pop(name) for name in ("exclude", "where")}
+        return command(*args, selection=chosen, **options)
+
+    return topics(exclude(start(end(where(call)))))
+
+
 keep_latched = click.option(
     "--keep-latched", is_flag=True, help="Also copy the latched state at the start of each new log."
 )

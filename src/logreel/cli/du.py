@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -11,6 +11,7 @@ from logreel.cli import files as paths
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
+    from logreel.log.log import Log
     from logreel.ops.inspect.du import Usage
 
 
@@ -21,22 +22,26 @@ if TYPE_CHECKING:
     },
 )
 @common.logs
+@common.selection
 @click.option("--chunks", is_flag=True, help="Also show each chunk: place, compression, messages, bytes.")
 @common.decrypt
 @paths.text_output
 @common.as_json
-def du(logs: paths.Logs, chunks: bool, as_json: bool) -> int:
+def du(logs: paths.Logs, selection: dict[str, Any], chunks: bool, as_json: bool) -> int:
     """Show what the bytes of a log are: payloads and records of each topic, definitions, indexes, damage.
 
     The column "stored" adds up to the size of the file. A compressed chunk is divided among its topics in proportion to
-    their uncompressed bytes.
+    their uncompressed bytes. With -t, -x, -S, -E or --where, the bytes are those of the log that slice would write.
     """
     from logreel.ops.inspect.du import du as look
+
+    def usage(log: Log) -> Usage:
+        return look(log, **selection)
 
     def show_one(found: Usage) -> None:
         show(found, chunks)
 
-    _, code, lost = common.answer_each(logs, look, show_one, as_json)
+    _, code, lost = common.answer_each(logs, usage, show_one, as_json)
     return code or lost
 
 

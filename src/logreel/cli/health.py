@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -51,6 +51,7 @@ SECOND = 10**9
     show_default=True,
     help="Lowest severity that gives exit code 4.",
 )
+@common.selection
 @common.segment
 @common.decrypt
 @common.msgdef
@@ -60,6 +61,7 @@ def health(
     logs: paths.Logs,
     detectors: tuple[str, ...],
     fail_on: Severity,
+    selection: dict[str, Any],
     segment: int | None,
     msgdef: Definitions,
     as_json: bool,
@@ -74,7 +76,7 @@ def health(
     from logreel.ops.health.health import health as look
 
     def assessed(log: Log) -> Health:
-        return look(log, detectors or None, segment=segment)
+        return look(log, detectors or None, **selection, segment=segment)
 
     found, code, lost = common.answer_each(logs, assessed, show, as_json, msgdef)
     if len(found) > 1 and not as_json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -28,8 +28,7 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
     },
 )
 @common.logs
-@common.topics
-@common.exclude
+@common.selection
 @click.option("--long", is_flag=True, help="Print all details of several logs, instead of one line each.")
 @common.segment
 @common.decrypt
@@ -41,8 +40,7 @@ def info(
     logs: paths.Logs,
     segment: int | None,
     msgdef: Definitions,
-    topics: tuple[str, ...],
-    exclude: tuple[str, ...],
+    selection: dict[str, Any],
     long: bool,
     follow: bool,
     as_json: bool,
@@ -53,22 +51,66 @@ def info(
     on one line. If a file cannot be opened, the others are still shown. -f shows one log again whenever it has grown,
     at most once a second: in place on a terminal, else one after another.
     """
+    from logreel.errors import UsageError
     from logreel.ops.inspect.info import info as look
 
+    topics, exclude = selection["topics"], selection["exclude"]
     if follow:
-        return _follow(logs.names, topics, exclude, segment, msgdef, as_json)
+        if any(selection[name] for name in ("start", "end", "where")):
+            raise UsageError("-f takes no -S, -E and --where")
+        return _follow(logs.names, topics or (), exclude, segment, msgdef, as_json)
     brief = not (long or logs.as_one) and (logs.several or any(os.path.isdir(name) for name in logs.names))
 
     def answer(name: paths.Given) -> Info:
         with logs.open(name, definitions=msgdef) as log:
             paths.note_decrypted(log)
-            return look(log, topics=topics or None, exclude=exclude, segment=segment)
+            return look(log, **selection, segment=segment)
 
+    if topics is not None and logs.several:
+        return _matching(logs, answer, long, as_json)
     if brief and not as_json:
         _, code = common.print_each(logs, answer, LinePrinter().show, as_json)
         return code
     _, code = common.print_each(logs, answer, show, as_json, gap=True)
     return code
+
+
+def _matching(logs: paths.Logs, answer: Callable[[paths.Given], Info], long: bool, as_json: bool) -> int:
+    """Print the logs that have one of the channels asked for, with these channels; return the exit code.
+
+    The logs that have none are counted on stderr; if none has any, the error is that of the first.
+    """
+    from logreel.cli.exits import LOST
+    from logreel.errors import TopicError
+
+    without: list[TopicError] = []
+
+    def look(name: paths.Given) -> Info | None:
+        try:
+            return answer(name)
+        except TopicError as error:
+            without.append(error)
+            return None
+
+    def print_one(found: Info | None) -> None:
+        if found is None:
+            return
+        if as_json:
+            draw.echo_json(found.as_dict(), line=True)
+        elif long:
+            show(found)
+            draw.echo()
+        else:
+            draw.echo_head(found.path)
+            _channels(found)
+
+    results, code = common.open_each(logs, look, print_one)
+    matching = sum(found is not None for found in results)
+    if without and not matching:
+        raise without[0]
+    if without:
+        draw.say(f"{len(without)} of {len(results)} logs have no such channel")
+    return LOST if code and matching else code
 
 
 #: Seconds between two summaries of a growing log.

@@ -53,6 +53,8 @@ LISTED = 6
     default=",",
     help="With csv, history: between the values; default a comma.",
 )
+@common.start
+@common.end
 @common.safe_csv
 @common.utc
 @paths.text_output
@@ -72,6 +74,8 @@ def params(
     delimiter: str,
     safe_csv: bool,
     utc: bool,
+    start: str | None,
+    end: str | None,
     segment: int | None,
     msgdef: Definitions,
     as_json: bool,
@@ -79,7 +83,8 @@ def params(
     """Show parameters of the robot: first and last value, default, and changes.
 
     PATTERN is the name of a parameter, a shell pattern, or re: and a regular expression. Arguments that exist as files
-    or folders, or end like the name of a log, are logs; all others are patterns.
+    or folders, or end like the name of a log, are logs; all others are patterns. With -S and -E, the first value is the
+    one in force at the start, and changes are those in the interval.
     """
     from logreel.errors import UsageError
     from logreel.log.times import shift_of
@@ -99,7 +104,7 @@ def params(
     def answer(log: Log) -> int:
         skipped: list[str] = []
         shift = shift_of(log, utc)
-        found = look(log, words or None, changed=changed, defaults=defaults)
+        found = look(log, words or None, changed=changed, defaults=defaults, start=start, end=end)
         if as_json:
             draw.echo_answer(log, logs.several, parameters=[as_dict(p) for p in found])
         elif found and form != "text":

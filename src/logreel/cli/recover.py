@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     help="Path of the new log; - is stdout; the default for x.bag.active is x.bag.",
 )  # fmt: skip
 @common.form
+@common.selection
 @common.segment
 @common.compression
 @common.chunk_size
@@ -41,6 +42,7 @@ def recover(
     logs: paths.Logs,
     out: str | None,
     form: str | None,
+    selection: dict[str, Any],
     segment: int | None,
     decrypt: bool,
     msgdef: Definitions,
@@ -57,6 +59,7 @@ def recover(
     """
     from logreel.ops.record.spool import waiting_lines
     from logreel.ops.rewrite.recover import recover as save
+    from logreel.ops.selection import Selection
 
     paths.check_form(form, out)
     for file in logs.files:
@@ -70,6 +73,7 @@ def recover(
                 log,
                 path,
                 format=form,
+                selection=Selection(**selection),
                 segment=segment,
                 compression=compression,
                 chunk_bytes=chunk_bytes,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 )
 @common.logs
 @common.output
+@common.selection
 @common.compression
 @common.chunk_size
 @common.options
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 def sort(
     logs: paths.Logs,
     out: str,
+    selection: dict[str, Any],
     compression: str | None,
     chunk_bytes: int | None,
     options: dict[str, Any],
@@ -44,12 +46,14 @@ def sort(
 ) -> int:
     """Write a log with its messages sorted by time."""
     from logreel.ops.rewrite.slice import sort_log
+    from logreel.ops.selection import Selection
 
     def write(log: Log, path: Destination, name: str) -> int:
         with draw.progress(name) as progress:
             done = sort_log(
                 log,
                 path,
+                selection=Selection(**selection),
                 compression=compression,
                 chunk_bytes=chunk_bytes,
                 options=options,

@@ -31,6 +31,7 @@ RARE = range(6, 9)
 @common.exclude
 @common.start
 @common.end
+@common.where
 @common.segment
 @click.option("--fields", is_flag=True, help="Also show minimum, mean and maximum of every numeric field.")
 @common.ros_axes
@@ -46,6 +47,7 @@ def stats(
     exclude: tuple[str, ...],
     start: str | None,
     end: str | None,
+    where: tuple[str, ...],
     segment: int | None,
     fields: bool,
     as_json: bool,
@@ -59,7 +61,7 @@ def stats(
 
     def answer(log: Log) -> int:
         chosen = common.chosen_fields(log, topics, exclude)
-        found = look(log, chosen, start=start, end=end, fields=fields)
+        found = look(log, chosen, start=start, end=end, fields=fields, where=where)
         if as_json:
             draw.echo_answer(log, logs.several, channels=[one.as_dict() for one in found])
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.cli import common, draw
 from logreel.cli import files as paths
@@ -26,12 +26,15 @@ NARROW, WIDE, INDENT = 40, 120, "  "
     },
 )
 @common.logs
+@common.selection
 @common.segment
 @common.decrypt
 @common.msgdef
 @paths.text_output
 @common.as_json
-def summary(logs: paths.Logs, segment: int | None, msgdef: Definitions, as_json: bool) -> int:
+def summary(
+    logs: paths.Logs, selection: dict[str, Any], segment: int | None, msgdef: Definitions, as_json: bool
+) -> int:
     """Show what happened in a recording: vehicle, flight, modes, battery, position, faults, errors.
 
     What deserves attention is marked with ! (a warning) or !! (an error). Times are seconds after the start of the log,
@@ -40,7 +43,7 @@ def summary(logs: paths.Logs, segment: int | None, msgdef: Definitions, as_json:
     from logreel.ops.inspect.summary import summary as look
 
     def one(log: Log) -> Summary:
-        return look(log, segment=segment)
+        return look(log, **selection, segment=segment)
 
     _, code, lost = common.answer_each(logs, one, show, as_json, msgdef)
     return code or lost

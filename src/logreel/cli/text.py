@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     "--level", metavar="LEVEL", help="Only this severity or worse: error, warning, info …, or 0 to 7."
 )
 @click.option("--all", "repeated", is_flag=True, help="Also checks that were in the report before.")
-@common.start
-@common.end
+@common.selection
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N lines.")
 @common.utc
 @common.segment
@@ -44,8 +43,7 @@ def text(
     msgdef: Definitions,
     level: str | None,
     repeated: bool,
-    start: str | None,
-    end: str | None,
+    selection: dict[str, Any],
     count: int | None,
     utc: bool,
     follow: bool,
@@ -55,11 +53,16 @@ def text(
 
     With -f, and from a pipe, new lines are shown as they come, with -f --json one object per line.
     """
-    from logreel.log.times import interval, shift_of
+    from logreel.errors import UsageError
+    from logreel.log.times import shift_of
     from logreel.ops.inspect.text import as_dict, level_number
     from logreel.ops.inspect.text import text as look
 
-    if follow or (not as_json and following.comes_slowly(logs.names, start, end)):
+    start, end = selection["start"], selection["end"]
+    is_limited = any(selection[name] for name in ("topics", "exclude", "where"))
+    if follow and is_limited:
+        raise UsageError("-f takes no -t, -x and --where: text comes from all channels")
+    if follow or (not as_json and not is_limited and following.comes_slowly(logs.names, start, end)):
         if logs.names != ("-",):
             following.refuse_output()
         with following.ending() as event, following.opened(logs.names, event, msgdef, segment=segment) as log:
@@ -67,7 +70,7 @@ def text(
     least = None if level is None else level_number(level)
 
     def answer(log: Log) -> int:
-        lines = itertools.islice(look(log, least, *interval(log, start, end), repeated=repeated), count)
+        lines = itertools.islice(look(log, least, **selection, repeated=repeated), count)
         shift = shift_of(log, utc)
         if as_json:
             draw.echo_answer(log, logs.several, lines=[as_dict(line) for line in lines])

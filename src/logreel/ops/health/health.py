@@ -12,7 +12,7 @@ from logreel.errors import SEVERITIES, LogError, Severity, UsageError
 from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.log.log import Log
 from logreel.log.shown import Block, Shown
-from logreel.log.times import Time
+from logreel.log.times import Time, interval
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
@@ -147,15 +147,17 @@ def health(
 
     what       an open Log, or anything that ``logreel.open`` takes
     detectors  names of detectors to run, or patterns such as ``*-sensor``; None: all
-    topics, exclude, start, end, where  ask about a part of the log, as for ``slice``; see ``Selection``
+    topics, exclude, where  look only at messages that ``slice`` would copy for these
+    start, end  tell only findings that touch this interval; detectors look at the whole log
     segment    number of one log of a file with several
     definitions  as for ``logreel.open``
 
     Raises UsageError for an unknown detector. One for logs of another format, and one that meets messages that cannot
     be decoded, count as not assessed; one that raises any other error is in ``failed`` and costs its own result only.
     """
-    selection = Selection(topics, exclude, start, end, where, segment)
+    selection = Selection(topics, exclude, None, None, where, segment)
     with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
+        first, last = interval(whole if segment is None else whole.segment(segment), start, end)
         found: list[Detection] = []
         clean: list[tuple[str, str]] = []
         missing: list[tuple[str, str]] = []
@@ -172,7 +174,8 @@ def health(
                 failed.append((detector.name, f"{type(error).__name__}: {error}"))
                 continue
             reasons = [one.reason for one in results if isinstance(one, NotAssessed)]
-            detected = [one for one in results if isinstance(one, Detection)]
+            # Detectors see all of the log, since its beginning and end mean something: an interval chooses findings.
+            detected = [one for one in results if isinstance(one, Detection) and _touches(one, first, last)]
             found += [replace(one, detector=detector.name) for one in detected]
             if reasons:
                 missing.append((detector.name, reasons[0]))
@@ -190,6 +193,10 @@ def health(
             tuple(missing),
             tuple(failed),
         )
+
+
+def _touches(one: Detection, first: int | None, last: int | None) -> bool:
+    return (first is None or one.end >= first) and (last is None or one.start < last)
 
 
 def _chosen(log: Log, names: str | Iterable[str] | None) -> list[Detector]:

@@ -16,7 +16,7 @@ from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
 from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
 from logreel.log.shown import Block, Shown
-from logreel.log.times import Time, duration_text, utc_shift, utc_text
+from logreel.log.times import Time, duration_text, interval, interval_text, utc_shift, utc_text
 from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text_sections import text_sections
 from logreel.ops.open_logs import as_open_log
@@ -150,6 +150,11 @@ def summary(
     selection = Selection(topics, exclude, start, end, where, segment)
     with as_open_log(what, definitions) as whole, selected_log(whole, selection) as every:
         log = every
+        part = ""
+        if selection.has_interval:
+            part = interval_text(
+                whole, *interval(whole if segment is None else whole.segment(segment), start, end)
+            )
         shift = utc_shift(log)
         large = {} if max_messages is None else _large(log, max_messages)
         if large:
@@ -158,7 +163,7 @@ def summary(
         spans = tuple(bands(log))
         stated = [section for section in _stated(log) if section.facts]
         sections = [
-            _recording(every),
+            _recording(every, part),
             *([] if segment is not None else _logs_in_file(every)),
             *stated,
             *by_lenses(log, {section.key for section in stated}, every),
@@ -242,9 +247,10 @@ def _segment(log: Log, number: int) -> Fact:
     )
 
 
-def _recording(log: Log) -> Section:
-    """Return what the file itself says: format, size, time, losses."""
-    return Section("recording", "Recording", tuple(_recording_facts(log)))
+def _recording(log: Log, part: str) -> Section:
+    """Return what the file itself says: format, size, time, losses; *part*: the interval looked at, or empty."""
+    facts = (Fact("part", "part", part, f"{part}; times below count from its start"),) if part else ()
+    return Section("recording", "Recording", (*facts, *_recording_facts(log)))
 
 
 def _recording_facts(log: Log) -> Iterator[Fact]:

@@ -12,6 +12,8 @@ from logreel.log.growing_log import POLL
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
 from logreel.log.times import Time, interval, interval_so_far
+from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.selection import Selection
 
 #: Syslog names of levels 0 … 7.
 LEVELS = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
@@ -50,13 +52,22 @@ def text(
     end: Time | None = None,
     *,
     repeated: bool = False,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    where: str | Iterable[str] = (),
 ) -> Iterator[TextLine]:
     """Yield lines by time with start <= time < end.
 
     level  highest level number to include (7: all); lines without a level are always included
     repeated  include the checks of each report, not only those that the report before did not have
+    topics, exclude, where  only text from messages that ``slice`` would copy for these
     """
-    return lines_between(log, level, *interval(log, start, end), repeated=repeated)
+    span = interval(log, start, end)
+    selection = Selection(topics, exclude, where=where)
+    if not selection.is_part:
+        return lines_between(log, level, *span, repeated=repeated)
+    with selected_log(log, selection) as part:
+        return iter(list(lines_between(part, level, *span, repeated=repeated)))
 
 
 def lines_between(
