@@ -131,6 +131,16 @@ def of_sensor(read: Any, kind: str, fields: dict[str, Any]) -> Callable[..., int
     return count
 
 
+def accepted(function: Callable[..., Any]) -> Callable[..., int]:
+    """Return a call of a function whose result has no number of messages: that of the interval, if it takes it."""
+
+    def count(log: logreel.Log, tmp: Path, **span: Any) -> int:
+        function(log, **span)
+        return len(list(log.messages(**span)))
+
+    return count
+
+
 #: Calls of each function that return the number of messages.
 FUNCTIONS: dict[str, Callable[..., int]] = {
     "slice": sliced,
@@ -151,6 +161,17 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "diff": lambda log, tmp, **span: logreel.diff(log, log, **span).channels[0].messages[0],
     "split": lambda log, tmp, **span: sum(
         part.messages for part in logreel.split(log, tmp / "parts", every=7 * S, force=True, **span)
+    ),
+    "info": lambda log, tmp, **span: logreel.info(log, **span).messages,
+    "summary": lambda log, tmp, **span: next(
+        fact.value for fact in logreel.summary(log, **span)["recording"] if fact.key == "messages"
+    ),
+    "du": lambda log, tmp, **span: sum(topic.messages for topic in logreel.du(log, **span).topics),
+    "check": accepted(logreel.check),
+    "health": accepted(logreel.health),
+    "params": accepted(logreel.params),
+    "Selection": lambda log, tmp, **span: (
+        logreel.sort(log, tmp / "s.bag", force=True, selection=logreel.Selection(**span)).messages
     ),
     "merge": lambda log, tmp, **span: logreel.merge([log], tmp / "m.bag", force=True, **span).messages,
     "Log.messages": lambda log, tmp, **span: len(list(log.messages(**span))),

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from logreel.ops.rewrite.slice import slice_log as slice
     from logreel.ops.rewrite.slice import sort_log as sort
     from logreel.ops.rewrite.split import split
+    from logreel.ops.selection import Selection
     from logreel.outputs.convert import convert
     from logreel.outputs.dataset import DatasetWritten, dataset
     from logreel.outputs.live.registry import sink
@@ -83,6 +84,7 @@ _LAZY = {
     "Channel": ("logreel.log.log", "Channel"),
     "MessageIndex": ("logreel.index.message_index", "MessageIndex"),
     "Schema": ("logreel.log.schema", "Schema"),
+    "Selection": ("logreel.ops.selection", "Selection"),
     "Layout": ("logreel.layout.layout", "Layout"),
     "Limits": ("logreel.limits", "Limits"),
     "Format": ("logreel.registry.format", "Format"),
@@ -166,6 +168,7 @@ __all__ = [
     "Report",
     "RigidTransforms",
     "Schema",
+    "Selection",
     "Service",
     "Sink",
     "Summary",
