@@ -172,7 +172,9 @@ def info(
     """
     selection = Selection(None, (), start, end, where, segment)
     if selection.is_part:
+        # The part has no other channels.
         selection = replace(selection, topics=topics, exclude=exclude)
+        topics, exclude = None, ()
     with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
         channels = tuple(
             ChannelInfo(
