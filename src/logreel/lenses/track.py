@@ -62,9 +62,9 @@ class Way:
         """Length of the way of the robot: 0 if it stays where it is."""
         return 0.0 if self.still else self.length
 
-    def text(self, word: str = "position") -> str:
+    def text(self) -> str:
         """Return the way for people: ``1.11 km in 101 positions``."""
-        count = f"{self.count} {word}{'s' * (self.count != 1)}"
+        count = f"{self.count} position{'s' * (self.count != 1)}"
         if self.still:
             return f"stays within {length_text(self.extent)}, in {count}"
         told = f"{length_text(self.length)} in {count}"

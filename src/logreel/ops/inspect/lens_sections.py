@@ -128,7 +128,7 @@ def _poses(ch: Channel, lens: Pose) -> Iterator[Fact]:
         # A sensor that measures rotation only.
         return
     way = track.way
-    yield Fact(ch.topic, ch.topic, _value(way), way.text("pose"), "m", WARNING if way.jumps else None)
+    yield Fact(ch.topic, ch.topic, _value(way), way.text(), "m", WARNING if way.jumps else None)
 
 
 def _track(ch: Channel, lens: Position) -> Fact:
