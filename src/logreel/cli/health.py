@@ -93,14 +93,15 @@ def show(found: Health) -> None:
     """Print the result for people: findings of one detector together, worst first, each bound and command once."""
     draw.echo_head(found.path)
     groups: dict[str, dict[str, list[Detection]]] = {}
-    for one in found.detections:
-        source = f" ({one.source})" if one.source not in ("", "logreel") else ""
-        groups.setdefault(one.detector, {}).setdefault(f"{one.threshold}{source}", []).append(one)
+    for detection in found.detections:
+        source = f" ({detection.source})" if detection.source not in ("", "logreel") else ""
+        bound = f"{detection.threshold}{source}"
+        groups.setdefault(detection.detector, {}).setdefault(bound, []).append(detection)
     for detector, by_bound in groups.items():
         draw.echo(f"  {detector}")
         for bound, group in by_bound.items():
-            for one in group[:LISTED]:
-                draw.echo(f"    {one.severity:<7}{one.text}")
+            for detection in group[:LISTED]:
+                draw.echo(f"    {detection.severity:<7}{detection.text}")
             if len(group) > LISTED:
                 draw.echo(f"    and {len(group) - LISTED} more; --json lists all")
             if bound:
@@ -120,12 +121,12 @@ def show(found: Health) -> None:
 def show_table(logs: Sequence[Health]) -> None:
     """Print one line for each of several logs: findings by severity, and by detector."""
     rows = []
-    for one in logs:
-        counts: Counter[str] = Counter(detection.severity for detection in one.detections)
-        detectors = Counter(detection.detector for detection in one.detections)
+    for log in logs:
+        counts: Counter[str] = Counter(detection.severity for detection in log.detections)
+        detectors = Counter(detection.detector for detection in log.detections)
         names = [f"{name} {n}" if n > 1 else name for name, n in detectors.items()]
         numbers = [str(counts[severity] or "") for severity in SEVERITIES]
-        rows.append((one.path, *numbers, str(len(one.failed) or ""), ", ".join(names) or "nothing found"))
+        rows.append((log.path, *numbers, str(len(log.failed) or ""), ", ".join(names) or "nothing found"))
     draw.echo()
     used = [i for i in range(6) if i in (0, 5) or any(row[i] for row in rows)]
     head = ("log", *SEVERITIES, "failed", "findings")

@@ -67,15 +67,13 @@ class Way:
         count = f"{self.count} position{'s' * (self.count != 1)}"
         if self.still:
             return f"stays within {length_text(self.extent)}, in {count}"
-        told = f"{length_text(self.length)} in {count}"
+        way = f"{length_text(self.length)} in {count}"
         if not self.jumps:
-            return told
+            return way
         farthest = length_text(self.jumps[0].metres)
-        one = len(self.jumps) == 1
-        return (
-            told
-            + f", without {f'a jump of {farthest}' if one else f'{len(self.jumps)} jumps of up to {farthest}'}"
-        )
+        if len(self.jumps) == 1:
+            return f"{way}, without a jump of {farthest}"
+        return f"{way}, without {len(self.jumps)} jumps of up to {farthest}"
 
 
 class Track:
@@ -125,8 +123,8 @@ class Track:
         part = np.concatenate([[0], np.cumsum(self.jumps)])
         main = part == np.bincount(part).argmax()
         away = self._away(np.median(self.place[main], axis=0))
-        found: NDArray[np.bool_] = away <= NEAR * max(float(away[main].max()), LEAST_EXTENT)
-        return found
+        is_near: NDArray[np.bool_] = away <= NEAR * max(float(away[main].max()), LEAST_EXTENT)
+        return is_near
 
     def _away(self, middle: F64) -> F64:
         """Return float64[k]: distances from a place in m."""
@@ -153,8 +151,8 @@ class Track:
         still = away < bound and float(coarse.sum()) < SHARE * length
         rows = np.flatnonzero(self.jumps)
         rows = rows[np.argsort(-self.steps[rows], kind="stable")]
-        found = (Jump(int(self.time[n]), int(self.time[n + 1]), float(self.steps[n])) for n in rows.tolist())
-        return Way(len(self), length, away, still, tuple(found))
+        told = (Jump(int(self.time[n]), int(self.time[n + 1]), float(self.steps[n])) for n in rows.tolist())
+        return Way(len(self), length, away, still, tuple(told))
 
 
 def jumps(time: I64, steps: F64) -> NDArray[np.bool_]:
@@ -168,8 +166,8 @@ def jumps(time: I64, steps: F64) -> NDArray[np.bool_]:
     seconds = np.maximum(periods, max(_median(periods), 1)) / SECOND
     speed = steps / seconds
     usual = float(np.median(speed)) if len(speed) else 0.0
-    found: NDArray[np.bool_] = (steps > JUMP_M) & (speed > max(JUMP_SPEED, JUMP_FACTOR * usual))
-    return found
+    is_jump: NDArray[np.bool_] = (steps > JUMP_M) & (speed > max(JUMP_SPEED, JUMP_FACTOR * usual))
+    return is_jump
 
 
 def _periods(time: I64) -> NDArray[np.uint64]:

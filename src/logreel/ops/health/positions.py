@@ -12,12 +12,15 @@ from logreel.lenses.track import JUMP_M, JUMP_SPEED, Track, length_text
 from logreel.log.log import Channel, Log
 from logreel.ops.health.sensors import MESSAGES, sensors
 
+#: Jumps of one channel whose intervals are listed.
+LISTED = 20
+
 
 def detect(log: Log) -> Iterator[Detection | NotAssessed]:
     """Yield a detection for each channel of positions that jumps, with the interval of its farthest jump."""
     looked = False
-    for ch, found in sensors(log):
-        for lens in found:
+    for ch, lenses in sensors(log):
+        for lens in lenses:
             try:
                 track = _track(ch, lens)
             except LogError:
@@ -38,7 +41,7 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
                     {
                         "metres": far.metres,
                         "jumps": len(way.jumps),
-                        "intervals_ns": [[one.start, one.end] for one in way.jumps[:20]],
+                        "intervals_ns": [[jump.start, jump.end] for jump in way.jumps[:LISTED]],
                     },
                     f"a step of {JUMP_M:.0f} m at {JUMP_SPEED:.0f} m/s",
                     "logreel",
@@ -54,8 +57,8 @@ def _track(ch: Channel, lens: object) -> Track | None:
         case Position(number=None, of_others=False):
             return Track.of_fixes(lens.fixes(ch))
         case Pose(many=False) | LocalPose():
-            found = lens.track(ch)
-            return Track(found.time, found.position, is_geographic=False)
+            poses = lens.track(ch)
+            return Track(poses.time, poses.position, is_geographic=False)
     return None
 
 

@@ -122,8 +122,8 @@ def _tracks(channels: Found) -> Iterator[Fact]:
 
 def _poses(ch: Channel, lens: Pose) -> Iterator[Fact]:
     """Yield the length of a track of poses in a frame of the robot."""
-    found = lens.track(ch)
-    track = Track(found.time, found.position, is_geographic=False)
+    poses = lens.track(ch)
+    track = Track(poses.time, poses.position, is_geographic=False)
     if len(track) < 2 or not track.place.any():
         # A sensor that measures rotation only.
         return

@@ -219,8 +219,8 @@ def _logs_in_file(log: Log) -> Iterator[Section]:
     if many < 2:
         return
     facts = [Fact("count", "logs", many, f"{many}; what follows is about the first", level=WARNING)]
-    for one in log.segments:
-        facts.append(_segment(log.segment(one.number), one.number))
+    for number in range(1, many + 1):
+        facts.append(_segment(log.segment(number), number))
     yield Section("segments", "Logs in the file", tuple(facts))
 
 
