@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import threading
 import time
@@ -501,3 +502,21 @@ def test_a_definition_in_a_file_applies_to_frames_in_an_mcap(tmp_path: Path) -> 
         log = logreel.open(done.path)
         assert (log["/wind"]["number"].tolist(), log["/wind"]["speed"].tolist()) == ([7], [0.5])
         assert bytes(log["/else"][0].decode()["data"]) == b"anything"
+
+
+def test_a_recording_of_thousands_of_topics_ends_when_it_is_asked_to(tmp_path: Path) -> None:
+    """What is in its queue takes longer to write than anybody waits; it is counted."""
+
+    def run(feed: Feed) -> None:
+        for n in range(20_000):
+            feed.line(f"line {n}", json.dumps({"topic": f"/t{n}", "time_ns": n, "data": {"x": n}}))
+        feed.wait()
+
+    begun = time.monotonic()
+    done = record(Scripted("many", run), tmp_path / "a.mcap", duration="1s")
+    assert time.monotonic() - begun < 15
+    written = sum(ch.messages for ch in done.channels)
+    if written < 20_000:
+        assert done.broken == 20_000 - written
+        assert f"{20_000 - written} messages could not be written within 3 s" in done.skipped[0]
+    assert logreel.open(tmp_path / "a.mcap").message_count == written

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from logreel.errors import LogError
-from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
+from logreel.io.atomic_file import exists, name_it, sync_folder, sync_name, target_of
 from logreel.io.locking import create_locked, is_at, lock
 from logreel.io.old_file import OldFile, copy_permissions
 
@@ -290,7 +290,7 @@ class Appender:
         else:
             name_it(self._active, self._target, self.name)
         self._close()
-        sync_folder(self._target.parent)
+        sync_name(self._target, self.name)
 
     def _check_place(self) -> None:
         """Raise an OSError if the unfinished path does not name the open file any more."""

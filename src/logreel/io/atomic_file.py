@@ -81,6 +81,18 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def sync_name(target: Path, path: str | os.PathLike[str]) -> None:
+    """Write the name of a complete file or folder to disk; raises LogError, which says that it is there, if not."""
+    try:
+        sync_folder(target.parent)
+    except OSError as error:
+        raise LogError(
+            f"is complete, but the disk did not take its name ({error.strerror}): "
+            "it may be missing after a power failure",
+            path=os.fspath(path),
+        ) from error
+
+
 def make_folders(folder: Path) -> None:
     """Create *folder*, and those above it that are missing; write their names to disk, without which files are lost."""
     missing = []
@@ -108,5 +120,8 @@ def name_it(temporary: Path, target: Path, path: str | os.PathLike[str]) -> None
             raise exists(path) from None
         os.rename(temporary, target)
     else:
-        sync_folder(target.parent)
-        temporary.unlink()
+        try:
+            sync_name(target, path)
+        finally:
+            # The file has one name, whatever the disk says.
+            temporary.unlink()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import time
 from enum import Enum
 from pathlib import Path
 from typing import Self
 
+from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
 from logreel.io.locking import is_locked
 from logreel.io.source import Source
 
 #: Nanoseconds without a write after which a file may have been left by its writer.
 QUIET = 10**9
+#: A named pipe without a writer does not open otherwise.
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 class Change(Enum):
@@ -55,9 +59,14 @@ class GrowingFile:
         if place is None:
             return False
         try:
-            handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            handle = os.open(place, _FLAGS)
         except FileNotFoundError:
             return False
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise LogError(
+                "is no regular file, which can be followed; a pipe is read with -", path=str(place)
+            )
         # Writers that insert something at the end complete another file than the one that they began.
         is_final = self._was_active and place == self.target
         self.close()
@@ -69,7 +78,7 @@ class GrowingFile:
         """Continue with the file that *source* was opened from, if it still has one of the names."""
         for place in (self.active, self.target):
             with contextlib.suppress(OSError):
-                handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+                handle = os.open(place, _FLAGS)
                 if source.inode == _inode(os.fstat(handle)):
                     self.close()
                     self._handle, self._size = handle, source.size

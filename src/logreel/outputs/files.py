@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
-from logreel.io.atomic_file import exists, name_it, sync_folder, target_of
+from logreel.io.atomic_file import exists, name_it, sync_folder, sync_name, target_of
 from logreel.io.exchange import exchange
 from logreel.io.output_stream import OutputStream
 
@@ -88,7 +88,7 @@ def new_file(
             os.replace(temporary, target)
         else:
             name_it(temporary, target, path)
-        sync_folder(target.parent)
+        sync_name(target, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
@@ -132,7 +132,7 @@ def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Iterable
         yield temporary
         sync_folder(temporary)
         _install(temporary, target, path, force)
-        sync_folder(target.parent)
+        sync_name(target, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -161,7 +161,7 @@ class GrowingFolder:
         """Rename the folder to its final name."""
         sync_folder(self.place)
         _install(self.place, self._target, self._path, self._force)
-        sync_folder(self._target.parent)
+        sync_name(self._target, self._path)
 
     def discard(self) -> None:
         """Remove the folder."""

@@ -87,6 +87,9 @@ class LineRecorder:
         self.notes: list[str] = []
         self.skipped: list[str] = []
         self.lines = self.broken = self.messages = 0
+        #: Whether writing takes too long for a recording that is to end, and the messages that were not written then.
+        self.is_late: Callable[[], bool] = lambda: False
+        self.unwritten = 0
         self._writer, self._format, self._strict, self._selection = writer, fmt, strict, selection
         #: Lines read before types are inferred, and their limits.
         self._waiting: list[_Line] = []
@@ -306,9 +309,15 @@ class LineRecorder:
         for line in lines:
             data.setdefault(line.topic, []).append(line.data)
         for topic, some in data.items():
+            # Thousands of topics take long.
+            if self.is_late():
+                break
             with contextlib.suppress(UsageError):
                 self._channel_of(topic, some)
-        for line in lines:
+        for n, line in enumerate(lines):
+            if self.is_late():
+                self.unwritten += len(lines) - n
+                break
             self._write(line)
         self._inferred = monotonic()
 

@@ -27,6 +27,7 @@ from logreel.ops.record.session import Session
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, LiveQueue, LiveSource
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.record.spool import Spool, is_kept
+from logreel.ops.record.wait import DrainLimit
 from logreel.ops.rewrite.target import Copied
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
@@ -213,6 +214,7 @@ def _record_lines(
     """Write all lines in this thread, and flush while none arrive; return whether *stop* ended the recording."""
     begun = flushed = shown = monotonic()
     number, stopped = 0, False
+    lines.is_late = DrainLimit(stop, ends)
     patience = PATIENCE if every is None else max(LEAST_PATIENCE, min(PATIENCE, every))
     for line in read_lines(source, patience):
         stopped = stop()

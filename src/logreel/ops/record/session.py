@@ -29,6 +29,7 @@ from logreel.ops.record.source import (
     Lost,
 )
 from logreel.ops.record.transcode import checker, decoder, is_raw, layout_of_schema
+from logreel.ops.record.wait import DRAIN_WITHIN, DrainLimit
 from logreel.ops.rewrite.rewrite import add_channel
 
 #: Seconds in which messages gather in the queue, so that they are written many at once.
@@ -41,6 +42,8 @@ SETTLE = 2.0
 HELD_BYTES = 64 << 20
 #: Seconds between two calls of *progress*, and seconds that sources have to end.
 PROGRESS_EVERY, END_WITHIN = 0.25, 5.0
+#: Entries between two looks whether the recording is to end.
+BETWEEN_LOOKS = 64
 #: Seconds that each source has to end after an error of the recording.
 LEAVE_WITHIN = 1.0
 #: Channel for the losses of a recording: topic and number of lost messages, and ms from the first to the last.
@@ -114,6 +117,8 @@ class Session:
         self._held_bytes = 0
         self._begun = self._flushed = self._shown = monotonic()
         self._dropout: Callable[[Lost], None] | None = None
+        #: Messages that were in the queue when the time to write them was over.
+        self._unwritten = 0
         self.messages = 0
 
     # ------------------------------------------------------------------------------------------- the session
@@ -131,6 +136,9 @@ class Session:
             if stream.thread is not None:
                 stream.thread.start()
         stopped = False
+        self._lines.is_late = DrainLimit(
+            stop, None if self._duration is None else self._begun + self._duration
+        )
         try:
             while True:
                 # In this order: what a source passed on before it ended is in the queue.
@@ -239,10 +247,15 @@ class Session:
             if settled or waited or self._held_bytes > HELD_BYTES or self._queue.stopping.is_set():
                 self._release()
             return
-        for entry in entries:
+        late = False
+        for n, entry in enumerate(entries):
+            # Messages of thousands of channels take long.
+            late = late or (n % BETWEEN_LOOKS == 0 and self._lines.is_late())
             if type(entry) is tuple:
                 channel, time, payload = entry
-                if channel is None:
+                if late:
+                    self._unwritten += 1
+                elif channel is None:
                     self._write_batch()
                     self._lines.take(*payload)
                 elif channel.number < 0:
@@ -413,7 +426,8 @@ class Session:
     @property
     def broken(self) -> int:
         """Number of frames and messages that were left out."""
-        return sum(feed.broken + sum(ch.left_out for ch in feed.channels) for feed in self._feeds)
+        left_out = sum(feed.broken + sum(ch.left_out for ch in feed.channels) for feed in self._feeds)
+        return left_out + self._unwritten + self._lines.unwritten
 
     @property
     def errors(self) -> list[str]:
@@ -423,6 +437,12 @@ class Session:
     def skipped(self) -> list[str]:
         """Return sentences about what was left out, and about sources that failed."""
         found = self.errors
+        unwritten = self._unwritten + self._lines.unwritten
+        if unwritten:
+            many = f"{unwritten} message{'s' * (unwritten != 1)}"
+            found.append(
+                f"{many} could not be written within {DRAIN_WITHIN:g} s after the end, and were left out"
+            )
         for feed in self._feeds:
             found += feed.skipped
             for ch in feed.channels:
