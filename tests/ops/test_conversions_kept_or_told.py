@@ -249,3 +249,36 @@ def test_text_that_is_not_utf_8_is_told(tmp_path: Path, suffix: str) -> None:
             log.write(note, START + i * 10**6, len(text).to_bytes(4, "little") + text)
     done = logreel.convert(source, tmp_path / f"b{suffix}")
     assert done.skipped == ("text in 1 messages of '/note' is not UTF-8: U+FFFD stands for what is not",)
+
+
+@pytest.mark.parametrize("suffix", [".mcap", ".bddf"])
+def test_bytes_for_true_other_than_1_are_told(tmp_path: Path, suffix: str) -> None:
+    made = UlogBuilder(5_000_000).flags().format("a:uint64_t timestamp;float x;bool on;bool[3] more;")
+    made.subscribe("a", 0)
+    for step, flags in enumerate((b"\x01\0\0\0", b"\x99\0\0\0", b"\0\0\0\x02")):
+        made.data(0, (5_000_000 + step).to_bytes(8, "little") + bytes(4) + flags)
+    source = tmp_path / "a.ulg"
+    source.write_bytes(bytes(made.bytes()))
+    done = logreel.convert(source, tmp_path / f"b{suffix}")
+    assert "2 messages of 'a' have other bytes than 1 for true: they become 1" in done.notes
+    back, told = back_again(source, tmp_path / "b.bag")
+    assert content(back) == content(source)
+    assert not any("for true" in text for text in told)
+
+
+def test_messages_of_a_channel_stay_in_order_over_mcap(tmp_path: Path) -> None:
+    made = UlogBuilder(600_000_000).flags().format("a:uint64_t timestamp;float x;")
+    made.format("b:uint64_t timestamp;uint8_t n;").subscribe("a", 0).subscribe("b", 1)
+    for step in range(100):
+        time = 600_000_000 + step * 10_000
+        made.data(0, time.to_bytes(8, "little") + bytes(4))
+        # Stamped before it is logged; the first one long before the log.
+        stamp = 1_000_000 if step == 5 else time - 30_000
+        if step in (5, 6, 7):
+            made.data(1, stamp.to_bytes(8, "little") + bytes([step]))
+    source = tmp_path / "a.ulg"
+    source.write_bytes(bytes(made.bytes()))
+    back, _ = back_again(source, tmp_path / "b.mcap")
+    assert [bytes(m.data) for m in logreel.open(back).messages(["b"], order="file")] == [
+        bytes(m.data) for m in logreel.open(source).messages(["b"], order="file")
+    ]

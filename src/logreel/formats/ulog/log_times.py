@@ -98,8 +98,11 @@ def logged_times(times: LogTimes, index: MessageIndex) -> dict[int, I64]:
         time = index.times(number)
         outside = (time < times.start - EARLY_NS) | (time > times.end)
         if outside.any():
+            # Not later than messages that follow in the channel, so that its messages stay in their order.
+            later = np.minimum.accumulate(np.where(outside, TIME_MAX, time)[::-1])[::-1]
+            logged = times.latest_times.before(index.offsets(number)[outside])
             found[number] = time.copy()
-            found[number][outside] = times.latest_times.before(index.offsets(number)[outside])
+            found[number][outside] = np.minimum(logged, later[outside])
     return found
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from logreel.errors import LogError
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
+from logreel.layout.nodes import FixedArray, Node, Scalar, Struct, measure
 from logreel.log.log import Channel
 from logreel.log.tables import Shape, TableReader
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
     from logreel.ops.rewrite.fit import Array, Arrays
 
+#: Booleans of a message that are looked at.
+MOST_BOOLEANS = 64
 #: One row per message; messages that cannot be decoded are left out, or become a row of nulls.
 WHOLE, _GAPS = Shape(explode=False, gaps=False), Shape(explode=False)
 
@@ -61,6 +66,40 @@ def replaced_texts(channel: Channel) -> list[str]:
             count += "\ufffd" in repr(message.decode()) and "\ufffd".encode() not in bytes(message.data)
     text = f"text in {count} messages of {channel.topic!r} is not UTF-8: U+FFFD stands for what is not"
     return [text] if count else []
+
+
+def odd_booleans(channel: Channel) -> list[str]:
+    """Return a sentence with the number of messages with bytes for true other than 1; none if there are none.
+
+    Only for messages of a fixed size, in which programs leave bytes that they never set.
+    """
+    try:
+        places = list(_boolean_places(channel.layout.root, 0)) if channel.is_uniform else []
+    except LogError:
+        return []
+    index, count = channel.log.index, 0
+    for chunk, start in index.payloads_by_chunk(channel.number) if places else ():
+        odd = np.zeros(len(start), bool)
+        for place in places[:MOST_BOOLEANS]:
+            odd |= FieldAt(place, 1).read(index.chunks[chunk], start) > 1
+        count += int(np.count_nonzero(odd))
+    return [f"{count} messages of {channel.topic!r} have other bytes than 1 for true: they become 1"] * (
+        count > 0
+    )
+
+
+def _boolean_places(node: Node, at: int) -> Iterator[int]:
+    """Yield the offsets of the booleans in a value of fixed size that begins at *at*."""
+    match node:
+        case Scalar(type="bool"):
+            yield at
+        case Struct(fields=fields):
+            for f in fields:
+                yield from _boolean_places(f.node, at)
+                at += measure(f.node).size or 0
+        case FixedArray(item=item, count=count) if any(True for _ in _boolean_places(item, 0)):
+            for i in range(count):
+                yield from _boolean_places(item, at + i * (measure(item).size or 0))
 
 
 def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LogError, UsageError
+from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
 from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
@@ -27,7 +27,7 @@ from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, read_rows, replaced_texts
+from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
@@ -189,9 +189,33 @@ class Transcoding(Rewriting):
         self.was_here = self.was is not None or self.parts[0].log.converted_from == self.fmt.name
         self.is_all = self.was is not None and self.was.is_all_of(self.parts[0].log) and self._is_whole
         log = self.parts[0].log
+        self._refuse_foreign()
         if self.was is None and any(self._is_encoded(ch) for ch in self.parts[0].channels):
             self.copier.keepable = {"metadata": metadata_names(log), "attachment": small_attachments(log)}
         return super().run(by_time)
+
+    def _refuse_foreign(self) -> None:
+        """Raise IncompleteOutputError, with one reason, if the format has only messages of its own and the log none."""
+        schemas, part = self.format_writer.schemas, self.parts[0]
+        own = [
+            ch
+            for ch in part.channels
+            if schemas.accepts_schema(ch.schema) or ((was := original_of(ch)) and was.format == self.fmt.name)
+        ]
+        if (
+            not self._is_foreign
+            or schemas.abilities is not None
+            or own
+            or not part.total
+            or not self.fmt.create
+        ):
+            return
+        ch = part.channels[0]
+        try:
+            self.fmt.create(DryRun("")).channel(0, ch.topic, ch.schema, {})
+        except LogError as error:
+            due = f"{self.format_writer.title} can hold none of the {part.total} messages{self._alternative()}: "
+            raise IncompleteOutputError(due, [error.text], path=self.target.path) from None
 
     @property
     def _is_whole(self) -> bool:
@@ -236,6 +260,8 @@ class Transcoding(Rewriting):
         for one in self.transcoded.values():
             if isinstance(one, Transcoded) and one.has_replaced_text:
                 self.skipped += replaced_texts(one.channel)
+            if isinstance(one, Transcoded) and not one.restores and one.copied_bytes is None:
+                self.notes += odd_booleans(one.channel)
         filled = {one.channel.topic: one.filled for one in self.transcoded.values() if one.filled}
         self.notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
         rounded = sum(one.rounded for one in self.transcoded.values())

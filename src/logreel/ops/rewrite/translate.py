@@ -13,6 +13,7 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Channel
 from logreel.log.schema import Schema
 from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.read_rows import odd_booleans
 from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Copied, Rewritten, Target
@@ -126,6 +127,9 @@ class Translating(Portable):
     def _account(self, written: Sequence[int]) -> None:
         # Sentences added while messages were translated.
         self.skipped += [text for text in self.translation.skipped if text not in self.skipped]
+        for ch in self.parts[0].channels:
+            if self.translation.replaced(ch) is not None:
+                self.notes += odd_booleans(ch)
         super()._account(written)
         self.counts = dict(zip(self.added, written[len(self.names) :], strict=True))
         for name, count in self.counts.items():
