@@ -140,3 +140,23 @@ def test_an_edited_log_goes_to_stdout(run: Run, here: Path) -> None:
     with (here / "c.bag").open("wb") as file:
         logreel.edit("a.bag", file, rename={"/imu": "/x"})
     assert (here / "c.bag").read_bytes() == (here / "b.bag").read_bytes()
+
+
+def test_what_may_still_identify_is_listed_and_does_not_change_the_exit_code(run: Run, here: Path) -> None:
+    b = Builder(start_us=1_000_000).flags().info("sys_name", "PX4")
+    b.format("vehicle_gps_position:uint64_t timestamp;int32_t lat;int32_t lon;").subscribe(
+        "vehicle_gps_position", 0
+    )
+    for i in range(10):
+        b.data(0, struct.pack("<Qii", 1_000_000 + i, 473_977_420, 85_455_940))
+    b.text(6, 1_000_005, "see mission.local")
+    (here / "c.ulg").write_bytes(bytes(b.bytes()))
+    done = run("edit", "c.ulg", "-o", "d.ulg", "--redact", "place,time")
+    assert done.code == 0, done.err
+    assert "what may still identify:\nlogreel:   ~text: looks like the name of a computer" in done.err
+    told = run("edit", "c.ulg", "-o", "e.ulg", "--redact", "place", "--redact", "time", "--json").json
+    assert told["may_identify"] == [
+        {"where": "~text", "what": "looks like the name of a computer", "count": 1}
+    ]
+    assert run("edit", "c.ulg", "-o", "f.ulg", "--redact", "identity", "--json").json["may_identify"] == []
+    assert run("edit", "c.ulg", "-o", "g.ulg", "--redact", "place,names").code == 2

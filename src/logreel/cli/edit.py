@@ -176,12 +176,10 @@ def _show(done: Edited, out: str) -> None:
         draw.show_written(done, out)
     else:
         draw.show_notes(done.notes)
-    if out == paths.STDOUT:
-        return
     if not done.changes:
         draw.say("nothing changes")
     rows = [(one.kind, one.topic or "–", one.what, str(one.messages or "–")) for one in done.changes]
-    if rows:
+    if rows and out != paths.STDOUT:
         draw.table(("change", "topic", "what", "messages"), rows, right=(3,))
     if done.may_identify:
         draw.say("what may still identify:")

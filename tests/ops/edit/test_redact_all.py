@@ -13,6 +13,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
+from logreel.formats.mcap.sample.builder import Builder as McapBuilder
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Position, lenses
 from logreel.ops.edit import coordinates, residue
@@ -181,6 +182,71 @@ def test_what_the_remover_misses_the_closing_list_names(
         "definition of /commented",
         "metadata uuid",
     } <= named
+
+
+def cdr(value: str) -> bytes:
+    raw = value.encode() + b"\0"
+    return struct.pack("<I", len(raw)) + raw
+
+
+def test_aligned_messages_of_ros_2_are_redacted_and_stay_aligned(tmp_path: Path) -> None:
+    head, b = b"\0\1\0\0", McapBuilder(profile="ros2")
+    b.schema(1, "sensor_msgs/msg/NavSatFix", "ros2msg", b"float64 latitude\nfloat64 longitude\n")
+    b.schema(2, "my/msg/Names", "ros2msg", b"string[] names\nfloat64 v\n")
+    b.schema(3, "my/msg/Moment", "ros2msg", b"int32 sec\nuint32 nanosec\nstring frame_id\n")
+    b.schema(4, "std_msgs/msg/Float64MultiArray", "ros2msg", b"float64[] data\n")
+    for n, topic in enumerate(("/fix", "/names", "/moment", "/array"), 1):
+        b.channel(n, n, topic, "cdr", {})
+    names = struct.pack("<I", 2) + cdr("abc") + cdr(f"Pilot: {PILOT}")
+    names += bytes(-len(names) % 8) + struct.pack("<d", 1.5)
+    for i in range(10):
+        b.message(1, START + i, head + struct.pack("<2d", LAT, LON))
+        b.message(2, START + i, head + names)
+        b.message(3, START + i, head + struct.pack("<iI", START // 10**9 + i, 5) + cdr("site_47.3977_8.5456"))
+        b.message(4, START + i, head + struct.pack("<I4x2d", 2, LAT, LON))
+    b.flush().metadata(
+        "rosbag2", {"yaml": f"nanoseconds_since_epoch: {START}\npath: a_2021_05_22-19_36_57_0.mcap"}
+    )
+    (tmp_path / "a.mcap").write_bytes(b.bytes())
+    done = logreel.edit(tmp_path / "a.mcap", tmp_path / "b.mcap", redact=ALL)
+    assert not (done.may_identify)
+    assert not (done.skipped)
+    log = logreel.open(tmp_path / "b.mcap")
+    texts = log["/names"][3].decode()
+    assert texts["v"] == 1.5
+    assert texts["names"][0] == "abc"
+    assert re.fullmatch(r"Pilot: person-[a-p]{8}", texts["names"][1])
+    assert log["/moment"][3].decode()["sec"] - 3 == (log.start or 0) // 10**9
+    assert log["/array"][0].decode()["data"] == pytest.approx([0.01, 0.01])
+    assert f"nanoseconds_since_epoch: {log.start}" in log.metadata["rosbag2"]["yaml"]
+    assert not any(hits(data) or near(data) for data in everything(log).values())
+
+
+def test_a_latitude_alone_under_another_name_is_named(tmp_path: Path) -> None:
+    b = McapBuilder()
+    b.schema(1, "my/Fix", "ros1msg", b"float64 latitude\nfloat64 longitude\n").channel(
+        1, 1, "/fix", "ros1", {}
+    )
+    b.schema(2, "my/Value", "ros1msg", b"float64 v\n").channel(2, 2, "/a", "ros1", {}).channel(
+        3, 2, "/volt", "ros1", {}
+    )
+    for i in range(20):
+        b.message(1, START + i, struct.pack("<2d", LAT, LON + i * 1e-6), i)
+        b.message(2, START + i, struct.pack("<d", LAT + i * 1e-6), i)
+        b.message(3, START + i, struct.pack("<d", 47.4), i)
+    (tmp_path / "a.mcap").write_bytes(b.bytes())
+    done = logreel.edit(tmp_path / "a.mcap", tmp_path / "b.mcap", redact="place")
+    assert [(one.where, one.count) for one in done.may_identify] == [("/a", 20)]
+
+
+def test_frames_that_name_places_stay_different_and_match_in_all_messages(
+    redacted: tuple[logreel.Log, logreel.Log, Any],
+) -> None:
+    _, new, _ = redacted
+    frames = {topic: new[topic][0].decode()["header"]["frame_id"] for topic in ("/frames", "/frames_mgrs")}
+    assert len(set(frames.values())) == 2
+    assert all(re.fullmatch(r"place-[a-p]{8}", frame) for frame in frames.values())
+    assert f"/{frames['/frames']}/imu" in new
 
 
 def test_what_should_be_replaced_and_is_still_there_fails(

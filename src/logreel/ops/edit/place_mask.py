@@ -119,13 +119,16 @@ class PlaceMask:
         return new
 
     def name(self, text: bytes) -> bytes:
-        """Return the name of a topic or frame, where underscores can stand for points."""
-        new = self.text(text)
-        if new == text and self.cells.found:
-            dotted = re.sub(rb"(?<=\d)_(?=\d{3})", b".", text)
-            if dotted != text and without_numbers(dotted, self.cells) != dotted:
-                return re.sub(rb"x[x.]*", b"x", without_numbers(dotted, self.cells))
-        return new
+        """Return the name of a topic or frame, where underscores can stand for points.
+
+        Each part of a name that says a place gets a token, so that different names stay different.
+        """
+        parts = text.split(b"/")
+        return b"/".join(self.names.token("place", one) if self._says_place(one) else one for one in parts)
+
+    def _says_place(self, text: bytes) -> bool:
+        dotted = re.sub(rb"(?<=\d)_(?=\d{3})", b".", text)
+        return self.text(text) != text or without_numbers(dotted, self.cells) != dotted
 
     def _hashed(self, match: re.Match[bytes]) -> bytes:
         found = coordinates.degrees_of_geohash(match[0].decode())

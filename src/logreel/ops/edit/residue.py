@@ -33,6 +33,8 @@ DAY = 86400
 NS = 10**9
 #: Bytes of each message of a channel with pictures or clouds that are searched: the pixels say nothing.
 HEAD = 1 << 14
+#: Fewest messages, and largest in bytes, whose numbers are compared column by column.
+ROWS, WIDEST = 5, 256
 #: Positions of the source that are compared.
 POINTS = 40
 
@@ -200,7 +202,9 @@ class Search:
                         payload = batch.payloads.rows(np.array([row])).joined()
                         self._search_bytes(topics[number], payload[:HEAD])
                 else:
-                    self._search_bytes(topics[number], batch.payloads.rows(mine).joined())
+                    payloads = batch.payloads.rows(mine)
+                    self._search_bytes(topics[number], payloads.joined())
+                    self._search_columns(topics[number], payloads.joined(), payloads.size)
         for ch in log.channels.values():
             self._search_text("topic", ch.topic.encode("utf-8", "surrogateescape"))
             self._search_text(f"definition of {ch.topic}", ch.schema.raw)
@@ -230,6 +234,28 @@ class Search:
             self.found[where, "details of a picture (Exif or XMP)"] += pictures
         for what, count in numbers_like(data, self.facts).items():
             self.found[where, what] += count
+
+    def _search_columns(self, where: str, data: U8, size: NDArray[np.int64]) -> None:
+        """Search messages of one size for a latitude or longitude that stands alone."""
+        width = int(size[0])
+        if (
+            not len(self.facts.points)
+            or len(size) < ROWS
+            or (size != width).any()
+            or not 8 <= width <= WIDEST
+        ):
+            return
+        table = np.ascontiguousarray(data).reshape(len(size), width)
+        for at in range(width - 7):
+            values = np.ascontiguousarray(table[:, at : at + 8]).view("<f8")[:, 0]
+            with np.errstate(all="ignore"):
+                near = (np.abs(values[:, None] - self.facts.points.ravel()) < DEGREES).any(axis=1)
+                # A voltage of 47.4 is no latitude.
+                near &= np.abs(values * 1000 - np.rint(values * 1000)) > 1e-6
+                near &= np.abs(values) > 1
+            if np.count_nonzero(near) > 0.9 * len(values):
+                self.found[where, "numbers like a latitude or longitude of the source"] += int(near.sum())
+                return
 
     def _search_text(self, where: str, text: bytes) -> None:
         if self.removed is not None and self.removed.search(text):
