@@ -16,6 +16,7 @@ import pytest
 import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
+from logreel.log.schema import Schema
 from logreel.ops.record import Feed, LiveChannel, record
 from logreel.ops.record.source import LiveQueue
 from logreel.registry.registry import formats
@@ -520,3 +521,48 @@ def test_a_recording_of_thousands_of_topics_ends_when_it_is_asked_to(tmp_path: P
         assert done.broken == 20_000 - written
         assert f"{20_000 - written} messages could not be written within 3 s" in done.skipped[0]
     assert logreel.open(tmp_path / "a.mcap").message_count == written
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".mcap"])
+def test_a_recording_names_channels_as_the_log_does(tmp_path: Path, suffix: str) -> None:
+    """Publishers of one topic and type are one channel of the log, which takes one name."""
+
+    def run(feed: Feed) -> None:
+        def header(caller: str) -> dict[str, Any]:
+            return {"headers": [{"callerid": caller, "topic": "/late", "type": "std_msgs/Int8"}]}
+
+        number, bit = (
+            Schema("std_msgs/Int8", "ros1msg", "int8 data\n"),
+            Schema("x/Bit", "ros1msg", "bool data\n"),
+        )
+        channels = [feed.channel("/late", number, header(name)) for name in ("/a", "/b")]
+        for ch in [*channels, feed.channel("/late", bit)]:
+            assert ch is not None
+            feed.put(ch, START, b"\1", wait=True)
+
+    done = record(Scripted("two", run), tmp_path / f"a{suffix}")
+    log = logreel.open(tmp_path / f"a{suffix}")
+    assert {ch.topic: ch.messages for ch in done.channels} == {
+        name: len(ch) for name, ch in log.channels.items()
+    }
+    assert {name: len(ch) for name, ch in log.channels.items()} == {"/late": 2, "/late[1]": 1}
+    assert done.notes == ("'/late' became '/late[1]'",)
+
+
+def test_a_failed_recording_says_what_is_there(tmp_path: Path) -> None:
+    def run(feed: Feed) -> None:
+        ch = feed.channel("/a", Schema("x/Bit", "ros1msg", "bool data\n"))
+        assert ch is not None
+        feed.put(ch, START, b"\1", wait=True)
+        feed.wait()
+
+    def fail() -> bool:
+        raise MemoryError
+
+    path = tmp_path / "a.bag"
+    record(numbered("/a", 3), path)
+    before, said = path.read_bytes(), list[str]()
+    with pytest.raises(MemoryError):
+        record(Scripted("one", run), path, mode="a", stop=fail, say=said.append)
+    assert path.read_bytes() == before
+    assert said == [f"{path}.active holds what was written, {path} is as it was"]

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -298,3 +299,18 @@ def test_the_head_limit_is_exact() -> None:
                 stream.settimeout(60)
                 stream.sendall(head)
                 assert stream.recv(100).split()[1] == expected
+
+
+def test_the_backlog_of_a_client_is_bounded_by_bytes() -> None:
+    from types import SimpleNamespace
+
+    from logreel.outputs.live.foxglove import BACKLOG_BYTES, LEAST_BACKLOG, _bounded
+
+    def log(size: int, messages: int) -> Any:
+        return SimpleNamespace(size=size, message_count=messages)
+
+    assert _bounded(8192, [log(0, 0)]) == 8192
+    assert _bounded(8192, [log(100 << 10, 1024)]) == 8192
+    assert _bounded(8192, [log(10 << 30, 1 << 20)]) == BACKLOG_BYTES // (10 << 10)
+    assert _bounded(8192, [log(1 << 30, 10), log(1 << 30, 10)]) == LEAST_BACKLOG
+    assert _bounded(4, [log(1 << 30, 10)]) == 4

@@ -175,6 +175,9 @@ def record(
         except BaseException:
             if (left := lines.leave()) is not None:
                 say(f"{left} holds the first lines")
+            if stream is None and os.path.isfile(name + ACTIVE):
+                before = f", {name} is as it was" if appends else ""
+                say(f"{name + ACTIVE} holds what was written{before}")
             raise
         lines.close()
     size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
@@ -246,15 +249,12 @@ def _result(
     split: bool,
     size: int,
 ) -> Recorded:
-    counts = Counter[int]()
-    for number, messages in [
-        *((ch.number, ch.messages) for ch in lines.channels.values()),
-        *session.channels,
-    ]:
-        counts[number] += messages
-    names = writer.names
-    used = sorted(counts)
-    channels = tuple(Copied(names[n], counts[n]) for n in used if names[n][:1] != "~")
+    counts = Counter[str]()
+    for number, messages in sorted(
+        [*((ch.number, ch.messages) for ch in lines.channels.values()), *session.channels]
+    ):
+        counts[session.names.get(number, writer.names[number])] += messages
+    channels = tuple(Copied(name, count) for name, count in counts.items() if name[:1] != "~")
     notes = [*lines.notes, *writer.notes, *session.notes]
     notes += [f"{name!r} fitted no topic" for name in selection.unused()]
     if split:

@@ -103,6 +103,11 @@ class Session:
         self._streams: list[_Stream] = []
         #: Number of the channel in the log, by topic, definition, and publisher where the log keeps these apart.
         self._numbers: dict[tuple[str, Schema | Layout, str], int] = {}
+        #: Names that readers of the log give to its channels, where they join publishers: by number, and the number of
+        #: the first channel by topic and definition.
+        self.names: dict[int, str] = {}
+        self._taken_names: set[str] = set()
+        self._first: dict[tuple[str, Schema | Layout], int] = {}
         #: Functions from payloads to what is written, by number of the channel, where they differ or are checked.
         self._convert: dict[int, Callable[[bytes], Any]] = {}
         #: Messages to be written together, their channels and bytes.
@@ -327,18 +332,19 @@ class Session:
         key = channel.topic, channel.schema, repr(channel.metadata.get("headers")) if joins else ""
         try:
             if key not in self._numbers:
-                known = any(other[:2] == key[:2] for other in self._numbers)
-                self._numbers[key] = self._added(channel, known)
+                first = self._first.get(key[:2])
+                self._numbers[key] = number = self._added(channel, first)
+                self._first.setdefault(key[:2], number)
             channel.number = self._numbers[key]
             if channel.latched:
                 self._writer.latch(channel.number)
         except (DefinitionError, UsageError, UnsupportedError) as error:
             channel.refused = error.text
 
-    def _added(self, channel: LiveChannel, joins: bool) -> int:
+    def _added(self, channel: LiveChannel, first: int | None) -> int:
         """Add a channel and choose how its payloads are converted; return its number.
 
-        joins  readers will join it with an earlier one, so that its name does not matter
+        first  number of an earlier channel that readers will join it with; None: there is none
         """
         schemas = self._writer.format_writer.schemas
         topic, schema = channel.topic, channel.schema
@@ -358,7 +364,15 @@ class Session:
             same = schemas.splitter(number) is None and schemas.layout(number).root == layout.root
             if not same:
                 self._convert[number] = decoder(layout)
-        if name != topic and not joins:
+        if first is not None:
+            self.names[number] = self.names.get(first, self._writer.names[first])
+            return number
+        if self._writer.format_writer.joins_publishers and not self._writer.format_writer.old_channels:
+            # Channels that are joined take no name.
+            name = self._writer.format_writer.free_name(topic, self._taken_names)
+            self.names[number] = name
+            self._taken_names.add(name)
+        if name != topic:
             self.notes.append(f"{topic!r} became {name!r}")
         return number
 

@@ -24,7 +24,7 @@ from logreel.outputs.http.websocket_gate import WebSocketGate, private_address
 from logreel.schemas.common import complete, message_encoding, portable
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel, Message
+    from logreel.log.log import Channel, Log, Message
     from logreel.ops.replay import PlayerControls, Run
 
 #: Seconds between two broadcasts of the time.
@@ -33,6 +33,8 @@ TIME_PERIOD = 0.01
 SETTLE = 0.3
 #: Origins of the Foxglove app: in a browser, and on the desktop. Programs that are no browsers send none.
 APP_ORIGINS = ("https://app.foxglove.dev", "file://")
+#: Bytes that wait for one slow client, about, and messages that always may.
+BACKLOG_BYTES, LEAST_BACKLOG = 8 << 20, 16
 #: Number of sentences about refused clients; more are not shown.
 REFUSALS = 20
 #: Number of requests that wait for their answer.
@@ -46,7 +48,8 @@ class Foxglove(Sink):
 
     host, port  address to listen at; port 0: any free port
     wait        True: start when the first client has subscribed
-    backlog     messages queued for a slow client; then the oldest are dropped for it
+    backlog     messages queued for a slow client, fewer if they are large (8 MiB in all, by their mean size); then the
+                oldest are dropped for it
     clock       ``utc``: Unix time; ``log``: clock of the first log; empty: UTC if it is known
     token       required of every client; empty: a random one
     read_only   True: clients only watch, and cannot pause, seek or set the rate
@@ -149,7 +152,7 @@ class Foxglove(Sink):
                 capabilities=capabilities,
                 server_listener=_Listener(self),
                 playback_time_range=span,
-                message_backlog_size=self._backlog,
+                message_backlog_size=_bounded(self._backlog, player.logs),
             )
         except Exception as error:
             raise LogError(f"the server of foxglove-sdk does not start: {error}") from error
@@ -370,6 +373,12 @@ class _Listener:
 
     def on_playback_control_request(self, request: Any) -> Any:
         return self._sink.asked(request)
+
+
+def _bounded(backlog: int, logs: Sequence[Log]) -> int:
+    """Return how many messages may wait for a client: *backlog*, or fewer of a mean size that needs more memory."""
+    mean = sum(log.size for log in logs) // max(sum(log.message_count for log in logs), 1)
+    return min(backlog, max(LEAST_BACKLOG, BACKLOG_BYTES // max(mean, 1)))
 
 
 def _listed(text: str) -> tuple[str, ...]:
