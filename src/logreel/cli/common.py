@@ -439,7 +439,7 @@ def write_each(
 ) -> int:
     """Open each log, let *write* make an output of it, and return the exit code, as ``each_log`` does.
 
-    out     the output; of several logs a folder, which gets an output for each, called as the log
+    out     the output; or a folder, which gets an output for each log, called as the log
     write   is called with the log, a path or the stream of stdout, and the output as a user would name it
     suffix  suffix of the outputs; or returns that of the output of a log on stdout, and outputs in a folder have the
             suffix of their log
@@ -450,13 +450,14 @@ def write_each(
         known = suffix if isinstance(suffix, str) else suffix(log)
         return write(log, files.destination(out, known, as_json), out)
 
-    if not logs.several:
+    if not logs.several and not files.is_folder(out):
         return each_log(logs, write_only, False, **options)
     same = suffix if isinstance(suffix, str) else None
     outputs = files.outputs_in(files.folder_for_several(out, logs), logs, same)
 
     def write_one(log: Log) -> int:
-        path = outputs[log.name]
+        # Parts that are joined have one output, called as the first of them.
+        path = next(iter(outputs.values())) if logs.as_one else outputs[log.name]
         return write(log, path, path)
 
     with files.made_folder(out):
@@ -489,9 +490,10 @@ def open_each(
             if not isinstance(error, LogError) and error.filename is None:
                 raise
             # What is wrong with the words of the command line is wrong for each log.
-            if str(error) in said and isinstance(error, UsageError):
+            text = error.cli_text() if isinstance(error, LogError) else ""
+            if text in said and isinstance(error, UsageError):
                 continue
-            said.add(str(error))
+            said.add(text)
             context = click.get_current_context(silent=True)
             failed = report(error, () if context is None else context.find_root().obj or ())
             code = code or failed

@@ -129,6 +129,7 @@ def convert(
     From a pipe (-), lines of JSON, tables and some logs are written while it is open; everything else, and with most
     options, when all of it is there.
     """
+    from logreel.errors import LogError
     from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import Shape, find_output
     from logreel.outputs.tables.table_of_logs import table_of_logs
@@ -159,7 +160,7 @@ def convert(
             done = write(
                 log,
                 path,
-                format=form if name == paths.STDOUT else None,
+                format=form if name == paths.STDOUT and not plain else None,
                 topics=topics or None,
                 exclude=exclude,
                 start=start,
@@ -194,21 +195,28 @@ def convert(
             draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
 
-    if not logs.several:
+    into_folder = paths.is_folder(out) and output.shape in (Shape.WHOLE, Shape.LOG)
+    if not (logs.several or into_folder):
 
         def write_only(log: Log) -> int:
             return write_one(log, paths.destination(out, suffix, as_json, _is_text(output)), out)
 
         return common.each_log(logs, write_only, False, **opening)
-    if not out.endswith("/") and not os.path.isdir(out) and (table := table_of_logs(output)) is not None:
+    if not paths.is_folder(out) and (table := table_of_logs(output)) is not None:
         with table(paths.destination(out, suffix, as_json, _is_text(output)), logs.files, force) as rows:
 
             def add(log: Log) -> int:
-                return write_one(log, rows.part(log.name), out, plain=True)
+                part = rows.part(log.name)
+                try:
+                    return write_one(log, part, out, plain=True)
+                except LogError as error:
+                    if error.cli is not None:
+                        error.cli = error.cli.replace(part, out.removesuffix("/"))
+                    raise
 
             code = common.each_log(logs, add, False, **opening)
             count = rows.write(replace(output, nested=nested, safe=safe_csv))
-        if not as_json:
+        if rows.parts and not as_json:
             draw.say(f"wrote {count} row{'s' * (count != 1)} of {len(rows.parts)} logs to {out}")
         return code
     one_file = layout != "wide" or align is not None or output.shape in (Shape.WHOLE, Shape.LOG)
@@ -279,6 +287,7 @@ def _suffix_for_several(form: str | None, out: str) -> str:
     """Return the suffix of the outputs of several logs, or empty if OUT has one."""
     from logreel.errors import UsageError
     from logreel.outputs.registry import OUTPUTS
+    from logreel.registry.registry import log_suffixes
 
     if out == paths.STDOUT:
         return _suffix(form, out)
@@ -286,7 +295,8 @@ def _suffix_for_several(form: str | None, out: str) -> str:
         if not (out.endswith("/") or os.path.isdir(out)):
             paths.check_form(form, out)
         return paths.suffix_of(form)
-    if out.rstrip("/").lower().endswith(tuple(OUTPUTS)) or not (out.endswith("/") or os.path.isdir(out)):
+    known = (*OUTPUTS, *log_suffixes())
+    if out.rstrip("/").lower().endswith(known) or not (out.endswith("/") or os.path.isdir(out)):
         return ""
     raise UsageError(f"{out} gets an output of each log: say as what with --format, or call it OUT.mcap/")
 

@@ -277,11 +277,16 @@ def inputs_and_output(names: Sequence[str], option: str | None) -> tuple[list[st
     return logs, last
 
 
+def is_folder(out: str) -> bool:
+    """Return whether OUT is a folder: it ends with a slash, or exists."""
+    return out.endswith("/") or os.path.isdir(out)
+
+
 def folder_for_several(out: str, logs: Logs) -> str:
     """Return *out*, the folder for the outputs of several logs; raises UsageError if it is the name of a file."""
     from logreel.errors import UsageError
 
-    if out.endswith("/") or os.path.isdir(out):
+    if is_folder(out):
         return out
     raise UsageError(
         f"{len(logs.each)} logs do not fit into one: {'stdout' if out == STDOUT else out}",

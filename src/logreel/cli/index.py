@@ -19,11 +19,12 @@ from logreel.cli.help import verb
 def index(files: tuple[str, ...], as_json: bool) -> int:
     """Write an index file for each log, so that it opens at once."""
     from logreel.registry import index_cache
+    from logreel.registry.log_files import one_file
 
     logs = paths.Logs(files)
 
     def write(file: paths.Given) -> None:
-        path = str(index_cache.write(str(file)))
+        path = str(index_cache.write(one_file(str(file))))
         if as_json:
             draw.echo_json({"path": file, "index": path}, line=logs.several)
         else:

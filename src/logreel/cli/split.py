@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -106,6 +107,8 @@ def split(
 
     def answer(log: Log) -> int:
         place = folders.get(log.name, folder)
+        if logs.several:
+            os.makedirs(place, exist_ok=True)
         with draw.progress(place) as progress:
             done = write(
                 log,

@@ -208,11 +208,8 @@ def _restarted_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
         common = min(last, end) - start
         topics = [topic for topic in log.definitions if topic in before.definitions]
         slight = common <= min(SLIGHT, max(last - first, end - start) // 2)
-        if (
-            topics
-            and not slight
-            and not any(_repeats(before, log, topic, start) for topic in topics[:TOPICS])
-        ):
+        repeats = [] if slight else [_repeats(before, log, topic, start) for topic in topics[:TOPICS]]
+        if repeats and sum(repeats) * 2 <= len(repeats):
             since = "boot" if log.epoch == "boot" else "their start"
             yield (
                 f"the clocks of {before.name} and {log.name} began anew: both have {topics[0]!r} "

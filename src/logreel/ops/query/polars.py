@@ -14,6 +14,7 @@ from logreel.log.tables import Rows, Shape, TableReader, empty_table, time_colum
 from logreel.log.topic_match import is_pattern
 from logreel.ops.query.intervals import as_slice
 from logreel.ops.query.record_batches import BYTES, MOST
+from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitions: Definitions = ()) -> Any:
     """Return a ``polars.LazyFrame`` of a channel, which decodes only what a query needs.
 
-    log    an open Log, or anything that ``logreel.open`` takes
+    log    an open Log, or a file; a list, a folder or a pattern means many logs, whose rows stand one after the other
+           with a column ``log``; columns that one lacks are null
     topic  the channel; a pattern or condition as for ``Log.match``, such as ``type=sensor_msgs/Imu``, gives all
            channels that it selects one after the other, with a column ``topic``; columns that one lacks are null
     utc    wall-clock times
@@ -41,6 +43,15 @@ def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitio
         import polars.io.plugins
     except ImportError as error:
         raise MissingDependencyError("polars", "polars") from error
+    several = several_logs(log)
+    if len(several) > 1:
+        frames = []
+        for one in several:
+            opened = one if isinstance(one, Log) else open_log(one, definitions=definitions)
+            frame = scan_polars(opened, topic, utc=utc)
+            frames.append(frame.with_columns(log=pl.lit(opened.name)))
+        return pl.concat(frames, how="diagonal_relaxed")
+    log = several[0]
     opened = log if isinstance(log, Log) else open_log(log, definitions=definitions)
     if topic in opened or not is_pattern(topic):
         return _scan(opened[topic], utc)

@@ -29,6 +29,7 @@ from logreel.outputs.dataset.records import FOLDER, Records, digest_of, locked, 
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
 from logreel.outputs.dataset.stats import Stats, as_arrays, as_lists, vector_stats
 from logreel.outputs.dataset.store import Store, make_store, module_of, typed
+from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def dataset(
 ) -> DatasetWritten:
     """Write training data from *logs* into the folder *out*; return a summary.
 
-    logs   open Logs, or anything that ``logreel.open`` takes
+    logs   open Logs, files, folders or patterns; each file is a log of its own
     out    a new folder, or one that this function wrote: then only what has changed is written
     spec   episodes, features, rate and bounds: a TOML file, or a mapping with the same keys
     to     ``lerobot``, ``zarr``, ``hdf5`` or ``lance``
@@ -97,11 +98,12 @@ def dataset(
     """
     chosen = read_spec(spec)
     module_of(to)
-    several = (
+    given: list[Any] = (
         [logs] if isinstance(logs, str | os.PathLike | bytes | Log) or hasattr(logs, "read") else list(logs)
     )
-    if not several:
+    if not given:
         raise UsageError("there is no log")
+    several = [log for one in given for log in several_logs(one)]
     target = target_of(out, follow=True)
     if target.exists() and not target.is_dir():
         raise LogError("is a file, not a folder", path=os.fspath(out))

@@ -147,15 +147,17 @@ class App:
         return Answer(cached, stream, self._flows, self._tell, lost, skipped, logs)
 
     async def _slice_of_all(self, request: Request) -> ASGIApp:
-        given = parameters(request, single=(*UNIX, "format"), several=CHANNELS)
-        wanted = Wanted.of(request, given)
-        return await self._run(lambda: self._joined_answer(wanted, given.get("format")))
+        given = parameters(request, single=(*UNIX, "format", "anyway"), several=CHANNELS)
+        wanted, anyway = Wanted.of(request, given), given.get("anyway") in ("1", "true")
+        return await self._run(lambda: self._joined_answer(wanted, given.get("format"), anyway))
 
-    def _joined_answer(self, wanted: Wanted, kind: str | None) -> Answer:
+    def _joined_answer(self, wanted: Wanted, kind: str | None, anyway: bool) -> Answer:
         entries, skipped = self._queries.logs_to_join(self._catalogue.list(), wanted)
         if len(entries) == 1:
             return self._answer(entries[0], wanted, kind, len(skipped))
-        return self._answer_of(LogsTogether(entries, *self._options), wanted, kind, len(skipped))
+        return self._answer_of(
+            LogsTogether(entries, *self._options, anyway=anyway), wanted, kind, len(skipped)
+        )
 
     async def _log_index(self, request: Request) -> Response:
         given = parameters(request, single=(*UNIX, *CLOCK), several=CHANNELS)

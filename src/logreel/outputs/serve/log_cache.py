@@ -79,13 +79,19 @@ class CachedLog:
 class LogsTogether:
     """Several logs opened as one, for one slice; as a CachedLog, with a lock of its own.
 
-    Logs with other clocks than Unix time are aligned by their offsets to UTC.
+    Logs with other clocks than Unix time are aligned by their offsets to UTC. Those of different robots, or with
+    different definitions of a topic, are refused without *anyway*.
     """
 
     def __init__(
-        self, entries: Sequence[Entry], definitions: Definitions = (), decrypt: bool = False
+        self,
+        entries: Sequence[Entry],
+        definitions: Definitions = (),
+        decrypt: bool = False,
+        anyway: bool = False,
     ) -> None:
         self.lock = Lock()
+        self._anyway = anyway
         self._each = [CachedLog(entry, definitions, decrypt) for entry in entries]
 
     def __len__(self) -> int:
@@ -97,7 +103,7 @@ class LogsTogether:
         with self.lock, ExitStack() as stack:
             logs = [stack.enter_context(one.log()) for one in self._each]
             align = None if all(log.epoch == "unix" for log in logs) else "utc"
-            yield open_one_of_several(logs, align=align)
+            yield open_one_of_several(logs, align=align, anyway=self._anyway)
 
     def check(self) -> None:
         """Raise ChangedError if one of the files was written to."""

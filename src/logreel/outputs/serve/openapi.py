@@ -86,6 +86,7 @@ def _get(
     }
 
 
+_YES = {"type": "string", "enum": ["1", "true"]}
 _ID = {"$ref": "#/components/parameters/id"}
 
 
@@ -202,6 +203,7 @@ def _slice(kinds: Sequence[str], method: str = "", *, of_all: bool = False) -> d
         *_unix(),
         *([] if of_all else _clock()),
         _parameter("format", "Of the slice; that of the log without it", known),
+        *([_parameter("anyway", "Also one slice of logs of different robots", _YES)] if of_all else []),
     ]
     headers = {
         "Content-Disposition": _header("A file name", "string"),

@@ -16,6 +16,7 @@ from logreel.outputs.http.server import HttpServer, valid_token
 from logreel.outputs.view.app import App
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
+from logreel.registry.log_files import is_pattern, several_logs
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -155,28 +156,25 @@ class Viewer:
 
 
 def _sources(one: Openable | Log, follow: bool) -> list[Any]:
-    """Return the logs that one argument means: a folder is one log if its files are, else all logs in and below it.
+    """Return the logs that one argument means: those of a list or pattern, and all in and below a folder.
 
     Raises OSError for a missing file, UsageError for a folder without logs or with too many.
     """
+    if isinstance(one, (list, tuple)):
+        return [source for part in one for source in _sources(part, follow)]
     if not isinstance(one, (str, os.PathLike)):
         return [one]
     path = os.fspath(one)
+    if isinstance(path, str) and is_pattern(path):
+        return [*several_logs(path)]
     if not os.path.isdir(path):
         if not follow:
             os.stat(path)
         return [path]
     # Folders are few: not imported for files.
-    from logreel.errors import LogError
     from logreel.outputs.serve.catalogue import Catalogue
-    from logreel.registry.open import open_log
 
-    try:
-        open_log(path).close()
-    except LogError:
-        found = [os.fspath(entry.path) for entry in Catalogue([path]).list()]
-    else:
-        return [path]
+    found = [os.fspath(entry.path) for entry in Catalogue([path]).list()]
     if not found:
         raise UsageError("has no log", path=path)
     if len(found) > LOGS:
