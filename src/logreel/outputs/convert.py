@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import JoinedLog, inputs_of
+from logreel.log.joined_log import JOINED, JoinedLog, inputs_of
 from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1
@@ -311,7 +311,10 @@ def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
         part, moved = with_logged_times(one)
         parts.append(part)
         counts.update(moved)
-    return (join(parts, None, formats()), dict(counts)) if counts else (log, {})
+    if not counts:
+        return log, {}
+    strangers: Literal["note", "ignore"] = "note" if JOINED in log.metadata else "ignore"
+    return join(parts, None, formats(), strangers), dict(counts)
 
 
 def _moved_notes(part: Part, moved: Mapping[str, int]) -> Iterator[str]:

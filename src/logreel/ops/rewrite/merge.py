@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
@@ -68,8 +69,13 @@ def merge(
             if not any(old in log for log in logs):
                 raise UsageError(f"no log has a channel {old!r} to rename")
         kept = kept_topics(logs, topics, exclude)
-        if align is None and not anyway:
-            _check_clocks(logs)
+        reason = _different_clocks(logs) if align is None else ""
+        if reason and not anyway:
+            raise UsageError(
+                f"{reason}: their times have to be aligned",
+                hint='pass align="utc", "start" or a length of time, or insist with anyway=True',
+                cli="give --align utc, start or a length of time, or insist with --anyway",
+            )
         shifts = clock_shifts(logs, align)
         span = interval(Together(logs, shifts), start, end)
         parts = [
@@ -78,21 +84,16 @@ def merge(
                 logs, kept, shifts, prefixes or [""] * len(logs), strict=True
             )
         ]
+        if reason:
+            parts[0] = replace(parts[0], joined=reason, notes=(f"merged anyway: {reason}",))
         target = Target.of(dst, compression, chunk_bytes, force, progress, options)
         return rewrite(parts, target, by_time=True)
 
 
-def _check_clocks(logs: Sequence[Log]) -> None:
-    """Raise UsageError for logs whose clocks began at different times: their times have nothing in common."""
-    parts = [part for log in logs for part in log.parts]
-    recorded = [Recorded.of(part, ()) for part in parts]
-    reason = next(clock_differences(recorded), None)
-    if reason is not None:
-        raise UsageError(
-            f"{reason}: their times have to be aligned",
-            hint='pass align="utc", "start" or a length of time, or insist with anyway=True',
-            cli="give --align utc, start or a length of time, or insist with --anyway",
-        )
+def _different_clocks(logs: Sequence[Log]) -> str:
+    """Return a sentence on logs whose clocks began at different times, so that their times have nothing in common."""
+    recorded = [Recorded.of(part, ()) for log in logs for part in log.parts]
+    return next(clock_differences(recorded), "")
 
 
 def kept_topics(

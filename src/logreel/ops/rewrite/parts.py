@@ -13,7 +13,7 @@ from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.log.clock_shifts import earlier
-from logreel.log.joined_log import JoinedLog
+from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
 from logreel.log.times import interval
@@ -34,6 +34,7 @@ class Part:
     notes       sentences about the selection
     restamped   numbers of channels with other times than those in the fields of their messages
     filtered    True: messages were selected by conditions, not only by time
+    joined      by which facts logs are of different recordings that become one anyway; empty: by none
     """
 
     log: Log
@@ -47,6 +48,7 @@ class Part:
     notes: tuple[str, ...] = ()
     restamped: Collection[int] = ()
     filtered: bool = False
+    joined: str = ""
 
     @property
     def channels(self) -> list[Channel]:
@@ -127,6 +129,7 @@ def by_file(part: Part) -> list[Part]:
                 floor,
                 notes,
                 filtered=part.filtered,
+                joined=str(log.metadata.get(JOINED, "")) if n == 0 else "",
             )
         )
     return found

@@ -12,13 +12,20 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
+from logreel.errors import (
+    DefinitionError,
+    IncompleteOutputError,
+    LogError,
+    UnsupportedError,
+    UsageError,
+)
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.output_stream import OutputStream
@@ -27,7 +34,7 @@ from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
 from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import JoinedLog
+from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
@@ -349,6 +356,13 @@ class Rewriting:
     def _count_key(self, name: str, channel: Channel) -> str:
         return self.copier.count_key(name, channel.metadata)
 
+    def _tell_joined(self, reason: str) -> None:
+        """Write into the metadata that logs of different recordings were joined anyway."""
+        for value in (reason, {"reason": reason}):
+            with suppress(UsageError, UnsupportedError):
+                self.format_writer.metadata(JOINED, value)
+                return
+
     # ---------------------------------------------------------------------------------------------- writing
 
     def _compose(self, writer: Writer, by_time: bool) -> None:
@@ -364,6 +378,8 @@ class Rewriting:
                     skipped += self._import(moved)
                 else:
                     skipped += self.copier.copy_metadata(log)
+                if part.joined and JOINED not in log.metadata:
+                    self._tell_joined(part.joined)
             table = self._add_channels(writer)
         times.result()
         self.skipped += skipped
