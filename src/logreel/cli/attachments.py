@@ -64,7 +64,7 @@ def attachments(
         chosen = [a for a in found.values() if name in (None, a.name)]
         if folder == paths.STDOUT:
             return _write_single(log, chosen, as_json)
-        to = outputs.get(log.name, folder)
+        to = paths.output_for(outputs, log) if outputs else folder
         files = (
             extract(chosen, to, force, all_names=list(found), sources=inputs_of(log)) if to and chosen else {}
         )

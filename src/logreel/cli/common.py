@@ -457,7 +457,7 @@ def write_each(
 
     def write_one(log: Log) -> int:
         # Parts that are joined have one output, called as the first of them.
-        path = next(iter(outputs.values())) if logs.as_one else outputs[log.name]
+        path = next(iter(outputs.values())) if logs.as_one else files.output_for(outputs, log)
         return write(log, path, path)
 
     with files.made_folder(out):

@@ -6,7 +6,7 @@ import functools
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -327,6 +327,14 @@ def outputs_in(folder: str, logs: Logs, suffix: str | None = None) -> dict[str, 
     for out in outputs.values():
         keep_sources(out, [STDIN if name == STDOUT else name for name in names])
     return outputs
+
+
+def output_for(outputs: Mapping[str, str], log: Log) -> str:
+    """Return the path of *outputs* for a log, whose name may be another one than on the command line."""
+    from logreel.io.atomic_file import STDIN
+
+    given = STDOUT if log.name == STDIN else str(log._source.address)
+    return outputs[log.name] if log.name in outputs else outputs[given]
 
 
 def _output_name(name: str, depth: int, suffix: str | None) -> str:

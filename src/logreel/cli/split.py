@@ -106,7 +106,7 @@ def split(
     folders = paths.outputs_in(folder, logs, "") if logs.several else {}
 
     def answer(log: Log) -> int:
-        place = folders.get(log.name, folder)
+        place = paths.output_for(folders, log) if folders else folder
         if logs.several:
             os.makedirs(place, exist_ok=True)
         with draw.progress(place) as progress:
