@@ -17,6 +17,7 @@ from logreel.formats.rosbag.sample.builder import CHATTER, START, Builder, versi
 from support.builders.bag_rows import fast_rows
 from support.builders.bag_secret import KEY, USER, encrypt, encrypted, gpg_home
 from support.builders.bag_variants import many
+from support.harness.cli_runner import Run
 
 _SYSTEM = "/usr/bin/python3"
 _PROGRAM = "/usr/lib/rosbag/encrypt"
@@ -283,3 +284,15 @@ def test_encrypted_bag_is_not_continued_but_its_copy_is(with_key: None, tmp_path
             w.add_channel("/more", logreel.Schema("std_msgs/String", "ros1msg", "")), 10**18, {"data": "x"}
         )
     assert logreel.open(copy).message_count == old + 1
+
+
+def test_a_part_of_an_encrypted_bag_can_be_asked_about_with_decrypt(
+    with_key: None, tmp_path: Path, run: Run
+) -> None:
+    path = tmp_path / "secret.bag"
+    path.write_bytes(encrypted(many()))
+    whole = run("info", path, "--json").json
+    refused = run("info", path, "-S", "0", "--json")
+    assert refused.code == 2
+    assert "pass --decrypt to allow that" in refused.err
+    assert run("info", path, "-S", "0", "--decrypt", "--json").json["messages"] == whole["messages"]

@@ -71,9 +71,13 @@ class Logs:
 
     @contextmanager
     def open(self, log: Given, **options: Any) -> Iterator[Log]:
-        """Open one of the logs; *options* are those of ``open_log``."""
+        """Open one of the logs; *options* are those of ``open_log``, by default --decrypt of the command line."""
         from logreel.registry.open import open_log
 
+        context = click.get_current_context(silent=True)
+        if context is not None and context.params.get("decrypt"):
+            # A part of a log is written to be asked about.
+            options.setdefault("decrypt", True)
         with open_log(log, anyway=self.anyway, **options) as opened:
             self._parts.saw(opened)
             yield opened

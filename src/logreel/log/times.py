@@ -332,10 +332,10 @@ def duration_ns(value: Length) -> int:
 
 
 def _parse_duration(text: str) -> int:
-    found = _signed_ns(text.strip())
-    if found is None:
+    ns = _signed_ns(text.strip())
+    if ns is None:
         raise UsageError(f"cannot read the length of time {text!r}: write 60s, 250ms, 5min or 00:01:30")
-    return checked_ns(found, text)
+    return checked_ns(ns, text)
 
 
 #: Functions that are called with a log and the interval in ns that was taken for times given as text, datetime or
@@ -363,9 +363,9 @@ def interval_so_far(log: Clocked, start: Time | None, end: Time | None) -> tuple
     return first, last
 
 
-def _tell(log: Clocked, given: Sequence[Time | None], taken: tuple[int | None, int | None]) -> None:
+def _tell(log: Clocked, asked: Sequence[Time | None], taken: tuple[int | None, int | None]) -> None:
     """Pass the interval to the listeners, unless it was given in ns, as functions of the library do to each other."""
-    if listeners and not all(time is None or isinstance(time, (int, np.integer)) for time in given):
+    if listeners and not all(time is None or isinstance(time, (int, np.integer)) for time in asked):
         for listener in listeners:
             listener(log, *taken)
 
