@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from logreel.errors import UsageError
-from logreel.fleet import Dataset, Plan, PlanTable, plan
+from logreel.fleet import Plan, PlanTable, plan
 from logreel.fleet.task_reader import RowChoice
+from support.builders.fleets import rows_at_places
 
 daft = pytest.importorskip("daft", reason="Daft is not installed; make test-fleet installs it")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -54,7 +55,7 @@ def test_projection_and_conditions_reach_the_reader(
 ) -> None:
     from logreel.fleet.daft import datasource
 
-    own = Dataset(small_dataset).table("vehicle_attitude", ["log", "time_ns", "q"]).to_pylist()
+    own = rows_at_places(small_dataset, "vehicle_attitude", ["log", "time_ns", "q"])
     times = sorted(row["time_ns"] for row in own)
     edge = times[len(times) // 2]
     col = daft.col
@@ -74,7 +75,7 @@ def test_projection_and_conditions_reach_the_reader(
 def test_conditions_that_arrow_does_not_know_are_applied_by_daft(some: Plan, small_dataset: Path) -> None:
     from logreel.fleet.daft import datasource
 
-    own = Dataset(small_dataset).table("vehicle_attitude", ["log", "time_ns"]).to_pylist()
+    own = rows_at_places(small_dataset, "vehicle_attitude", ["log", "time_ns"])
     frame = datasource(some).read()
     found = frame.where(daft.col("log").endswith("log_0.ulg") & (daft.col("time_ns") % 2 == 0)).to_pylist()
     expected = [r for r in own if r["log"].endswith("log_0.ulg") and r["time_ns"] % 2 == 0]

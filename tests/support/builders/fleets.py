@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import struct
 from pathlib import Path
+from typing import Any
 
+from logreel.fleet import Dataset
 from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
@@ -85,3 +87,13 @@ def make_fleet(folder: Path, count: int) -> Path:
     # A link to nowhere cannot be read by anyone, root included.
     (folder / "robot0" / "gone.ulg").symlink_to("nowhere.ulg")
     return folder
+
+
+def rows_at_places(dataset: Path, topic: str, columns: list[str]) -> list[dict[str, Any]]:
+    """Return the rows of a topic for each place of their logs, with the path in ``log``, as plans have them."""
+    opened = Dataset(dataset)
+    return [
+        {name: row[name] for name in columns} | ({"log": path} if "log" in columns else {})
+        for row in opened.table(topic).to_pylist()
+        for path in opened.manifests[row["log"]].row.paths
+    ]
