@@ -167,6 +167,8 @@ class Scan:
     saved       arrays and plain data from which the format can restore this Scan without reading the log
     bounds      returns (start, end), in place of the two fields
     verify      reads the whole file and returns what opening does not check, such as wrong checksums
+    checksums   compares the checksums of messages in some blocks of the block table, int64[k], which reading does not
+                compare, and records a Problem for each wrong one; called before messages are copied
     reread      returns a Scan of all complete records, ignoring the index of the file; None: this is one
     logged_times  returns int64[n] ns by channel number, for channels with times outside of the log: when these messages
                 were logged, e.g. in place of 0 from a program that sets no time; other formats get these
@@ -195,6 +197,7 @@ class Scan:
     saved: Saved | None = None
     bounds: Callable[[], tuple[int | None, int | None]] | None = None
     verify: Callable[[], Iterable[Finding]] = tuple
+    checksums: Callable[[I64], None] | None = None
     reread: Callable[[], Scan] | None = None
     logged_times: Callable[[], Mapping[int, I64]] = dict
     format_state: Any = None

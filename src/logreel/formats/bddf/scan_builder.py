@@ -36,7 +36,7 @@ from logreel.formats.bddf.ranged_index import read_in_ranges
 from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
 from logreel.formats.bddf.struct_series import StructJoin
-from logreel.formats.bddf.verify import verify
+from logreel.formats.bddf.verify import compare_checksum, verify
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import SyntheticMessages
 from logreel.io.chunks import Buffer, Chunks
@@ -119,6 +119,9 @@ class ScanBuilder:
             end=None,
             bounds=found.times,
             verify=partial(verify, self.source, found),
+            checksums=None
+            if self.source.in_ranges
+            else lambda rows: compare_checksum(self.source, found.problems),
             channels=infos,
             index=self.index,
             problems=found.problems,

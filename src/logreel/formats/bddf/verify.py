@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from logreel.errors import Finding
+from logreel.errors import Finding, Problem
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import FileDescriptor, Series
 from logreel.formats.bddf.found import Found
@@ -59,6 +59,15 @@ def verify_checksum(source: Source) -> list[Finding]:
         return []
     text = f"the checksum is wrong: {found.hex()}, and the file says {ending.digest.hex()}"
     return [Finding("checksum", "error", at, len(ending.digest), text)]
+
+
+def compare_checksum(source: Source, problems: list[Problem]) -> None:
+    """Add a problem if the checksum of the file is wrong, unless it is there already. Reads the whole file."""
+    if any(problem.code == "checksum" for problem in problems):
+        return
+    for found in verify_checksum(source):
+        if found.severity == "error":
+            problems.append(Problem(found.code, found.offset or 0, found.size, True, found.text))
 
 
 def digest(source: Source, end: int) -> bytes:

@@ -1,8 +1,9 @@
-"""Decompression of chunks (none, zstd, LZ4), with a bounded size and the valid prefix of damaged data."""
+"""Decompression of chunks (none, zstd, LZ4), with a bounded size and the valid prefix of damaged data; checksums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from logreel.errors import Problem
 from logreel.formats.mcap.records import BadRecord, Chunk
 from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
+from logreel.io.parallel import run, shares
 from logreel.io.source import Source
 from logreel.log.noted import Noted
 
@@ -17,6 +19,8 @@ COMPRESSIONS = ("", "zstd", "lz4")
 #: Largest chunk: offsets in it have 32 bits.
 LARGEST = (1 << 31) - 1
 _STEP = 1 << 20
+#: Fewest chunks whose checksums are worth another thread.
+PER_THREAD = 4
 #: Part of the message of zstd where memory ends, which is no damage.
 _NO_MEMORY = "not enough memory"
 
@@ -96,6 +100,46 @@ def problem_of(chunk: Chunk, wrong: str) -> Problem:
     return Problem("chunk", chunk.pos, chunk.stored, True, f"a {chunk.compression or 'plain'} chunk: {wrong}")
 
 
+def crc_problem(chunk: Chunk, data: Buffer) -> Problem | None:
+    """Return the problem of a chunk whose checksum is not that of *data*, its decompressed bytes; None if it is."""
+    if chunk.crc <= 0 or zlib.crc32(data.data) == chunk.crc:
+        return None
+    text = "the checksum of a chunk is wrong: bytes of its messages are not what was written"
+    return Problem("crc", chunk.pos, chunk.stored, True, text)
+
+
+def compare_plain(source: Source, chunks: Sequence[Chunk], problems: list[Problem]) -> None:
+    """Add a problem for each of the uncompressed *chunks* with a wrong checksum, unless it is there already.
+
+    Checksums of compressed chunks are compared when they are decompressed.
+    """
+
+    def compare(number: int, part: slice) -> None:
+        for chunk in plain[part]:
+            there, _ = _as_recorded(source, chunk)
+            if (problem := crc_problem(there, unpack(source, there)[0])) is not None:
+                found.append(problem)
+
+    plain = [chunk for chunk in chunks if chunk.is_plain and chunk.crc]
+    found: list[Problem] = []
+    run(compare, shares(len(plain), PER_THREAD))
+    noted = Noted()
+    for problem in sorted(found, key=lambda one: one.offset):
+        noted.add(problems, problem)
+
+
+def data_section_problem(source: Source, data_end: tuple[int, int] | None) -> Problem | None:
+    """Return the problem of a data section whose checksum is wrong; None if it is right, or there is none.
+
+    data_end  as in ``FoundFile``
+    """
+    pos, crc = data_end or (0, 0)
+    if not crc or zlib.crc32(source.view[:pos]) == crc:
+        return None
+    text = "the checksum of the data section is wrong: some byte of it is not what was written"
+    return Problem("crc", 0, pos, True, text)
+
+
 def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> ChunkCache:
     """Return the cache of decompressed chunks; damage is added to *problems* when a chunk is decompressed."""
 
@@ -103,8 +147,9 @@ def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> Chunk
         chunk, differs = _as_recorded(source, chunks[number])
         data, wrong = unpack(source, chunk)
         wrong = wrong or differs
-        if wrong:
-            noted.add(problems, problem_of(chunks[number], wrong))
+        problem = problem_of(chunks[number], wrong) if wrong else crc_problem(chunk, data)
+        if problem is not None:
+            noted.add(problems, problem)
         return data
 
     noted = Noted()
@@ -123,7 +168,7 @@ def _as_recorded(source: Source, chunk: Chunk) -> tuple[Chunk, str]:
         return chunk, "the index differs"
     same = (there.compression, there.data, there.stored, there.size)
     if same == (chunk.compression, chunk.data, chunk.stored, chunk.size):
-        return chunk, ""
+        return there, ""
     return there, "the index differs"
 
 

@@ -165,6 +165,7 @@ class McapGrowing:
             channels,
             index,
             lambda: bounds,
+            None,
             lambda: scan(source).verify(),
             lambda: scan(source),
         )

@@ -10,6 +10,7 @@ from threading import RLock
 import numpy as np
 
 from logreel.errors import Finding, Problem, UnsupportedError
+from logreel.formats.mcap.chunks import compare_plain, data_section_problem
 from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, read_messages
 from logreel.formats.mcap.reader import read_inside
 from logreel.formats.mcap.records import ENTRY, HEAD, INDEX, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
@@ -94,6 +95,21 @@ class IndexBuilder:
             for c in range(len(self._ids))
         ]
         return MessageIndex(self._chunks, self._blocks, rules, None, self._resolve, cheap)
+
+    def compare_checksums(self, rows: I64) -> None:
+        """Compare the checksums of the parts *rows* that are not compressed; others are compared when they are read."""
+        if self._chunks.in_ranges:
+            return
+        file, parts = self._file, [self._parts[row] for row in rows.tolist()]
+        chunks = list({part.chunk: file.chunks[part.chunk] for part in parts}.values())
+        if any(not chunk.crc for chunk in chunks):
+            # Messages outside of chunks, or of chunks that were read record by record.
+            chunks += file.every
+            if not any(chunk.crc for chunk in file.every):
+                problem = data_section_problem(self._source, file.data_end)
+                if problem is not None and problem not in file.problems:
+                    file.problems.append(problem)
+        compare_plain(self._source, chunks, file.problems)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Return the earliest and the latest time in ns, None and None without messages.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from logreel.formats.mcap import records
-from logreel.formats.mcap.chunks import COMPRESSIONS, problem_of, unpack
+from logreel.formats.mcap.chunks import COMPRESSIONS, crc_problem, problem_of, unpack
 from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages
 from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_at
 from logreel.io.arrays import I64
@@ -176,8 +176,9 @@ def _read_cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
 def read_compressed(source: Source, chunk: Chunk, file: FoundFile) -> None:
     """Read the content of a compressed chunk."""
     data, wrong = unpack(source, chunk)
-    if wrong:
-        file.problems.append(problem_of(chunk, wrong))
+    problem = problem_of(chunk, wrong) if wrong else crc_problem(chunk, data)
+    if problem is not None:
+        file.problems.append(problem)
     number, inside = len(file.chunks), Source(data, source.name)
     file.chunks.append(chunk)
     read_inside(inside, number, chunk.pos, file)

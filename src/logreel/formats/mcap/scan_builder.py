@@ -16,6 +16,7 @@ from logreel.formats.mcap.index_builder import IndexBuilder
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
 from logreel.index.message_index import MessageIndex
+from logreel.io.arrays import I64
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import MADE_OF, Attachment, Change, ChannelInfo, Parameter, Scan
@@ -65,6 +66,7 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         channels,
         builder.index(is_cheap(file) and not chunks.in_ranges),
         builder.bounds,
+        builder.compare_checksums,
         lambda: verify(source, file, builder),
         lambda: _reread(source, file, builder),
     )
@@ -81,10 +83,11 @@ def assemble(
     channels: list[ChannelInfo],
     index: MessageIndex,
     bounds: Callable[[], tuple[int | None, int | None]],
+    checksums: Callable[[I64], None] | None,
     verify: Callable[[], Iterable[Finding]],
     reread: Callable[[], Scan],
 ) -> Scan:
-    """Return the Scan of what was found; *bounds*: earliest and latest time in ns; *verify*, *reread*: as in Scan."""
+    """Return the Scan of what was found; *bounds*: earliest and latest time in ns; others: as in Scan."""
     origin = dict(file.origin or {})
     clock = Clock.read(origin)
     # Channels that a conversion added repeat others: their messages are not those of the log that was converted.
@@ -104,6 +107,7 @@ def assemble(
         attachments=lambda: _attachments(source, file.attachments),
         parameters=lambda: _parameters(origin),
         utc_offset=lambda: offset,
+        checksums=checksums,
         verify=verify,
         reread=reread,
         format_state=file,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.errors import Finding, Severity
-from logreel.formats.mcap.chunks import unpack
+from logreel.formats.mcap.chunks import crc_problem, data_section_problem, unpack
 from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.full_read import FullRead, read_all
 from logreel.formats.mcap.index_check import differing
@@ -50,19 +50,15 @@ def _verify_chunk(source: Source, known: Chunk) -> Iterator[Finding]:
         # Reported when its messages were read.
         return
     data, wrong = unpack(source, chunk)
-    if chunk.crc and not wrong and zlib.crc32(data.data) != chunk.crc:
-        text = "the checksum of a chunk is wrong: bytes of its messages are not what was written"
-        yield Finding("crc", "error", chunk.pos, chunk.stored, text)
+    problem = None if wrong else crc_problem(chunk, data)
+    if problem is not None:
+        yield Finding.of(problem)
 
 
 def _verify_data_section(source: Source, file: FoundFile) -> Iterator[Finding]:
     """Compare the checksum of the data section with its bytes."""
-    if file.data_end is None:
-        return
-    pos, crc = file.data_end
-    if crc and zlib.crc32(source.view[:pos]) != crc:
-        text = "the checksum of the data section is wrong: some byte of it is not what was written"
-        yield Finding("crc", "error", 0, pos, text)
+    if (problem := data_section_problem(source, file.data_end)) is not None:
+        yield Finding.of(problem)
 
 
 def _verify_index(there: FullRead, builder: IndexBuilder) -> Iterator[Finding]:

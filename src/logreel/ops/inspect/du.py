@@ -330,6 +330,8 @@ class _Counting:
 
     def _gap(self, space: _Space, chunk: int, at: int, end: int) -> None:
         """Count bytes between messages: damage, other records, and what is neither."""
+        # Of a damaged chunk there may be less than the index leads to.
+        end = min(end, len(space.data))
         for is_damage, first, last in self._parts(at, end) if chunk == FILE else [(False, at, end)]:
             if is_damage:
                 space.other[DAMAGE] += last - first

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from logreel.ops.query.topic_table import TopicTable
 
 #: Schema of the tables about the logs, so that topics cannot have the same names.
-CATALOGUE = "logreel"
+CATALOGUE, CHANNELS = "logreel", "channels"
 #: Seconds between two looks at the limits of a query.
 LOOK = 0.1
 #: Rows of a batch of the result.
@@ -289,7 +289,7 @@ class Tables:
 def _offer(con: Any, duckdb: Any, query: str, tables: Tables) -> None:
     """Register the tables that *query* names at *con*, then lock its configuration."""
     if CATALOGUE in query.casefold():
-        _add_catalogue(con, tables)
+        _add_catalogue(con, query, tables)
     try:
         names = con.get_table_names(query)
     except duckdb.Error:
@@ -317,7 +317,7 @@ def _offer(con: Any, duckdb: Any, query: str, tables: Tables) -> None:
     con.execute("SET lock_configuration = true")
 
 
-def _add_catalogue(con: Any, tables: Tables) -> None:
+def _add_catalogue(con: Any, query: str, tables: Tables) -> None:
     """Add the tables ``logreel.logs`` and ``logreel.channels``."""
     import pyarrow as pa
 
@@ -328,6 +328,10 @@ def _add_catalogue(con: Any, tables: Tables) -> None:
         logs.append(
             (one.name, log.format, log.version, log.size, log.epoch, log.start, log.end, utc_shift(log))
         )
+        if CHANNELS in query.casefold():
+            # Chunks that nobody has unpacked yet may hold fewer messages than an index says: that is told then.
+            for part in (part for part in log.parts if not part.index.reads_in_ranges):
+                part.index.resolve(np.arange(len(part.index.table.base), dtype=np.int64))
         for ch in one.channels.values():
             kind = ch.schema
             facts = {key: list(values) for key, values in ch.facts.items() if values}

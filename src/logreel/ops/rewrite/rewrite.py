@@ -94,6 +94,8 @@ def rewrite(
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
     files = [one for part in parts for one in by_file(part)]
+    for one in files:
+        one.log.compare_checksums(one.rows)
     if fmt.name == log.format:
         # A log of another format imports what all files have together.
         parts, log = files, files[0].log

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 PARAMETERS = "~parameter"
 #: Rows and approximate bytes that are decoded at once to find the greatest lengths.
 _ROWS, _BYTES = 1 << 16, 8 << 20
+#: Most messages of a channel that are left out one by one because of their values; with more, the definition is wrong.
+MOST_UNFIT = 10_000
 
 
 def rewrite_transcoded(part: Part, target: Target) -> Rewritten:
@@ -71,6 +73,7 @@ class Transcoded:
     filled    number of missing values that became zero or empty
     has_replaced_text  whether text has U+FFFD
     rounded   number of messages whose times the format stores less exactly
+    unfit     number of messages that were left out because of their values
     """
 
     channel: Channel
@@ -87,6 +90,7 @@ class Transcoded:
     filled: int = 0
     has_replaced_text: bool = False
     rounded: int = 0
+    unfit: int = 0
 
     @cached_property
     def copied_bytes(self) -> int | None:
@@ -108,15 +112,40 @@ class Transcoded:
         """
         rows = self.rows[self.done : self.done + count]
         self.done += count
+        return self._encode_rows(rows, time)
+
+    def _encode_rows(self, rows: I64, time: I64) -> tuple[Payloads, I64, I64]:
+        """Return the same as ``encode`` for messages at *rows*, without those whose values a definition excludes.
+
+        Damage can be decoded: to arrays of another number of items than all others have.
+        """
+        try:
+            return self._encode_fitting(rows, time)
+        except UsageError:
+            if len(rows) < 2:
+                self.unfit += 1
+                if self.unfit > MOST_UNFIT:
+                    raise
+                none = np.zeros(0, np.int64)
+                return Payloads(np.zeros(0, np.uint8), none, none), none, time[:0]
+        half = len(rows) // 2
+        parts = [self._encode_rows(rows[:half], time[:half]), self._encode_rows(rows[half:], time[half:])]
+        payloads = [part[0] for part in parts]
+        kept = np.concatenate([parts[0][1], parts[1][1] + half])
+        joined = replace(chained(payloads), side_columns=_side_columns(payloads))
+        return joined, kept, np.concatenate([part[2] for part in parts])
+
+    def _encode_fitting(self, rows: I64, time: I64) -> tuple[Payloads, I64, I64]:
         arrays, kept = read_rows(self.channel, rows)
         self.has_replaced_text = self.has_replaced_text or any(map(has_replaced_text, arrays))
         layout = self.channel.layout
         nodes = [
             Counted(f.node) if isinstance(layout.root, Counted) else f.node for f in layout.record.visible()
         ]
+        filled = 0
         for i, node in enumerate(nodes):
             if (absent := missing(arrays[i])) > 0:
-                self.filled += absent
+                filled += absent
                 arrays[i] = without_nulls(node, arrays[i])
         if self.ignored is not None:
             del arrays[self.ignored]
@@ -125,6 +154,7 @@ class Transcoded:
             names = [f.name for f in self.fitted.source.record.visible()]
             made = [array for name, array in zip(names, made, strict=True) if name not in self.computed]
         payloads, time = self._encoded(made, time[kept])
+        self.filled += filled
         return payloads, kept, time
 
     def _encoded(self, arrays: Arrays, time: I64) -> tuple[Payloads, I64]:
