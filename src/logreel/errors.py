@@ -190,6 +190,10 @@ class Problem:
         return found
 
 
+#: Of a log whose index was read instead of it, and differs from what the log holds now.
+CHANGED = Problem("changed", 0, 0, False, "the index is older than damage that the log has now")
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A result of a check.

@@ -22,7 +22,11 @@ FILES = sorted((SHARED / "data/bddf").glob("*.bddf"))
 #: Samples that are damaged or have no index.
 OTHERS = {"06_killed_no_index", "07_cut_in_payload", "08_cut_in_trailer", "09_bad_checksum", "10_offset_zero"}
 #: Code, offset and size of the damage in these samples.
-LOST = {"07_cut_in_payload": ("truncated", 1633, 91), "08_cut_in_trailer": ("truncated", 9019, 25)}
+LOST = {
+    "07_cut_in_payload": ("truncated", 1633, 91),
+    "08_cut_in_trailer": ("truncated", 9019, 25),
+    "09_bad_checksum": ("checksum", 9035, 20),
+}
 
 Row = tuple[int, int, bytes, list[int]]
 

@@ -225,6 +225,7 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
 
     Losses are reported on stderr in one sentence, and each problem between the files of one log in a further one.
     """
+    from logreel.errors import CHANGED
     from logreel.log.part_checks import BETWEEN_FILES
 
     lost = [problem for problem in log.problems if problem.lost]
@@ -237,7 +238,9 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
     if unread:
         size = sum(problem.size for problem in unread)
         where = "one place" if len(unread) == 1 else f"{len(unread)} places"
-        losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel info' says more")
+        # What info says of a log with an index is as old as the index.
+        verb = "check" if any(problem.code == CHANGED.code for problem in log.problems) else "info"
+        losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel {verb}' says more")
     if bad:
         many = f"{bad} messages" if bad > 1 else "one message"
         losses.append(f"{many} could not be decoded, 'logreel check' says more")

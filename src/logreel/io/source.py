@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from logreel.errors import LogError
 from logreel.io.map_guard import MapGuard, mapping_of
 from logreel.kernels import block_table
 from logreel.limits import default_limits
+
+if TYPE_CHECKING:
+    from logreel.io.piece_digests import PieceDigests
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 #: Definitions that users provide for logs without them: files or folders, and types by topic.
@@ -47,6 +50,7 @@ class Source:
     types        types by topic from the user, for channels without a type in the log
     guard        False: the signal SIGBUS is left alone
     is_restored  whether a sidecar, or the summary of a remote log, was read instead of the log
+    digests      digests of the bytes for which an index was made, if one was read instead of the log; else None
     limits       bounds of what the log may use; those of the environment unless they are replaced
     in_ranges    whether bytes are still to be fetched from a server: ``span`` and ``read`` fetch only what they return
     address      what opens the log again in another process: its path or its URL; None for other sources
@@ -75,6 +79,7 @@ class Source:
         data.flags.writeable = False
         self.data: NDArray[np.uint8] = data
         self.guard, self.is_restored = guard, False
+        self.digests: PieceDigests | None = None
         self.limits = default_limits()
         self._side: MapGuard | None = None
         owner = mapping_of(buffer) if data.size else None

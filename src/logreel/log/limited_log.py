@@ -1,4 +1,4 @@
-"""Logs limited to some of their messages."""
+"""Logs limited to some of their messages, and the checksums of these."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
+from logreel.index.order import count_before
 from logreel.index.ranges import Rows
 from logreel.log.log import Log
 from logreel.log.read_ahead import ReadAhead
@@ -37,6 +40,23 @@ def with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
     differ = {number: int((log.index.times(number) != some).sum()) for number, some in times.items()}
     topics = {ch.number: ch.topic for ch in log.channels.values()}
     return with_scan(log, index=index), {topics[number]: n for number, n in differ.items()}
+
+
+def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
+    """Compare the checksums of messages, *rows* by channel number, as far as reading them does not; add Problems.
+
+    For functions that copy messages: what is wrong in the file would get a right checksum in a new one.
+    """
+    if log._scan.checksums is None:
+        return
+    table = log.index.table
+    touched = np.zeros(len(table.base), np.bool_)
+    for number, wanted in rows.items():
+        if log.index.rules[number].synthetic is None:
+            first, last = table.run(number)
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
+            touched |= np.diff(count_before(wanted, ends)) > 0
+    log._scan.checksums(np.flatnonzero(touched))
 
 
 def with_scan(log: Log, **changes: Any) -> Log:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from logreel.index.block_table import Selection
     from logreel.index.gather import Gathered, Want
     from logreel.index.message_index import MessageIndex
-    from logreel.index.ranges import Rows
     from logreel.log.actor import Actor
 
 
@@ -774,26 +773,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
         with self._source.checked():
             return tuple(self._scan.verify())
-
-    def compare_checksums(self, rows: Mapping[int, Rows]) -> None:
-        """Compare the checksums of messages, *rows* by channel number, as far as reading them does not; add Problems.
-
-        For functions that copy messages: what is wrong in the file would get a right checksum in a new one.
-        """
-        if self._scan.checksums is None:
-            return
-        # Not needed to open a log.
-        from logreel.index.order import count_before
-
-        table = self.index.table
-        touched = np.zeros(len(table.base), np.bool_)
-        for number, wanted in rows.items():
-            if self.index.rules[number].synthetic is None:
-                first, last = table.run(number)
-                ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
-                touched |= np.diff(count_before(wanted, ends)) > 0
-        with self._source.checked():
-            self._scan.checksums(np.flatnonzero(touched))
 
     def close(self) -> None:
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from logreel.errors import UsageError
+from logreel.errors import CHANGED, UsageError
 from logreel.log.log import Log
 from logreel.registry.log_files import several_logs
 from logreel.registry.open import check_types, open_log, open_one_of_several
@@ -80,13 +80,16 @@ def read_itself(log: Log, also_remote: bool = True) -> Log:
     sources = [part._source for part in log.parts]
     options = {name: value for name, value in log._options.items() if name != "guard"}
     one_or_all = sources[0] if log.parts[0] is log else sources
-    found = open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
-    for part in found.parts:
-        for given in log.parts:
-            if given._source is part._source:
-                for problem in part.problems:
-                    given.note(problem)
-    return found
+    fresh = open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
+    for part in fresh.parts:
+        for known in log.parts:
+            if known._source is part._source:
+                more = [
+                    problem for problem in part.problems if problem.lost and problem not in known.problems
+                ]
+                for problem in [*more, CHANGED] if more else []:
+                    known.note(problem)
+    return fresh
 
 
 @contextmanager

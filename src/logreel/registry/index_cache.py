@@ -2,6 +2,7 @@
 
 A sidecar contains the scan as the format saves it: JSON data, then arrays. Its key is the size, the modification
 time, and digests of head and tail of the log and of SAMPLES pieces all over it; a sidecar with another key is ignored.
+Digests of all bytes are there, too: formats compare those of bytes that are used (``Source.digests``).
 A checksum detects damage, and the format checks each position in it against the log before use, so no sidecar can make
 a reader leave the log. But what it leaves out stays unseen: only files that nobody else can have written are used, and
 ``check``, ``recover`` and ``diff`` read the log itself.
@@ -37,6 +38,7 @@ from logreel.io.arrays import aligned
 from logreel.io.atomic_file import sync_folder
 from logreel.io.map_guard import MapGuard
 from logreel.io.open_source import open_source
+from logreel.io.piece_digests import PieceDigests, digests_of, piece_bytes
 from logreel.io.source import Source
 from logreel.io.trusted_file import is_trusted_folder, open_trusted
 from logreel.log.scan import Saved, Scan
@@ -96,6 +98,7 @@ def load(source: Source, fmt: Format) -> Scan | None:
         if scan is not None:
             source.is_restored = True
             return scan
+        source.digests = None
     return None
 
 
@@ -139,6 +142,12 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
         return None
     data, base = data[base - 16 - length :], 0
     end = len(data) - _CHECK
+    digests = head["pieces"]
+    if len(digests) != -(-source.size // piece_bytes(source.size)) or not all(
+        type(n) is int for n in digests
+    ):
+        return None
+    source.digests = PieceDigests(source.data, digests)
     arrays = {}
     for name, (kind, shape, offset) in head["arrays"].items():
         dtype = np.dtype(kind)
@@ -192,6 +201,7 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
         "format": fmt.name,
         "log": source.identity,
         "samples": samples_of(source),
+        "pieces": digests_of(source.data),
         "plain": saved.plain,
         "arrays": table,
     }
@@ -250,7 +260,7 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
         if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
             scan = load(source, fmt) or scan
             # It was made from the log just now.
-            source.is_restored = False
+            source.is_restored, source.digests = False, None
             # What was scanned holds itself by circles.
             gc.collect()
     return scan

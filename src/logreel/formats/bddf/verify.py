@@ -62,12 +62,12 @@ def verify_checksum(source: Source) -> list[Finding]:
 
 
 def compare_checksum(source: Source, problems: list[Problem]) -> None:
-    """Add a problem if the checksum of the file is wrong, unless it is there already. Reads the whole file."""
-    if any(problem.code == "checksum" for problem in problems):
+    """Add a problem if the checksum of the file is wrong and no other damage explains it. Reads the whole file."""
+    if any(problem.lost for problem in problems):
         return
-    for found in verify_checksum(source):
-        if found.severity == "error":
-            problems.append(Problem(found.code, found.offset or 0, found.size, True, found.text))
+    for finding in verify_checksum(source):
+        if finding.severity == "error":
+            problems.append(Problem(finding.code, finding.offset or 0, finding.size, True, finding.text))
 
 
 def digest(source: Source, end: int) -> bytes:

@@ -109,22 +109,22 @@ def crc_problem(chunk: Chunk, data: Buffer) -> Problem | None:
 
 
 def compare_plain(source: Source, chunks: Sequence[Chunk], problems: list[Problem]) -> None:
-    """Add a problem for each of the uncompressed *chunks* with a wrong checksum, unless it is there already.
+    """Add a problem for each of the uncompressed *chunks* with a wrong checksum, unless it is known.
 
     Checksums of compressed chunks are compared when they are decompressed.
     """
 
     def compare(number: int, part: slice) -> None:
         for chunk in plain[part]:
-            there, _ = _as_recorded(source, chunk)
-            if (problem := crc_problem(there, unpack(source, there)[0])) is not None:
-                found.append(problem)
+            recorded, _ = _as_recorded(source, chunk)
+            if (problem := crc_problem(recorded, unpack(source, recorded)[0])) is not None:
+                wrong.append(problem)
 
     plain = [chunk for chunk in chunks if chunk.is_plain and chunk.crc]
-    found: list[Problem] = []
+    wrong: list[Problem] = []
     run(compare, shares(len(plain), PER_THREAD))
     noted = Noted()
-    for problem in sorted(found, key=lambda one: one.offset):
+    for problem in sorted(wrong, key=lambda problem: problem.offset):
         noted.add(problems, problem)
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError, Problem
+from logreel.errors import CHANGED, DefinitionError, Problem
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.found import Found, Topic
+from logreel.formats.ulog.reader import read
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
 from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
@@ -96,6 +97,44 @@ def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Found | None
         [int(n) for n in plain["appended"]],
         problems,
     )
+
+
+class IndexComparison:
+    """Compares bytes of a log with the digests of when its index was made, before messages in them are used.
+
+    Where they differ, the problems of the log as it is now are added to *found.problems*; damage of which the log
+    itself shows nothing is a problem ``changed``, too.
+    """
+
+    def __init__(self, source: Source, found: Found) -> None:
+        self._source, self._found = source, found
+        #: Damage that the log shows now, once it was looked for.
+        self._lost: list[Problem] | None = None
+
+    def blocks(self, rows: I64) -> None:
+        """Compare the blocks *rows* of the block table."""
+        if self._source.digests is not None:
+            base = np.append(self._found.blocks.base, self._source.size)
+            self._compare(base[rows], base[rows + 1])
+
+    def records(self, positions: I64) -> None:
+        """Compare the records at *positions*."""
+        if self._source.digests is not None and len(positions):
+            size = self._source.data[positions].astype(np.int64)
+            size |= self._source.data[positions + 1].astype(np.int64) << 8
+            self._compare(positions, positions + HEAD + size)
+
+    def _compare(self, start: I64, stop: I64) -> None:
+        digests = self._source.digests
+        for offset, size in digests.changed(start, stop) if digests is not None else ():
+            if self._lost is None:
+                self._lost = [problem for problem in read(self._source).problems if problem.lost]
+                known = set(self._found.problems)
+                self._found.problems.extend(problem for problem in self._lost if problem not in known)
+                self._found.problems.append(CHANGED)
+            if not any(p.offset < offset + size and p.offset + p.size > offset for p in self._lost):
+                text = f"some of {size} bytes are not what they were when the index was made"
+                self._found.problems.append(Problem("changed", offset, size, True, text))
 
 
 def _are_records(source: Source, positions: I64, letters: bytes) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.formats.ulog.clock import UNIX_US
 from logreel.formats.ulog.found import Found, Topic
-from logreel.formats.ulog.index_cache import save
+from logreel.formats.ulog.index_cache import IndexComparison, save
 from logreel.formats.ulog.log_times import log_times, logged_times
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import DATA_HEAD, HEAD
@@ -19,12 +19,12 @@ from logreel.formats.ulog.text_lines import text_lines
 from logreel.formats.ulog.utc import Utc, utc
 from logreel.formats.ulog.verify import verify
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt
-from logreel.io.chunks import Chunks
+from logreel.index.rules import ChannelRules, FieldAt, SyntheticMessages
+from logreel.io.chunks import Buffer, Chunks
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.scan import ChannelInfo, Parameter, Scan, TextLine
 from logreel.log.schema import Schema
 
 _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
@@ -53,9 +53,25 @@ def scan_segment(source: Source, found: Found) -> Scan:
     times = log_times(others, chunks, blocks)
     rules = [ChannelRules(*pair) for pair in zip(times.rules, _payload_sizes(others), strict=True)]
     rules += [ChannelRules(FieldAt(0, 8), 0, synthetic=len(channel.offsets)) for channel in synthetic]
-    index = MessageIndex(
-        chunks, blocks, rules, partial(synthetic_messages, others, synthetic, times.of_records)
-    )
+    compared = IndexComparison(source, found) if source.digests is not None else None
+
+    def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
+        if compared is not None:
+            compared.records(others.positions)
+        return synthetic_messages(others, synthetic, times.of_records)
+
+    def parameters() -> list[Parameter]:
+        if compared is not None:
+            compared.records(np.array(found.parsed, np.int64))
+        return others.keyed.parameters(times.of_records)
+
+    def text() -> list[TextLine]:
+        if compared is not None:
+            compared.records(others.texts)
+        return text_lines(others, index)
+
+    resolve = None if compared is None else compared.blocks
+    index = MessageIndex(chunks, blocks, rules, build, resolve)
     has_wall_clock = found.segment_us[found.main_segment - 1] >= UNIX_US
     clock = cache(lambda: Utc(0) if has_wall_clock else utc(others, index))
     return Scan(
@@ -68,8 +84,8 @@ def scan_segment(source: Source, found: Found) -> Scan:
         problems=found.problems,
         metadata=others.keyed.metadata,
         attachments=others.keyed.attachments,
-        parameters=partial(others.keyed.parameters, times.of_records),
-        text=partial(text_lines, others, index),
+        parameters=parameters,
+        text=text,
         utc_offset=lambda: clock().offset,
         utc_notes=lambda: clock().notes,
         saved=save(found),

@@ -145,7 +145,9 @@ def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.floa
 
 
 def _as_float(array: Any) -> NDArray[np.float64]:
-    values: NDArray[np.float64] = as_numpy(array).astype(np.float64, copy=False)
+    # Values of damaged messages may be signalling NaN.
+    with np.errstate(invalid="ignore"):
+        values: NDArray[np.float64] = as_numpy(array).astype(np.float64, copy=False)
     return values
 
 

@@ -35,6 +35,7 @@ from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JOINED, JoinedLog
+from logreel.log.limited_log import compare_checksums
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
@@ -94,8 +95,8 @@ def rewrite(
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
     files = [one for part in parts for one in by_file(part)]
-    for one in files:
-        one.log.compare_checksums(one.rows)
+    for part in files:
+        compare_checksums(part.log, part.rows)
     if fmt.name == log.format:
         # A log of another format imports what all files have together.
         parts, log = files, files[0].log

@@ -1,0 +1,75 @@
+"""Digests of pieces of a file, made when its index was, by which bytes are compared before they are used."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.io.parallel import run, shares
+
+#: Bytes of a piece; twice as many, and so on, where there would be more than MOST pieces.
+PIECE_BYTES, MOST = 1 << 18, 1 << 14
+#: Fewest pieces that are worth another thread.
+PER_THREAD = 16
+
+
+def piece_bytes(size: int) -> int:
+    """Return the bytes of a piece of a file of *size* bytes."""
+    step = PIECE_BYTES
+    while size > step * MOST:
+        step *= 2
+    return step
+
+
+def digests_of(data: NDArray[np.uint8]) -> list[int]:
+    """Return the CRC-32 of each piece of a file."""
+    size = piece_bytes(len(data))
+    digests = [0] * -(-len(data) // size)
+
+    def digest(_: int, part: slice) -> None:
+        for n in range(part.start, part.stop):
+            digests[n] = zlib.crc32(data[n * size : (n + 1) * size].data)
+
+    run(digest, shares(len(digests), PER_THREAD))
+    return digests
+
+
+class PieceDigests:
+    """The pieces of a file that were compared with their digests so far; thread-safe.
+
+    data  uint8[size], the file
+    due   CRC-32 of each piece, as it was when the index was made
+    """
+
+    def __init__(self, data: NDArray[np.uint8], due: Sequence[int]) -> None:
+        self._data, self._due, self._piece = data, due, piece_bytes(len(data))
+        self._is_compared = np.zeros(len(due), np.bool_)
+        self._lock = Lock()
+
+    def changed(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Compare the pieces that have bytes of the intervals; return offset and size of those that differ.
+
+        Each piece is compared once, and returned once.
+        """
+        edges = np.zeros(len(self._due) + 1, np.int64)
+        inside = stop > start
+        np.add.at(edges, start[inside] // self._piece, 1)
+        np.add.at(edges, np.minimum((stop[inside] - 1) // self._piece + 1, len(self._due)), -1)
+        with self._lock:
+            todo = np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~self._is_compared).tolist()
+            self._is_compared[todo] = True
+        differing = list[tuple[int, int]]()
+
+        def compare(_: int, part: slice) -> None:
+            for n in todo[part]:
+                content = self._data[n * self._piece : (n + 1) * self._piece]
+                if zlib.crc32(content.data) != self._due[n]:
+                    differing.append((n * self._piece, len(content)))
+
+        if todo:
+            run(compare, shares(len(todo), PER_THREAD))
+        return sorted(differing)
