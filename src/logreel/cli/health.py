@@ -78,22 +78,22 @@ def health(
     def assessed(log: Log) -> Health:
         return look(log, detectors or None, **selection, segment=segment)
 
-    found, code, lost = common.answer_each(logs, assessed, show, as_json, msgdef)
-    if len(found) > 1 and not as_json:
-        show_table(found)
-    for one in found:
-        for name, error in one.failed:
-            draw.say(f"{one.path}: the detector {name} failed: {error}")
-    if any(one.worse(fail_on) for one in found):
+    results, code, lost = common.answer_each(logs, assessed, show, as_json, msgdef)
+    if len(results) > 1 and not as_json:
+        show_table(results)
+    for result in results:
+        for name, error in result.failed:
+            draw.say(f"{result.path}: the detector {name} failed: {error}")
+    if any(result.worse(fail_on) for result in results):
         return code or FOUND
-    return code or (LOST if any(one.failed for one in found) else lost)
+    return code or (LOST if any(result.failed for result in results) else lost)
 
 
-def show(found: Health) -> None:
+def show(result: Health) -> None:
     """Print the result for people: findings of one detector together, worst first, each bound and command once."""
-    draw.echo_head(found.path)
+    draw.echo_head(result.path)
     groups: dict[str, dict[str, list[Detection]]] = {}
-    for detection in found.detections:
+    for detection in result.detections:
         source = f" ({detection.source})" if detection.source not in ("", "logreel") else ""
         bound = f"{detection.threshold}{source}"
         groups.setdefault(detection.detector, {}).setdefault(bound, []).append(detection)
@@ -107,14 +107,14 @@ def show(found: Health) -> None:
             if bound:
                 draw.echo(f"    bound  {bound}")
         # Of the worst one: an interval that holds all of them may be the whole log.
-        draw.echo(f"           {slice_line(found, next(iter(by_bound.values()))[0])}")
-    if not found.detections:
+        draw.echo(f"           {slice_line(result, next(iter(by_bound.values()))[0])}")
+    if not result.detections:
         draw.echo("  nothing found")
-    for name, text in found.clean:
+    for name, text in result.clean:
         draw.echo(f"  ok    {name}: {text}")
-    for name, text in found.not_assessed:
+    for name, text in result.not_assessed:
         draw.echo(f"  -     {name}: not assessed, {text}")
-    for name, text in found.failed:
+    for name, text in result.failed:
         draw.echo(f"  !     {name}: failed and found nothing, {text}")
 
 
@@ -135,14 +135,14 @@ def show_table(logs: Sequence[Health]) -> None:
     )
 
 
-def slice_line(found: Health, one: Detection) -> str:
+def slice_line(result: Health, detection: Detection) -> str:
     """Return the command that cuts the interval of a detection out of the log, with some seconds around it."""
-    zero, last = found.start_ns or 0, found.end_ns or 0
+    zero, last = result.start_ns or 0, result.end_ns or 0
     # Detections may lie before or behind the log, whose ends leave out single messages with other times.
-    start, end = (min(max(time, zero), last) for time in (one.start, one.end))
+    start, end = (min(max(time, zero), last) for time in (detection.start, detection.end))
     begin = max((start - zero) / SECOND - AROUND, 0)
-    stem, suffix = os.path.splitext(os.path.basename(found.path))
-    out = f"{stem}_{one.detector}{suffix}"
-    segment = "" if found.segment is None else f" --segment {found.segment}"
+    stem, suffix = os.path.splitext(os.path.basename(result.path))
+    out = f"{stem}_{detection.detector}{suffix}"
+    segment = "" if result.segment is None else f" --segment {result.segment}"
     interval = f"-S +{begin:.1f}s -E +{(end - zero) / SECOND + AROUND:.1f}s"
-    return f"logreel slice {shlex.quote(found.path)}{segment} {interval} -o {shlex.quote(out)}"
+    return f"logreel slice {shlex.quote(result.path)}{segment} {interval} -o {shlex.quote(out)}"

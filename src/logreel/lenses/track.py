@@ -32,7 +32,7 @@ NEAR, LEAST_EXTENT = 10, 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class Jump:
+class PositionJump:
     """A step that no vehicle can make: from *start* to *end* (ns), *metres* long."""
 
     start: int
@@ -55,7 +55,7 @@ class Way:
     length: float
     extent: float
     still: bool
-    jumps: tuple[Jump, ...]
+    jumps: tuple[PositionJump, ...]
 
     @property
     def distance(self) -> float:
@@ -151,7 +151,10 @@ class Track:
         still = away < bound and float(coarse.sum()) < SHARE * length
         rows = np.flatnonzero(self.jumps)
         rows = rows[np.argsort(-self.steps[rows], kind="stable")]
-        told = (Jump(int(self.time[n]), int(self.time[n + 1]), float(self.steps[n])) for n in rows.tolist())
+        told = (
+            PositionJump(int(self.time[n]), int(self.time[n + 1]), float(self.steps[n]))
+            for n in rows.tolist()
+        )
         return Way(len(self), length, away, still, tuple(told))
 
 

@@ -17,7 +17,7 @@ class Block(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-class Shown(Brief):
+class Tabular(Brief):
     """Mixin for results that are tables for people: ``str()``, and HTML in notebooks; the repr stays short."""
 
     __slots__ = ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
 from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.log.log import Log
-from logreel.log.shown import Block, Shown
+from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, interval
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
@@ -43,7 +43,7 @@ DETECTORS = Plugins(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Health(Shown):
+class Health(Tabular):
     """What the detectors found in one log.
 
     start_ns, end_ns  ns of the log's clock; None if it is empty
@@ -83,7 +83,10 @@ class Health(Shown):
         }
 
     def _blocks(self) -> Iterator[Block]:
-        rows = [(one.severity, one.detector, one.text, one.threshold) for one in self.detections]
+        rows = [
+            (detection.severity, detection.detector, detection.text, detection.threshold)
+            for detection in self.detections
+        ]
         head = ("severity", "detector", "finding", "bound")
         yield Block(self.path if rows else f"{self.path}: nothing found", head if rows else (), rows)
         for title, others in (

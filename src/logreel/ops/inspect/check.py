@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import Finding, LogError, Severity
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
-from logreel.log.shown import Block, Shown
+from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time
 from logreel.ops.inspect.checks.clock import backwards
 from logreel.ops.inspect.checks.duplicates import duplicates
@@ -35,7 +35,7 @@ Battery = Callable[[Log], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Checked(Shown):
+class Checked(Tabular):
     """Findings in one log, in file order; those without an offset come last."""
 
     path: str
@@ -56,13 +56,13 @@ class Checked(Shown):
         told = f"{count} finding{'s' * (count != 1)}" if count else "sound"
         rows = [
             (
-                one.severity,
-                one.code,
-                one.topic or "",
-                one.text,
-                "" if one.offset is None else f"byte {one.offset}",
+                finding.severity,
+                finding.code,
+                finding.topic or "",
+                finding.text,
+                "" if finding.offset is None else f"byte {finding.offset}",
             )
-            for one in self.findings
+            for finding in self.findings
         ]
         yield Block(
             f"{self.path}: {told}", ("severity", "code", "topic", "finding", "place") if rows else (), rows

@@ -11,7 +11,7 @@ from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Segment
-from logreel.log.shown import Block, Shown
+from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, duration_text, mean_rate, utc_text
 from logreel.ops.json_values import to_json_values
 from logreel.ops.open_logs import as_open_log
@@ -58,7 +58,7 @@ class AttachmentInfo:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Info(Shown):
+class Info(Tabular):
     """Summary of a log.
 
     messages       messages of all channels except reserved ones

@@ -103,8 +103,8 @@ def _receiver(ch: Channel) -> Lens | None:
     """Return the lens of the positions of *ch*, unless they are those of pictures, of a home, or of other vehicles."""
     if len(ch) < FEW:
         return None
-    found = (one for one in lenses(ch) if isinstance(one, Position))
-    return next((one for one in found if one.number is None and not one.of_others), None)
+    positions = (lens for lens in lenses(ch) if isinstance(lens, Position))
+    return next((lens for lens in positions if lens.number is None and not lens.of_others), None)
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:
@@ -161,7 +161,7 @@ def _value(way: Way) -> dict[str, Any]:
         "path": way.length,
         "extent": way.extent,
         "still": way.still,
-        "jumps": [{"start_ns": one.start, "end_ns": one.end, "metres": one.metres} for one in way.jumps],
+        "jumps": [{"start_ns": jump.start, "end_ns": jump.end, "metres": jump.metres} for jump in way.jumps],
     }
 
 

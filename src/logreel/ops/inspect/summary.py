@@ -15,7 +15,7 @@ from logreel.lenses.charts import Band
 from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
 from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
-from logreel.log.shown import Block, Shown
+from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, duration_text, interval, interval_text, utc_shift, utc_text
 from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text_sections import text_sections
@@ -39,7 +39,7 @@ TOLD, LONGEST = 3, 60
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Summary(Shown):
+class Summary(Tabular):
     """What happened in a recording.
 
     path      name of the log
@@ -226,12 +226,12 @@ def _logs_in_file(log: Log) -> Iterator[Section]:
 
 def _segment(log: Log, number: int) -> Fact:
     """Return when one log of a file was recorded, how long it is, and what deserves attention in it."""
-    found = summary(log)
-    start = f", {found.utc[:-1].replace('T', ' ')} UTC" if found.utc else ""
+    about = summary(log)
+    start = f", {about.utc[:-1].replace('T', ' ')} UTC" if about.utc else ""
     text = f"{duration_text(log.duration)}{start}, {counted(log.message_count, 'message')}"
     told = [
         fact.text[:LONGEST] if section.key == "text" else f"{section.title}, {fact.label}"
-        for section, fact in found.findings
+        for section, fact in about.findings
     ]
     more = f" and {len(told) - TOLD} more" if len(told) > TOLD else ""
     text += f"; look at: {'; '.join(told[:TOLD])}{more}" if told else ""
