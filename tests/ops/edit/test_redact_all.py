@@ -553,7 +553,7 @@ def test_pictures_lose_their_details_and_keep_their_pixels() -> None:
 
 
 def test_the_detector_finds_numbers_at_any_byte() -> None:
-    facts = residue.Facts(np.array([[47.4, 8.55]]), START // 10**9, START // 10**9 + 10)
+    facts = residue.SourceFacts(np.array([[47.4, 8.55]]), START // 10**9, START // 10**9 + 10)
     for shift in range(8):
         raw = np.frombuffer(b"\x01" * shift + struct.pack("<2d", 8.5456, 47.3977) + b"\x02" * 5, np.uint8)
         assert sum(residue.numbers_like(raw, facts).values()) == 1

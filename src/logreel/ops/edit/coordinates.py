@@ -53,7 +53,7 @@ def ecef_of(latitude: Any, longitude: Any, height: Any = 0.0) -> tuple[F64, F64,
 
 def degrees_of_ecef(x: Any, y: Any, z: Any) -> tuple[F64, F64, F64]:
     """Return latitude, longitude and height of earth-centred positions."""
-    x, y, z = (np.asarray(one, np.float64) for one in (x, y, z))
+    x, y, z = (np.asarray(item, np.float64) for item in (x, y, z))
     flat = np.hypot(x, y)
     lat = np.arctan2(z, flat * (1 - ECCENTRICITY))
     for _ in range(6):
@@ -116,7 +116,7 @@ def mgrs_of(latitude: float, longitude: float) -> str:
     """Return the MGRS reference to 1 m."""
     zone = zone_of(latitude, longitude)
     band = BANDS[min(int((latitude + 80) // 8), 19)]
-    east, north = (float(one) for one in utm_of(latitude, longitude, zone))
+    east, north = (float(item) for item in utm_of(latitude, longitude, zone))
     column = _COLUMNS[(zone - 1) % 3][int(east // 100_000) - 1]
     row = _ROWS[(int(north // 100_000) + (5 if zone % 2 == 0 else 0)) % 20]
     return f"{zone:02d}{band}{column}{row}{int(east % 100_000):05d}{int(north % 100_000):05d}"
@@ -147,17 +147,17 @@ def degrees_of_mgrs(text: str) -> tuple[float, float] | None:
 def plus_code_of(latitude: float, longitude: float) -> str:
     """Return the plus code of ten digits."""
     lat, lon = int((latitude + 90) * 8000), int((longitude + 180) * 8000)
-    found = ""
+    digits_made = ""
     for _ in range(5):
-        found = _PLUS[lat % 20] + _PLUS[lon % 20] + found
+        digits_made = _PLUS[lat % 20] + _PLUS[lon % 20] + digits_made
         lat, lon = lat // 20, lon // 20
-    return f"{found[:8]}+{found[8:]}"
+    return f"{digits_made[:8]}+{digits_made[8:]}"
 
 
 def degrees_of_plus_code(text: str) -> tuple[float, float] | None:
     """Return the centre of a plus code with at least eight digits before the plus; None if *text* is none."""
     digits = text.upper().replace("+", "")[:10]
-    if len(digits) < 8 or any(one not in _PLUS for one in digits):
+    if len(digits) < 8 or any(item not in _PLUS for item in digits):
         return None
     lat = lon = 0.0
     step = 20.0

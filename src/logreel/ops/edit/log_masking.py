@@ -45,17 +45,17 @@ class LogMasking:
     @property
     def identity(self) -> IdentityMask | None:
         """The mask of identities, if there is one."""
-        return next((one for one in self.masks if isinstance(one, IdentityMask)), None)
+        return next((item for item in self.masks if isinstance(item, IdentityMask)), None)
 
     @property
     def place(self) -> PlaceMask | None:
         """The mask of places, if there is one."""
-        return next((one for one in self.masks if isinstance(one, PlaceMask)), None)
+        return next((item for item in self.masks if isinstance(item, PlaceMask)), None)
 
     @property
     def offset(self) -> int:
         """Nanoseconds that are added to times."""
-        return next((one.offset for one in self.masks if isinstance(one, TimeMask)), 0)
+        return next((item.offset for item in self.masks if isinstance(item, TimeMask)), 0)
 
     def value(self, name: str, value: Any) -> Any:
         """See Masking."""
@@ -91,7 +91,7 @@ class LogMasking:
 
     def moved_times(self, values: I64) -> I64:
         """Return whole numbers, of which those that are times of the log in any unit move."""
-        mask = next((one for one in self.masks if isinstance(one, TimeMask)), None)
+        mask = next((item for item in self.masks if isinstance(item, TimeMask)), None)
         if mask is None or mask.start is None or mask.end is None:
             return values
         made = values.copy()
@@ -107,7 +107,7 @@ class LogMasking:
             if name in _STRUCTURE:
                 made[name] = value
             elif name == "headers" and isinstance(value, Sequence):
-                made[name] = [self.channel_metadata(topic, one) for one in value]
+                made[name] = [self.channel_metadata(topic, item) for item in value]
             else:
                 made[name] = self.value(name, value)
         return made

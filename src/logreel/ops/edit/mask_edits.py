@@ -69,16 +69,16 @@ def log_texts(log: Log) -> Iterator[tuple[Channel | None, bytes]]:
             yield None, text
     for text in all_texts(log.metadata):
         yield None, text
-    for name, one in log.attachments.items():
+    for name, attachment in log.attachments.items():
         yield None, name.encode("utf-8", "surrogateescape")
-        yield None, one.read()
+        yield None, attachment.read()
     rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values() if len(ch) and _has_words(ch)}
     by_number = {ch.number: ch for ch in log.channels.values()}
     for batch in in_file_order(Part(log, rows)) if rows else ():
         for place, number in enumerate(batch.channels.tolist()):
-            mine = np.flatnonzero(batch.queue == place)
-            if len(mine):
-                yield by_number[number], batch.payloads.rows(mine).joined().tobytes()
+            rows_of_channel = np.flatnonzero(batch.queue == place)
+            if len(rows_of_channel):
+                yield by_number[number], batch.payloads.rows(rows_of_channel).joined().tobytes()
 
 
 def _has_words(ch: Channel) -> bool:
@@ -103,37 +103,39 @@ def add_masks(plan: Plan, masks: list[Mask]) -> None:
     identity = plan.masking.identity
     if identity is not None:
         _learn(plan, identity)
-    for one in plan.channels.values():
-        layout = fields_layout(one.channel) if not one.drop else None
+    for channel_plan in plan.channels.values():
+        layout = fields_layout(channel_plan.channel) if not channel_plan.drop else None
         if layout is None:
-            if one.channel.schema.raw and not one.drop:
-                plan.notes.append(f"{one.channel.topic!r} was not searched: its definition cannot be read")
+            if channel_plan.channel.schema.raw and not channel_plan.drop:
+                plan.notes.append(
+                    f"{channel_plan.channel.topic!r} was not searched: its definition cannot be read"
+                )
             continue
-        kept = len(one.edits)
+        kept = len(channel_plan.edits)
         for mask in masks:
-            _add_contents(one, layout, mask)
+            _add_contents(channel_plan, layout, mask)
             if isinstance(mask, TimeMask):
-                _add_times(plan, one, layout, mask)
+                _add_times(plan, channel_plan, layout, mask)
         if identity is not None:
-            _add_numbers(one, layout, identity)
-        if kept != len(one.edits):
+            _add_numbers(channel_plan, layout, identity)
+        if kept != len(channel_plan.edits):
             try:
-                one.editor()
+                channel_plan.editor()
             except UsageError:
-                del one.edits[kept:]
-                one.drop, one.drop_kind = (
+                del channel_plan.edits[kept:]
+                channel_plan.drop, channel_plan.drop_kind = (
                     "texts in messages that cannot be changed",
                     f"redact {masks[0].kind}",
                 )
     _add_parameters(plan, masks)
-    taken = {one.topic for one in plan.channels.values()}
-    for one in plan.channels.values():
-        if one.channel.reserved or one.drop:
+    taken = {channel_plan.topic for channel_plan in plan.channels.values()}
+    for channel_plan in plan.channels.values():
+        if channel_plan.channel.reserved or channel_plan.drop:
             continue
-        new = plan.masking.name("topic", one.topic)
-        if new != one.topic and new not in taken:
+        new = plan.masking.name("topic", channel_plan.topic)
+        if new != channel_plan.topic and new not in taken:
             taken.add(new)
-            one.topic = new
+            channel_plan.topic = new
 
 
 def _learn(plan: Plan, mask: IdentityMask) -> None:
@@ -183,18 +185,20 @@ def _is_bytes(node: Node) -> bool:
     return isinstance(node, FixedArray | Counted) and node.item in (Scalar("uint8"), Scalar("char"))
 
 
-def _add_contents(one: ChannelPlan, layout: Layout, mask: Mask) -> None:
+def _add_contents(channel_plan: ChannelPlan, layout: Layout, mask: Mask) -> None:
     """Add changes of texts, of bytes that are text or pictures, and of messages in JSON or without a definition."""
-    ch = one.channel
+    ch = channel_plan.channel
     fields = list(layout.record.visible())
-    whole = len(fields) == 1 and isinstance(fields[0].node, Rest)
+    opaque = len(fields) == 1 and isinstance(fields[0].node, Rest)
     if isinstance(ch.decoder, JsonDecoder):
         parsed = partial(_json, mask)
-        one.edits.append(FieldEdit(mask.kind, ("JSON",), content=parsed, repeats=mask.repeats, whole=True))
+        channel_plan.edits.append(
+            FieldEdit(mask.kind, ("JSON",), content=parsed, repeats=mask.repeats, whole=True)
+        )
         return
     lens = next((lens for lens in lenses(ch) if isinstance(lens, Image)), None)
-    if whole and lens is None and not ch.schema.raw:
-        one.edits.append(
+    if opaque and lens is None and not ch.schema.raw:
+        channel_plan.edits.append(
             FieldEdit(
                 mask.kind, ("message",), content=partial(_changed, mask, ""), repeats=mask.repeats, whole=True
             )
@@ -205,7 +209,7 @@ def _add_contents(one: ChannelPlan, layout: Layout, mask: Mask) -> None:
         # Raw pixels can look like any text.
         if lens is not None and lens.data == path and lens.encoding:
             continue
-        one.edits.append(
+        channel_plan.edits.append(
             FieldEdit(mask.kind, (path,), content=partial(_changed, mask, leaf), repeats=mask.repeats)
         )
 
@@ -224,7 +228,7 @@ def _changed(mask: Mask, leaf: str, raw: bytes, message: Callable[[], Any]) -> b
     return new if new != raw else content(mask, raw)
 
 
-def _add_numbers(one: ChannelPlan, layout: Layout, mask: IdentityMask) -> None:
+def _add_numbers(channel_plan: ChannelPlan, layout: Layout, mask: IdentityMask) -> None:
     """Add changes of whole numbers whose names say that they identify something."""
     for path, nodes in structs(layout):
         for name, node in nodes.items():
@@ -235,7 +239,7 @@ def _add_numbers(one: ChannelPlan, layout: Layout, mask: IdentityMask) -> None:
                 and word not in ("person", "path", "/node", "name", "host")
             ):
                 change = partial(_pseudonyms, mask)
-                one.edits.append(FieldEdit(mask.kind, (joined(path, name),), numbers=change))
+                channel_plan.edits.append(FieldEdit(mask.kind, (joined(path, name),), numbers=change))
 
 
 def _pseudonyms(mask: IdentityMask, values: list[Numbers], time: I64) -> list[Numbers]:
@@ -255,8 +259,12 @@ def _add_parameters(plan: Plan, masks: list[Mask]) -> None:
             continue
         if isinstance(mask, IdentityMask):
             _learn_numbers(plan.log, mask)
-        for name, one in plan.log.parameters.items():
-            for value in (one.value, *(change.value for change in one.changes), *one.defaults.values()):
+        for name, parameter in plan.log.parameters.items():
+            for value in (
+                parameter.value,
+                *(change.value for change in parameter.changes),
+                *parameter.defaults.values(),
+            ):
                 if isinstance(value, int | float) and (new := mask.value(name, value)) != value:
                     exact[float(value)] = float(new)
     if not exact:
@@ -288,27 +296,28 @@ def _learn_numbers(log: Log, mask: IdentityMask) -> None:
                     mask.number(int(value))
 
 
-def _add_times(plan: Plan, one: ChannelPlan, layout: Layout, mask: TimeMask) -> None:
+def _add_times(plan: Plan, channel_plan: ChannelPlan, layout: Layout, mask: TimeMask) -> None:
     """Add changes of numbers that are times since 1970, by their type, their names, or their values."""
-    ch = one.channel
+    ch = channel_plan.channel
     inside = time_is_inside(ch)
     own = {"timestamp"} if inside else set[str]()
     for path, nodes in structs(layout):
         for name, node in nodes.items():
             at, item = joined(path, name), innermost(node)
             if isinstance(item, Time) and not item.signed:
-                one.edits.append(FieldEdit(mask.kind, (at,), numbers=partial(_shifted, mask, (1,), True)))
+                channel_plan.edits.append(
+                    FieldEdit(mask.kind, (at,), numbers=partial(_shifted, mask, (1,), True))
+                )
             elif isinstance(item, Scalar) and _is_part_of_date(name) and not path and at not in own:
-                one.edits.append(FieldEdit(mask.kind, (at,), numbers=_unknown, why="part of a date"))
+                channel_plan.edits.append(FieldEdit(mask.kind, (at,), numbers=_unknown, why="part of a date"))
     if not len(ch) or isinstance(ch.decoder, JsonDecoder):
         return
-    near, stated, units_of = dict[tuple[str, int], int](), dict[str, int](), dict[str, tuple[int, ...]]()
+    near, stated = dict[tuple[str, int], int](), dict[str, int]()
     for columns in numeric_columns(ch):
         for column in columns:
-            if column.path in own or any(column.path in edit.paths for edit in one.edits):
+            if column.path in own or any(column.path in edit.paths for edit in channel_plan.edits):
                 continue
             units = (_UNITS | _FLOATS).get(column.type, ())
-            units_of[column.path] = units
             known = np.isfinite(column.values) & (column.values != 0)
             stated[column.path] = stated.get(column.path, 0) + int(np.count_nonzero(known))
             for unit in units:
@@ -321,7 +330,7 @@ def _add_times(plan: Plan, one: ChannelPlan, layout: Layout, mask: TimeMask) -> 
         if count and count >= SHARE * stated[path]:
             wide = bool(words(path.rpartition(".")[2]) & _MOMENT)
             change = partial(_shifted, mask, (unit,), wide)
-            one.edits.append(FieldEdit(mask.kind, (path,), numbers=change, why="times since 1970"))
+            channel_plan.edits.append(FieldEdit(mask.kind, (path,), numbers=change, why="times since 1970"))
 
 
 def _is_part_of_date(name: str) -> bool:

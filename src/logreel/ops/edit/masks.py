@@ -59,17 +59,17 @@ def masked(mask: Mask, name: str, value: Any, deep: int = 0) -> Any:
         return value
     match value:
         case Mapping():
-            entries = mask.mapping({str(key): one for key, one in value.items()})
+            entries = mask.mapping({str(key): item for key, item in value.items()})
             return {
                 mask.text(key.encode("utf-8", "surrogateescape")).decode("utf-8", "replace"): masked(
-                    mask, key, one, deep + 1
+                    mask, key, item, deep + 1
                 )
-                for key, one in entries.items()
+                for key, item in entries.items()
             }
         case list() | tuple():
-            if len(value) > 1 and all(isinstance(one, int | float) for one in value):
+            if len(value) > 1 and all(isinstance(item, int | float) for item in value):
                 value = mask.numbers(list(value))
-            return [masked(mask, name, one, deep + 1) for one in value]
+            return [masked(mask, name, item, deep + 1) for item in value]
         case str():
             new = mask.value(name, value)
             if not isinstance(new, str):
@@ -313,11 +313,11 @@ class IdentityMask:
     def learn_entries(self, name: str, value: Any, deep: int = 0) -> None:
         """Remember the identities among metadata and other structures."""
         if isinstance(value, Mapping) and deep < DEEP:
-            for key, one in value.items():
-                self.learn_entries(str(key), one, deep + 1)
+            for key, item in value.items():
+                self.learn_entries(str(key), item, deep + 1)
         elif isinstance(value, list | tuple) and deep < DEEP:
-            for one in value:
-                self.learn_entries(name, one, deep + 1)
+            for item in value:
+                self.learn_entries(name, item, deep + 1)
         elif isinstance(value, str | bytes):
             word = whose(name)
             if word and word != "path" and len(value) < 200:
@@ -338,6 +338,10 @@ class IdentityMask:
         """Return the name of a topic or frame, in which slashes make no paths."""
         return self._text(text, _MAIL, _UUID, _MAC, _IP4)
 
+    def names(self, text: bytes) -> bytes:
+        """Return *text* with only what was learned replaced."""
+        return self._text(text)
+
     def _text(self, text: bytes, *patterns: bytes) -> bytes:
         key = text if len(text) < 300 and len(patterns) > 5 else None
         if key is not None and key in self._cache:
@@ -348,8 +352,8 @@ class IdentityMask:
         if self.learned:
             if self._anywhere is None:
                 each = sorted(self.learned, key=len, reverse=True)
-                some = b"|".join(re.escape(one) for one in each)
-                self._anywhere = re.compile(b"(?<![A-Za-z0-9])(?:" + some + b")(?![A-Za-z0-9])")
+                alternatives = b"|".join(re.escape(item) for item in each)
+                self._anywhere = re.compile(b"(?<![A-Za-z0-9])(?:" + alternatives + b")(?![A-Za-z0-9])")
             new = self._anywhere.sub(self._learned, new)
         if key is not None and len(self._cache) < 100_000:
             self._cache[key] = new
@@ -364,7 +368,7 @@ class IdentityMask:
         if _TOKEN.fullmatch(old) or (b"-" in old and _TOKEN.search(old)):
             return old
         if pattern == _IP4:
-            parts = [int(one) for one in old.split(b".")]
+            parts = [int(item) for item in old.split(b".")]
             local = parts[0] in (0, 127, 255) or max(parts) > 255
             if local or _VERSION.search(match.string[max(0, match.start() - 12) : match.start()]):
                 return old
@@ -431,8 +435,8 @@ _CLOCK = rb"(?P<h>[01]?\d|2[0-3])(?P<c>[-:_.]?)(?P<m>[0-5]\d)(?P=c)(?P<s>[0-5]\d
 _NAME = rb"(?i:(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*)"
 _YEAR = rb"(?P<y>(?:19[89]|20\d)\d)"
 _DATES = tuple(
-    re.compile(one)
-    for one in (
+    re.compile(item)
+    for item in (
         rb"(?<![\d.])" + _YEAR + rb"(?P<q>[-/:._]?)(?P<o>0[1-9]|1[0-2])(?P=q)(?P<d>0[1-9]|[12]\d|3[01])"
         rb"(?:[T _/-]{1,2}" + _CLOCK + rb")?(?![\d])",
         rb"(?<![\d.])" + _YEAR + rb"(?P<q>[-/:._])(?P<o>1[0-2]|[1-9])(?P=q)(?P<d>[12]\d|3[01]|[1-9])"
@@ -519,28 +523,42 @@ class TimeMask:
 
     def _date(self, match: re.Match[bytes]) -> bytes | None:
         """Return a date, perhaps with a time of day, after the offset, as it was written."""
-        found = {key: one for key, one in match.groupdict().items() if one is not None}
-        month = _MONTHS.index(found["b"][:3].decode().lower()) + 1 if "b" in found else int(found["o"])
+        fields_of_date = {key: item for key, item in match.groupdict().items() if item is not None}
+        month = (
+            _MONTHS.index(fields_of_date["b"][:3].decode().lower()) + 1
+            if "b" in fields_of_date
+            else int(fields_of_date["o"])
+        )
         at = self._time_of_day()
-        clock = [int(found[key]) for key in "hms"] if "h" in found else [at // 3600, at // 60 % 60, at % 60]
+        clock = (
+            [int(fields_of_date[key]) for key in "hms"]
+            if "h" in fields_of_date
+            else [at // 3600, at // 60 % 60, at % 60]
+        )
         try:
             was = datetime(
-                int(found["y"]), month, int(found["d"]), clock[0], clock[1], min(clock[2], 59), tzinfo=UTC
+                int(fields_of_date["y"]),
+                month,
+                int(fields_of_date["d"]),
+                clock[0],
+                clock[1],
+                min(clock[2], 59),
+                tzinfo=UTC,
             )
         except ValueError:
             return None
         now = was + timedelta(seconds=self.offset // NS)
         new = {
             "y": b"%04d" % now.year,
-            "o": b"%02d" % now.month if len(found.get("o", b"")) == 2 else b"%d" % now.month,
-            "d": b"%02d" % now.day if len(found["d"]) == 2 else b"%d" % now.day,
+            "o": b"%02d" % now.month if len(fields_of_date.get("o", b"")) == 2 else b"%d" % now.month,
+            "d": b"%02d" % now.day if len(fields_of_date["d"]) == 2 else b"%d" % now.day,
             "b": _MONTHS[now.month - 1].capitalize().encode(),
             "w": _DAYS[now.weekday()].capitalize().encode(),
             "h": b"%02d" % now.hour,
             "m": b"%02d" % now.minute,
             "s": b"%02d" % now.second,
         }
-        return _with_groups(match, {key: one for key, one in new.items() if key in found})
+        return _with_groups(match, {key: item for key, item in new.items() if key in fields_of_date})
 
     def _time_of_day(self) -> int:
         return 43200 if self.start is None else self.start // NS % 86400
@@ -572,7 +590,7 @@ class TimeMask:
         if kind == b"RMC" and len(fields) > 8 and re.fullmatch(rb"\d{6}", fields[8]):
             new = _day(int(fields[8][4:]) + 2000, int(fields[8][2:4]), int(fields[8][:2]), days)
             fields[8] = b"%02d%02d%02d" % (new[2], new[1], new[0] % 100)
-        if kind == b"ZDA" and len(fields) > 3 and all(one.isdigit() for one in fields[1:4]):
+        if kind == b"ZDA" and len(fields) > 3 and all(item.isdigit() for item in fields[1:4]):
             new = _day(int(fields[3]), int(fields[2]), int(fields[1]), days)
             fields[1:4] = b"%02d" % new[2], b"%02d" % new[1], b"%04d" % new[0]
         body, total = match[1] + b"," + b",".join(fields), 0
@@ -622,12 +640,12 @@ def _with_groups(match: re.Match[bytes], new: Mapping[str, bytes]) -> bytes:
 def all_texts(value: Any, deep: int = 0) -> Iterable[bytes]:
     """Yield the texts in a structure, names of entries included."""
     if isinstance(value, Mapping) and deep < DEEP:
-        for key, one in value.items():
+        for key, item in value.items():
             yield str(key).encode("utf-8", "surrogateescape")
-            yield from all_texts(one, deep + 1)
+            yield from all_texts(item, deep + 1)
     elif isinstance(value, list | tuple) and deep < DEEP:
-        for one in value:
-            yield from all_texts(one, deep + 1)
+        for item in value:
+            yield from all_texts(item, deep + 1)
     elif isinstance(value, str):
         yield value.encode("utf-8", "surrogateescape")
     elif isinstance(value, bytes):

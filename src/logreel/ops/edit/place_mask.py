@@ -61,7 +61,7 @@ _WORDS = rb"(?<!/)///[^\W\d_]+\.[^\W\d_]+\.[^\W\d_]+"
 _GEO = rb"\bgeo:-?\d+(?:\.\d+)?,-?\d+(?:\.\d+)?(?:,-?[\d.]+)?"
 _HASHED = re.compile(rb"(?<![\w.-])(?=[0-9b-hjkmnp-z]*\d)[0-9b-hjkmnp-z]{6,12}(?![\w-])")
 _METRES = re.compile(rb"(?<![\d.])[-+]?\d{5,8}(?:\.\d+)?(?![\d])")
-_TEXTS = tuple(re.compile(one) for one in (_GEO, _ANGLE, _SPACED, _MINUTES, _MGRS, _UTM, _PLUS, _WORDS))
+_TEXTS = tuple(re.compile(item) for item in (_GEO, _ANGLE, _SPACED, _MINUTES, _MGRS, _UTM, _PLUS, _WORDS))
 #: What a place in a text becomes.
 HIDDEN = b"[place]"
 _LATITUDE, _LONGITUDE = {"lat", "latitude"}, {"lon", "lng", "longitude"}
@@ -113,7 +113,7 @@ class PlaceMask:
             new = _HASHED.sub(self._hashed, new)
             new = self._without_short_pairs(new)
         if self.names.learned:
-            new = self.names._text(new)
+            new = self.names.names(new)
         if len(text) < 300 and len(self._cache) < 100_000:
             self._cache[text] = new
         return new
@@ -124,27 +124,29 @@ class PlaceMask:
         Each part of a name that says a place gets a token, so that different names stay different.
         """
         parts = text.split(b"/")
-        return b"/".join(self.names.token("place", one) if self._says_place(one) else one for one in parts)
+        return b"/".join(
+            self.names.token("place", item) if self._says_place(item) else item for item in parts
+        )
 
     def _says_place(self, text: bytes) -> bool:
         dotted = re.sub(rb"(?<=\d)_(?=\d{3})", b".", text)
         return self.text(text) != text or without_numbers(dotted, self.cells) != dotted
 
     def _hashed(self, match: re.Match[bytes]) -> bytes:
-        found = coordinates.degrees_of_geohash(match[0].decode())
-        if found is None or not self.cells.contain(*(np.array([one]) for one in found))[0]:
+        results = coordinates.degrees_of_geohash(match[0].decode())
+        if results is None or not self.cells.contain(*(np.array([item]) for item in results))[0]:
             return match[0]
         return HIDDEN
 
     def _without_short_pairs(self, text: bytes) -> bytes:
         """Return a text without neighbouring numbers that are latitude and longitude, in degrees or radians."""
-        found = list(_SHORT_NUMBER.finditer(text))
+        results = list(_SHORT_NUMBER.finditer(text))
         cut: list[re.Match[bytes]] = []
-        for a, b in pairwise(found):
+        for a, b in pairwise(results):
             if b.start() - a.end() < NEAR // 4 and a not in cut:
-                one, other = float(a[0]), float(b[0])
+                item, other = float(a[0]), float(b[0])
                 for unit in (1.0, 180 / np.pi):
-                    pair = np.array([one * unit]), np.array([other * unit])
+                    pair = np.array([item * unit]), np.array([other * unit])
                     fine = all(abs(p[0]) > (1 if unit == 1 else 0.5) for p in pair)
                     short = unit != 1 and min(len(a[0]), len(b[0])) < 6
                     if (
@@ -158,15 +160,15 @@ class PlaceMask:
 
     def _without_metres(self, text: bytes) -> bytes:
         """Return a text without projected and earth-centred coordinates of the log's places."""
-        found = list(_METRES.finditer(text))
+        results = list(_METRES.finditer(text))
         cut: set[re.Match[bytes]] = set()
         for size in (2, 3):
-            for at in range(len(found) - size + 1):
-                some = found[at : at + size]
-                if all(b.start() - a.end() < NEAR // 4 for a, b in pairwise(some)):
-                    values = [np.array([float(one[0])]) for one in some]
+            for at in range(len(results) - size + 1):
+                chosen = results[at : at + size]
+                if all(b.start() - a.end() < NEAR // 4 for a, b in pairwise(chosen)):
+                    values = [np.array([float(item[0])]) for item in chosen]
                     if any(rule.width == size and rule.hits(values)[0] for rule in self.rules()):
-                        cut |= set(some)
+                        cut |= set(chosen)
         return _crossed_out(text, cut)
 
     def value(self, name: str, value: Any) -> Any:
@@ -175,9 +177,9 @@ class PlaceMask:
         if isinstance(value, int | float):
             if its & DEPENDS and "type" not in its:
                 return type(value)(0)
-            for axis, some in ((0, _LATITUDE), (1, _LONGITUDE)):
+            for axis, chosen in ((0, _LATITUDE), (1, _LONGITUDE)):
                 degrees = float(value) * (1e-7 if abs(value) > 1000 else 1)
-                if its & some and self.cells.axis(np.array([degrees]), axis)[0]:
+                if its & chosen and self.cells.axis(np.array([degrees]), axis)[0]:
                     return type(value)(0)
             return value
         if (
@@ -193,13 +195,13 @@ class PlaceMask:
     def mapping(self, entries: dict[str, Any]) -> dict[str, Any]:
         """See Mask. Latitude and longitude move together."""
         axes: list[str | None] = []
-        for some, other in ((_LATITUDE, _LONGITUDE), (_LONGITUDE, _LATITUDE)):
+        for chosen, other in ((_LATITUDE, _LONGITUDE), (_LONGITUDE, _LATITUDE)):
             axes.append(
                 next(
                     (
                         k
                         for k, v in entries.items()
-                        if _is_number(v) and words(k) & some and not words(k) & other
+                        if _is_number(v) and words(k) & chosen and not words(k) & other
                     ),
                     None,
                 )
@@ -214,12 +216,12 @@ class PlaceMask:
         if self.move is not None:
             new = self.move(np.array([lat * unit]), np.array([lon * unit]))
         made = dict(entries)
-        for key, one in zip(axes, new, strict=True):
+        for key, item in zip(axes, new, strict=True):
             if key is not None:
-                made[key] = round(float(one[0]) / unit) if isinstance(entries[key], int) else float(one[0])
-        for key, one in entries.items():
-            if words(key) & _HEIGHT and _is_number(one):
-                made[key] = type(one)(0)
+                made[key] = round(float(item[0]) / unit) if isinstance(entries[key], int) else float(item[0])
+        for key, item in entries.items():
+            if words(key) & _HEIGHT and _is_number(item):
+                made[key] = type(item)(0)
         return made
 
     def numbers(self, values: list[Any]) -> list[Any]:
@@ -230,8 +232,8 @@ class PlaceMask:
                 continue
             parts = windows(plain, rule.width)
             for at in np.flatnonzero(rule.hits(parts)).tolist():
-                some = [part[at : at + 1] for part in parts]
-                new = None if self.move is None or rule.moved is None else rule.moved(some, self.move)
+                chosen = [part[at : at + 1] for part in parts]
+                new = None if self.move is None or rule.moved is None else rule.moved(chosen, self.move)
                 for n in range(rule.width):
                     made[at + n] = type(values[at + n])(0 if new is None else new[n][0])
         return made
@@ -240,29 +242,29 @@ class PlaceMask:
         """Remember the names of places, and positions, among metadata and other structures."""
         if isinstance(value, dict) and deep < 20:
             pair = [
-                next((float(v) for k, v in value.items() if _is_number(v) and words(str(k)) & some), None)
-                for some in (_LATITUDE, _LONGITUDE)
+                next((float(v) for k, v in value.items() if _is_number(v) and words(str(k)) & chosen), None)
+                for chosen in (_LATITUDE, _LONGITUDE)
             ]
             if pair[0] is not None and pair[1] is not None:
                 unit = 1e-7 if max(abs(pair[0]), abs(pair[1])) > 1000 else 1.0
                 if abs(pair[0] * unit) <= 90 and abs(pair[1] * unit) <= 180 and (pair[0] or pair[1]):
                     self.add(pair[0] * unit, pair[1] * unit)
-            for key, one in value.items():
-                self.learn_entries(str(key), one, deep + 1)
+            for key, item in value.items():
+                self.learn_entries(str(key), item, deep + 1)
         elif isinstance(value, list | tuple) and deep < 20:
-            for one in value:
-                self.learn_entries(name, one, deep + 1)
+            for item in value:
+                self.learn_entries(name, item, deep + 1)
         elif isinstance(value, str) and words(name) & _NAMES and not value.replace(".", "").isdigit():
             self.names.learn("place", value)
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[PlaceRule]:
         """Return how numbers without a name can say a place of this log."""
         return list(_rules(self.cells, self.points))
 
 
 def _crossed_out(text: bytes, cut: Iterable[re.Match[bytes]]) -> bytes:
-    for one in sorted(set(cut), key=lambda match: match.start(), reverse=True):
-        text = text[: one.start()] + b"x" * len(one[0]) + text[one.end() :]
+    for item in sorted(set(cut), key=lambda match: match.start(), reverse=True):
+        text = text[: item.start()] + b"x" * len(item[0]) + text[item.end() :]
     return text
 
 
@@ -275,16 +277,16 @@ def without_numbers(text: bytes, cells: Cells) -> bytes:
     new = _NMEA.sub(b",,,", text)
     if new != text:
         new = _SENTENCE.sub(_with_checksum, new)
-    found = list(_NUMBER.finditer(new)) if cells.found else []
-    if found:
-        values = np.array([float(one[0]) for one in found])
+    results = list(_NUMBER.finditer(new)) if cells.found else []
+    if results:
+        values = np.array([float(item[0]) for item in results])
         hits = cells.axis(values, 0) | cells.axis(values, 1)
         # A number below 1 says a place only next to the other angle.
         sure = hits & (np.abs(values) >= 1)
         beside = np.append(sure[1:], False) | np.append(False, sure[:-1])
         hits = sure | (hits & beside)
-        for one in [m for m, hit in zip(found, hits.tolist(), strict=True) if hit][::-1]:
-            new = new[: one.start()] + b"x" * (one.end() - one.start()) + new[one.end() :]
+        for item in [m for m, hit in zip(results, hits.tolist(), strict=True) if hit][::-1]:
+            new = new[: item.start()] + b"x" * (item.end() - item.start()) + new[item.end() :]
     return new
 
 
@@ -292,11 +294,11 @@ def says_pair(text: bytes, cells: Cells) -> bool:
     """Return whether a latitude and a longitude of these places follow each other in a text."""
     if _NMEA.search(text):
         return True
-    found = list(_NUMBER.finditer(text)) if cells.found else []
-    values = np.array([float(one[0]) for one in found])
+    results = list(_NUMBER.finditer(text)) if cells.found else []
+    values = np.array([float(item[0]) for item in results])
     for which in (0, 1):
         first = cells.axis(values[:-1], which) & cells.axis(values[1:], 1 - which)
-        near = [b.start() - a.end() < NEAR for a, b in pairwise(found)]
+        near = [b.start() - a.end() < NEAR for a, b in pairwise(results)]
         if (first & np.array(near, bool)).any():
             return True
     return False
@@ -312,23 +314,23 @@ def _with_checksum(sentence: re.Match[bytes]) -> bytes:
 def stated_positions(text: bytes) -> Iterator[tuple[float, float]]:
     """Yield the positions that a text says without doubt: plus codes, MGRS, NMEA, and degrees with minutes."""
     for match in re.finditer(_PLUS, text):
-        found = coordinates.degrees_of_plus_code(match[0].decode())
-        if found is not None and len(match[0].partition(b"+")[0]) == 8:
-            yield found
+        results = coordinates.degrees_of_plus_code(match[0].decode())
+        if results is not None and len(match[0].partition(b"+")[0]) == 8:
+            yield results
     for match in re.finditer(_MGRS, text):
-        found = coordinates.degrees_of_mgrs(match[0].decode())
-        if found is not None:
-            yield found
+        results = coordinates.degrees_of_mgrs(match[0].decode())
+        if results is not None:
+            yield results
     for match in _NMEA.finditer(text):
         lat, north, lon, east = match[0].split(b",")
-        pair = [int(float(one) // 100) + float(one) % 100 / 60 for one in (lat, lon)]
+        pair = [int(float(item) // 100) + float(item) % 100 / 60 for item in (lat, lon)]
         yield pair[0] * (-1 if north == b"S" else 1), pair[1] * (-1 if east == b"W" else 1)
     angles = [m for m in re.finditer(_ANGLE, text) if re.search(rb"[NSEWO]\s*\Z|\A[NSEWO]", m[0])]
     for a, b in pairwise(angles):
         if b.start() - a.end() < NEAR:
-            one, other = _angle(a[0]), _angle(b[0])
-            if one[1] in b"NS" and other[1] in b"EWO":
-                yield one[0], other[0]
+            item, other = _angle(a[0]), _angle(b[0])
+            if item[1] in b"NS" and other[1] in b"EWO":
+                yield item[0], other[0]
     for match in re.finditer(rb"\bgeo:(-?\d+\.\d+),(-?\d+\.\d+)", text):
         yield float(match[1]), float(match[2])
 
@@ -336,8 +338,8 @@ def stated_positions(text: bytes) -> Iterator[tuple[float, float]]:
 def _angle(text: bytes) -> tuple[float, bytes]:
     side = re.findall(rb"[NSEWO]", re.sub(_MARK, b" ", text))[0]
     parts = [
-        float(one.replace(b",", b"."))
-        for one in re.findall(rb"\d+(?:[.,]\d+)?", re.sub(rb"\\u00b0", b" ", text))
+        float(item.replace(b",", b"."))
+        for item in re.findall(rb"\d+(?:[.,]\d+)?", re.sub(rb"\\u00b0", b" ", text))
     ]
     total = sum(part / 60**n for n, part in enumerate(parts[:3]))
     return (-total if side in b"SW" else total), side
@@ -347,7 +349,7 @@ def _angle(text: bytes) -> tuple[float, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PlaceRule:
     """One way in which neighbouring numbers say a place.
 
     name    for the list of changes
@@ -364,7 +366,7 @@ class Rule:
     moved: Callable[[list[F64], Callable[[F64, F64], tuple[F64, F64]]], list[F64]] | None
 
 
-def _rules(cells: Cells, points: list[tuple[float, float]]) -> Iterator[Rule]:
+def _rules(cells: Cells, points: list[tuple[float, float]]) -> Iterator[PlaceRule]:
     floats = ("float", "double")
     if cells.found:
         for name, unit, types in (
@@ -374,45 +376,45 @@ def _rules(cells: Cells, points: list[tuple[float, float]]) -> Iterator[Rule]:
         ):
             for swapped in (False, True):
                 yield _angles(name, unit, types, swapped, cells)
-    yield Rule("earth-centred", 3, floats, lambda v: _is_earth(v, cells), None)
+    yield PlaceRule("earth-centred", 3, floats, lambda v: _is_earth(v, cells), None)
     for name, plane in _planes(points):
         for swapped in (False, True):
             yield _plane(name, plane, points, swapped, floats)
 
 
-def _angles(name: str, unit: float, types: tuple[str, ...], swapped: bool, cells: Cells) -> Rule:
+def _angles(name: str, unit: float, types: tuple[str, ...], swapped: bool, cells: Cells) -> PlaceRule:
     order = slice(None, None, -1 if swapped else 1)
 
     def hits(values: list[F64]) -> Rows:
-        lat, lon = [one * unit for one in values][order]
+        lat, lon = [item * unit for item in values][order]
         rows = np.zeros(len(lat), bool)
-        some = np.flatnonzero(cells.axis(lat, 0) & cells.axis(lon, 1))
+        chosen = np.flatnonzero(cells.axis(lat, 0) & cells.axis(lon, 1))
         # Angles of less than a degree, and radians that are whole numbers in degrees, are too common.
-        some = some[(np.abs(lat[some]) >= 1) | (np.abs(lon[some]) >= 1)]
-        rows[some] = cells.contain(lat[some], lon[some])
+        chosen = chosen[(np.abs(lat[chosen]) >= 1) | (np.abs(lon[chosen]) >= 1)]
+        rows[chosen] = cells.contain(lat[chosen], lon[chosen])
         return rows
 
     def moved(values: list[F64], move: Callable[[F64, F64], tuple[F64, F64]]) -> list[F64]:
-        lat, lon = [one * unit for one in values][order]
-        return [one / unit for one in move(lat, lon)][order]
+        lat, lon = [item * unit for item in values][order]
+        return [item / unit for item in move(lat, lon)][order]
 
-    return Rule(name, 2, types, hits, moved)
+    return PlaceRule(name, 2, types, hits, moved)
 
 
 def _is_earth(values: list[F64], cells: Cells) -> Rows:
     with np.errstate(invalid="ignore", over="ignore"):
-        far = np.sqrt(sum(one * one for one in values))
+        far = np.sqrt(sum(item * item for item in values))
         rows = np.asarray((far > EARTH[0]) & (far < EARTH[1]))
-    rows &= np.all([np.abs(one) > 1 for one in values], axis=0)
+    rows &= np.all([np.abs(item) > 1 for item in values], axis=0)
     if cells.found and rows.any():
-        some = np.flatnonzero(rows)
-        lat, lon, _ = coordinates.degrees_of_ecef(*(one[some] for one in values))
-        rows[some] = cells.contain(lat, lon)
+        chosen = np.flatnonzero(rows)
+        lat, lon, _ = coordinates.degrees_of_ecef(*(item[chosen] for item in values))
+        rows[chosen] = cells.contain(lat, lon)
     return rows
 
 
 def _planes(points: list[tuple[float, float]]) -> Iterator[tuple[str, Callable[[Any, Any], tuple[F64, F64]]]]:
-    zones = {coordinates.zone_of(*one) for one in points}
+    zones = {coordinates.zone_of(*item) for item in points}
     for zone in sorted(zones)[:4]:
         yield "UTM", partial(coordinates.utm_of, zone=zone)
     if points:
@@ -425,8 +427,8 @@ def _plane(
     points: list[tuple[float, float]],
     swapped: bool,
     types: tuple[str, ...],
-) -> Rule:
-    lat, lon = (np.array(some) for some in zip(*points, strict=True))
+) -> PlaceRule:
+    lat, lon = (np.array(chosen) for chosen in zip(*points, strict=True))
     east, north = plane(lat, lon)
     order = slice(None, None, -1 if swapped else 1)
 
@@ -444,11 +446,11 @@ def _plane(
         x, y = values[order]
         return [x - east[0] + new_east[0], y - north[0] + new_north[0]][order]
 
-    return Rule(name, 2, types, hits, moved)
+    return PlaceRule(name, 2, types, hits, moved)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class NumberColumn:
     """Numbers of one field of a channel.
 
     path    the field; arrays have no index
@@ -460,7 +462,7 @@ class Column:
     path: str
     values: F64
     type: str
-    many: bool
+    repeated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,43 +470,43 @@ class HiddenPlace:
     """Fields whose numbers are places of the log by *rule*; one path: an array."""
 
     paths: tuple[str, ...]
-    rule: Rule
+    rule: PlaceRule
 
 
-def numeric_columns(ch: Channel) -> Iterator[list[Column]]:
+def numeric_columns(ch: Channel) -> Iterator[list[NumberColumn]]:
     """Yield the numbers of all fields of a channel, a list for each batch of messages."""
     try:
         # Numbers beside the payloads are no fields of these.
         there = {f.name for f in (payload_layout(ch) or ch.layout).record.visible()}
         for batch in ch.batches():
-            found: list[Column] = []
+            results: list[NumberColumn] = []
             for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
                 if name not in there:
                     continue
                 chunk = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-                found += _leaves(name, chunk, False)
-            yield found
+                results += _leaves(name, chunk, False)
+            yield results
     except (LogError, ValueError, TypeError, pa.ArrowException):
         return
 
 
-def _leaves(path: str, array: Any, many: bool) -> Iterator[Column]:
+def _leaves(path: str, array: Any, repeated: bool) -> Iterator[NumberColumn]:
     kind = array.type
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_struct(kind):
-        for member, one in zip(kind, array.flatten(), strict=True):
-            yield from _leaves(joined(path, member.name), one, many)
+        for member, item in zip(kind, array.flatten(), strict=True):
+            yield from _leaves(joined(path, member.name), item, repeated)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         yield from _leaves(path, array.flatten(), True)
     elif (pa.types.is_integer(kind) and kind.bit_width >= 32) or (
         pa.types.is_floating(kind) and kind.bit_width >= 32
     ):
         values = array.to_numpy(zero_copy_only=False)
-        yield Column(path, np.asarray(values, np.float64), str(kind), many)
+        yield NumberColumn(path, np.asarray(values, np.float64), str(kind), repeated)
 
 
-def hidden_places(ch: Channel, rules: list[Rule], known: set[str]) -> list[HiddenPlace]:
+def hidden_places(ch: Channel, rules: list[PlaceRule], known: set[str]) -> list[HiddenPlace]:
     """Return the fields whose numbers are places of the log, though their names do not say so.
 
     known  paths of fields that are known to be positions
@@ -525,32 +527,32 @@ def hidden_places(ch: Channel, rules: list[Rule], known: set[str]) -> list[Hidde
                 key = paths, number
                 hits[key] = hits.get(key, 0) + int(np.count_nonzero(rows))
                 by_key[key] = by_key.get(key, 0) + int(stated)
-    found: list[HiddenPlace] = []
+    results: list[HiddenPlace] = []
     taken = set(known)
-    for (paths, number), count in sorted(hits.items(), key=lambda one: -one[1]):
+    for (paths, number), count in sorted(hits.items(), key=lambda item: -item[1]):
         # Other quantities can pass through such values; positions of one log are all near each other.
         enough = count >= SHARE * by_key[paths, number] or (len(paths) == 1 and count >= SHARE * total)
         if count and enough and taken.isdisjoint(paths):
-            found.append(HiddenPlace(paths, rules[number]))
+            results.append(HiddenPlace(paths, rules[number]))
             taken |= set(paths)
-    return found
+    return results
 
 
-def _candidates(columns: list[Column], rule: Rule) -> Iterator[tuple[tuple[str, ...], list[F64]]]:
+def _candidates(columns: list[NumberColumn], rule: PlaceRule) -> Iterator[tuple[tuple[str, ...], list[F64]]]:
     """Yield numbers that can be a place: neighbours in one struct, and neighbours in an array."""
-    fit = [one for one in columns if one.type in rule.types]
+    fit = [item for item in columns if item.type in rule.types]
     for at in range(len(fit) - rule.width + 1):
-        some = fit[at : at + rule.width]
-        parents = {one.path.rpartition(".")[0] for one in some}
+        chosen = fit[at : at + rule.width]
+        parents = {item.path.rpartition(".")[0] for item in chosen}
         if (
             len(parents) == 1
-            and len({one.type for one in some}) == 1
-            and len({len(one.values) for one in some}) == 1
+            and len({item.type for item in chosen}) == 1
+            and len({len(item.values) for item in chosen}) == 1
         ):
-            yield tuple(one.path for one in some), [one.values for one in some]
-    for one in fit:
-        if one.many and len(one.values) >= rule.width:
-            yield (one.path,), windows(one.values, rule.width)
+            yield tuple(item.path for item in chosen), [item.values for item in chosen]
+    for item in fit:
+        if item.repeated and len(item.values) >= rule.width:
+            yield (item.path,), windows(item.values, rule.width)
 
 
 def windows(values: F64, width: int) -> list[F64]:
@@ -565,7 +567,7 @@ def positions_of(ch: Channel, place: HiddenPlace) -> Iterator[tuple[float, float
             if paths == place.paths:
                 rows = np.flatnonzero(place.rule.hits(values))
                 rows = rows[:: max(1, len(rows) // 8)]
-                lat, lon, _ = coordinates.degrees_of_ecef(*(one[rows] for one in values))
+                lat, lon, _ = coordinates.degrees_of_ecef(*(item[rows] for item in values))
                 yield from zip(lat.tolist(), lon.tolist(), strict=True)
         return
 

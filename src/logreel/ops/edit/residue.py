@@ -107,7 +107,7 @@ class Residue:
 
 
 @dataclass(slots=True)
-class Facts:
+class SourceFacts:
     """What a source says, to be searched for.
 
     points      latitude and longitude in degrees: float64[n, 2]
@@ -121,7 +121,7 @@ class Facts:
     values: set[bytes] = field(default_factory=set)
 
 
-def facts_of(log: Log, what: Collection[str]) -> Facts:
+def facts_of(log: Log, what: Collection[str]) -> SourceFacts:
     """Return what *log* says; *what*: the kinds that are redacted."""
     points: list[NDArray[np.float64]] = []
     for ch in log.channels.values() if {"place", "position"} & set(what) else ():
@@ -143,7 +143,7 @@ def facts_of(log: Log, what: Collection[str]) -> Facts:
         and end is not None
         and (offset is not None or log.epoch == "unix")
     )
-    facts = Facts(stated, None, None)
+    facts = SourceFacts(stated, None, None)
     if known and start is not None and end is not None and (start + (offset or 0)) > 10**17:
         facts.start, facts.end = (start + (offset or 0)) // NS, (end + (offset or 0)) // NS
     if "identity" in what:
@@ -155,16 +155,16 @@ def facts_of(log: Log, what: Collection[str]) -> Facts:
     return facts
 
 
-def _add_values(found: set[bytes], others: set[bytes], name: str, value: Any) -> None:
+def _add_values(findings: set[bytes], others: set[bytes], name: str, value: Any) -> None:
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            _add_values(found, others, str(key), one)
+        for key, item in value.items():
+            _add_values(findings, others, str(key), item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            _add_values(found, others, name, one)
+        for item in value:
+            _add_values(findings, others, name, item)
     elif isinstance(value, str) and 5 <= len(value) < 200:
         identifies = any(key in name.lower() for key in _KEYS)
-        (found if identifies else others).add(value.strip("/").encode("utf-8", "surrogateescape"))
+        (findings if identifies else others).add(value.strip("/").encode("utf-8", "surrogateescape"))
 
 
 @dataclass(slots=True)
@@ -175,36 +175,36 @@ class Search:
     left     where such texts were found
     """
 
-    facts: Facts
+    facts: SourceFacts
     removed: re.Pattern[bytes] | None
-    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    findings: Counter[tuple[str, str]] = field(default_factory=Counter)
     left: dict[str, None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, facts: Facts, removed: Collection[bytes]) -> Search:
+    def of(cls, facts: SourceFacts, removed: Collection[bytes]) -> Search:
         """Return a search for *facts* and the texts *removed*."""
-        sure = sorted((one for one in removed if len(one) >= 5), key=len, reverse=True)[:20_000]
+        sure = sorted((item for item in removed if len(item) >= 5), key=len, reverse=True)[:20_000]
         pattern = b"(?<![A-Za-z0-9])(?:" + b"|".join(map(re.escape, sure)) + b")(?![A-Za-z0-9])"
         return cls(facts, re.compile(pattern) if sure else None)
 
     def run(self, log: Log) -> list[Residue]:
         """Search *log*; return what was found, in the order of channels, then the rest."""
         if self._is_then(log.start):
-            self.found["times of messages", "the time of the source"] += 1
+            self.findings["times of messages", "the time of the source"] += 1
         rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values() if len(ch)}
         topics = {ch.number: ch.topic for ch in log.channels.values()}
         heads = {ch.number for ch in log.channels.values() if _is_large(ch)}
         for batch in in_file_order(Part(log, rows)) if rows else ():
             for place, number in enumerate(batch.channels.tolist()):
-                mine = np.flatnonzero(batch.queue == place)
-                if not len(mine):
+                places_of_channel = np.flatnonzero(batch.queue == place)
+                if not len(places_of_channel):
                     continue
                 if number in heads:
-                    for row in mine.tolist():
+                    for row in places_of_channel.tolist():
                         payload = batch.payloads.rows(np.array([row])).joined()
                         self._search_bytes(topics[number], payload[:HEAD])
                 else:
-                    payloads = batch.payloads.rows(mine)
+                    payloads = batch.payloads.rows(places_of_channel)
                     self._search_bytes(topics[number], payloads.joined())
                     self._search_columns(topics[number], payloads.joined(), payloads.size)
         for ch in log.channels.values():
@@ -216,14 +216,14 @@ class Search:
         for name, text in _texts("", log.metadata):
             if name not in ("sha1", "metadata_events_sha256"):
                 self._search_text(f"metadata {name}", text)
-        for name, one in log.attachments.items():
+        for name, item in log.attachments.items():
             self._search_text("name of an attachment", name.encode("utf-8", "surrogateescape"))
-            data = one.read()
+            data = item.read()
             self._search_bytes(f"attachment {name}", np.frombuffer(data, np.uint8))
             packed = next((word for magic, word in _PACKED.items() if data.startswith(magic)), None)
             if packed is not None:
-                self.found[f"attachment {name}", f"content in {packed}, which was not searched"] += 1
-        return [Residue(where, what, count) for (where, what), count in self.found.items()]
+                self.findings[f"attachment {name}", f"content in {packed}, which was not searched"] += 1
+        return [Residue(where, what, count) for (where, what), count in self.findings.items()]
 
     def _search_bytes(self, where: str, data: U8) -> None:
         raw = data.tobytes()
@@ -233,9 +233,9 @@ class Search:
                 self._search_text(where, text)
         pictures = len(_PICTURE.findall(raw))
         if pictures:
-            self.found[where, "details of a picture (Exif or XMP)"] += pictures
+            self.findings[where, "details of a picture (Exif or XMP)"] += pictures
         for what, count in numbers_like(data, self.facts).items():
-            self.found[where, what] += count
+            self.findings[where, what] += count
 
     def _search_columns(self, where: str, data: U8, size: NDArray[np.int64]) -> None:
         """Search messages of one size for a latitude or longitude that stands alone."""
@@ -256,7 +256,7 @@ class Search:
                 near &= np.abs(values * 1000 - np.rint(values * 1000)) > 1e-6
                 near &= np.abs(values) > 1
             if np.count_nonzero(near) > 0.9 * len(values):
-                self.found[where, "numbers like a latitude or longitude of the source"] += len(size)
+                self.findings[where, "numbers like a latitude or longitude of the source"] += len(size)
                 return
 
     def _search_text(self, where: str, text: bytes) -> None:
@@ -265,12 +265,12 @@ class Search:
         for what, pattern in _LOOKS.items():
             count = sum(1 for _ in pattern.finditer(text))
             if count:
-                self.found[where, f"looks like {what}"] += count
+                self.findings[where, f"looks like {what}"] += count
         for value in self.facts.values:
             if value in text:
-                self.found[where, "a value that identifies the source"] += 1
+                self.findings[where, "a value that identifies the source"] += 1
         for what, count in _stated(text, self.facts).items():
-            self.found[where, what] += count
+            self.findings[where, what] += count
 
     def _is_then(self, time: int | None) -> bool:
         start, end = self.facts.start, self.facts.end
@@ -288,12 +288,12 @@ def _is_large(ch: Channel) -> bool:
 
 def _texts(name: str, value: Any) -> Iterator[tuple[str, bytes]]:
     if isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             yield name, str(key).encode("utf-8", "surrogateescape")
-            yield from _texts(str(key), one)
+            yield from _texts(str(key), item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(name, one)
+        for item in value:
+            yield from _texts(name, item)
     elif isinstance(value, str):
         yield name, value.encode("utf-8", "surrogateescape")
     elif isinstance(value, bytes):
@@ -302,39 +302,39 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, bytes]]:
         yield name, repr(value).encode()
 
 
-def _stated(text: bytes, facts: Facts) -> Counter[str]:
+def _stated(text: bytes, facts: SourceFacts) -> Counter[str]:
     """Return what a text says of places and times of the source."""
-    found = Counter[str]()
+    findings = Counter[str]()
     if len(facts.points):
         for match in _DECIMAL.finditer(text):
             value = abs(float(match[0].replace(b",", b".")))
             if np.abs(np.abs(facts.points) - value).min() < DEGREES and value > 1:
-                found["a number near a latitude or longitude of the source"] += 1
-        found["a code of the place"] += sum(
+                findings["a number near a latitude or longitude of the source"] += 1
+        findings["a code of the place"] += sum(
             1 for match in _WORD.finditer(text) if _is_hash(match[0], facts.points)
         )
         metres = [float(match[0]) for match in _METRES.finditer(text)]
-        found["numbers like a projected position of the source"] += sum(
+        findings["numbers like a projected position of the source"] += sum(
             1 for pair in pairwise(metres) if _is_projected(pair, facts.points)
         )
         for latitude, longitude in facts.points[:8].tolist():
             code = coordinates.plus_code_of(latitude, longitude)[:6].encode()
             grid = coordinates.mgrs_of(latitude, longitude)
             spaced = f"{grid[:3]} {grid[3:5]} {grid[5:7]}"
-            found["a code of the place"] += sum(
-                1 for one in (code, f"{grid[:7]}".encode(), spaced.encode()) if one in text
+            findings["a code of the place"] += sum(
+                1 for item in (code, f"{grid[:7]}".encode(), spaced.encode()) if item in text
             )
     if facts.start is not None and facts.end is not None:
         first, last = facts.start // DAY, min(facts.end // DAY, facts.start // DAY + 10)
         for day in range(first, last + 1):
             moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
-            found["the date of the source"] += sum(
-                text.count(moment.strftime(one).encode()) for one in _DATES
+            findings["the date of the source"] += sum(
+                text.count(moment.strftime(item).encode()) for item in _DATES
             )
         for match in _LONG.finditer(text):
             if facts.start - DAY < int(match[0][:10]) < facts.end + DAY:
-                found["the time of the source"] += 1
-    return +found
+                findings["the time of the source"] += 1
+    return +findings
 
 
 def _is_hash(word: bytes, points: NDArray[np.float64]) -> bool:
@@ -345,15 +345,15 @@ def _is_hash(word: bytes, points: NDArray[np.float64]) -> bool:
 def _is_projected(pair: tuple[float, float], points: NDArray[np.float64]) -> bool:
     zone = coordinates.zone_of(*points[0].tolist())
     for plane in (coordinates.utm_of(points[:, 0], points[:, 1], zone), coordinates.mercator_of(*points.T)):
-        for some in (pair, pair[::-1]):
-            if all((np.abs(axis - value) < METRES).any() for axis, value in zip(plane, some, strict=True)):
+        for axes in (pair, pair[::-1]):
+            if all((np.abs(axis - value) < METRES).any() for axis, value in zip(plane, axes, strict=True)):
                 return True
     return False
 
 
-def numbers_like(data: U8, facts: Facts) -> Counter[str]:
+def numbers_like(data: U8, facts: SourceFacts) -> Counter[str]:
     """Return what numbers at any byte of *data* look like: positions and times of the source."""
-    found = Counter[str]()
+    findings = Counter[str]()
     for kind in ("<f8", "<f4", "<i4", "<i8"):
         width = int(kind[2])
         for shift in range(width):
@@ -364,14 +364,14 @@ def numbers_like(data: U8, facts: Facts) -> Counter[str]:
                 np.frombuffer(data, kind, count, shift) if data.flags.c_contiguous else data[:0].view("<f8")
             )
             if kind != "<i8" and len(facts.points):
-                found += _positions_among(values, kind, facts.points)
+                findings += _positions_among(values, kind, facts.points)
             if facts.start is not None and facts.end is not None:
-                found += _times_among(values, kind, facts.start - AROUND, facts.end + AROUND)
-    return found
+                findings += _times_among(values, kind, facts.start - AROUND, facts.end + AROUND)
+    return findings
 
 
 def _positions_among(values: NDArray[Any], kind: str, points: NDArray[np.float64]) -> Counter[str]:
-    found = Counter[str]()
+    findings = Counter[str]()
     with np.errstate(all="ignore"):
         # Float64 has range for all; nothing here is exact to more than metres.
         wide = values.astype(np.float64)
@@ -382,14 +382,14 @@ def _positions_among(values: NDArray[Any], kind: str, points: NDArray[np.float64
             lon = (wide * unit >= low[1]) & (wide * unit <= high[1])
             both = sum(int(np.count_nonzero(a[:-1] & b[1:])) for a, b in ((lat, lon), (lon, lat)))
             # Zeros and whole numbers are no positions.
-            found[f"numbers like a position of the source in {name}"] += both
+            findings[f"numbers like a position of the source in {name}"] += both
         if kind == "<i4":
-            return +found
+            return +findings
         earth = np.stack(coordinates.ecef_of(points[:, 0], points[:, 1]), axis=1)
         inside = [(wide > earth[:, n].min() - METRES) & (wide < earth[:, n].max() + METRES) for n in range(3)]
         if len(wide) > 2:
             every = inside[0][:-2] & inside[1][1:-1] & inside[2][2:]
-            found["numbers like an earth-centred position of the source"] += int(np.count_nonzero(every))
+            findings["numbers like an earth-centred position of the source"] += int(np.count_nonzero(every))
         zone = coordinates.zone_of(*points[0].tolist())
         for east, north in (
             coordinates.utm_of(points[:, 0], points[:, 1], zone),
@@ -398,8 +398,8 @@ def _positions_among(values: NDArray[Any], kind: str, points: NDArray[np.float64
             x = (wide > east.min() - METRES) & (wide < east.max() + METRES)
             y = (wide > north.min() - METRES) & (wide < north.max() + METRES)
             both = sum(int(np.count_nonzero(a[:-1] & b[1:])) for a, b in ((x, y), (y, x)))
-            found["numbers like a projected position of the source"] += both
-    return +found
+            findings["numbers like a projected position of the source"] += both
+    return +findings
 
 
 #: Fewest numbers that look like times: bits of other numbers do so by accident.
@@ -407,17 +407,17 @@ _FEWEST = 3
 
 
 def _times_among(values: NDArray[Any], kind: str, start: int, end: int) -> Counter[str]:
-    found = Counter[str]()
+    findings = Counter[str]()
     if kind == "<f4":
-        return found
+        return findings
     if kind == "<i4":
         seconds, rest = values[:-1], values[1:]
         likely = (seconds > start) & (seconds < end) & (rest >= 0) & (rest < NS) & (rest > 0)
         count, chance = int(np.count_nonzero(likely)), len(values) * (end - start) / 2**32 / 4
-        found["numbers like times of the source"] += count if count > 3 + 5 * chance else 0
-        return +found
+        findings["numbers like times of the source"] += count if count > 3 + 5 * chance else 0
+        return +findings
     with np.errstate(all="ignore"):
         for unit in (1, 1000, 10**6, NS) if kind == "<i8" else (1,):
             count = int(np.count_nonzero((values > start * unit) & (values < end * unit)))
-            found["numbers like times of the source"] += count if count >= min(_FEWEST, len(values)) else 0
-    return +found
+            findings["numbers like times of the source"] += count if count >= min(_FEWEST, len(values)) else 0
+    return +findings
