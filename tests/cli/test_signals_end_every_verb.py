@@ -99,7 +99,8 @@ def test_a_signal_at_any_moment_ends_every_verb(folder: Path, verb: str) -> None
             except subprocess.TimeoutExpired:
                 pytest.fail(f"{moment}: still runs after {ENDS} s")
             said = (folder / "stderr").read_text()
-            allowed = {128 + number} | ({0, 130} if verb.startswith("record") else set())
+            # Before its handler is there, the signal ends the process itself, which shells call 128 + number.
+            allowed = {128 + number, -number} | ({0, 130} if verb.startswith("record") else set())
             assert code in allowed, (moment, code, time.monotonic() - begun, said)
             assert "internal error" not in said, (moment, said)
             assert "Traceback" not in said, (moment, said)
@@ -138,9 +139,10 @@ def test_a_signal_during_an_import_is_no_internal_error(folder: Path) -> None:
             assert child.stdout.readline() == b"importing\n"
             child.send_signal(number)
             out, err = child.communicate(timeout=60)
-            # The import is waited for, and the verb may have begun.
-            assert child.returncode == 128 + number, out
-            assert err == (b"logreel: interrupted\n" if number == signal.SIGINT else b"")
+            # The import is waited for; the verb may have ended by then.
+            assert child.returncode in (0, 128 + number), out
+            if child.returncode:
+                assert err == (b"logreel: interrupted\n" if number == signal.SIGINT else b"")
 
 
 #: Import of a module that turns every exception into an ImportError, as some compiled modules do.

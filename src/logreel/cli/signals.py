@@ -183,8 +183,8 @@ class StopSignals:
         os.kill(os.getpid(), number)
 
     def _drop(self, unraisable: Any) -> None:
-        """Say nothing about an exception that Python drops: another one follows."""
-        if not isinstance(unraisable.exc_value, (Interrupted, Terminated)):
+        """Say nothing about exceptions that Python drops while the command ends, also of objects that are half made."""
+        if not self.received:
             self._hook(unraisable)
 
 
