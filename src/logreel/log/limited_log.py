@@ -47,7 +47,8 @@ def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
 
     For functions that copy messages: what is wrong in the file would get a right checksum in a new one.
     """
-    if log._scan.checksums is None:
+    compare = log._scan.checksums
+    if compare is None:
         return
     table = log.index.table
     touched = np.zeros(len(table.base), np.bool_)
@@ -56,7 +57,7 @@ def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
             first, last = table.run(number)
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
             touched |= np.diff(count_before(wanted, ends)) > 0
-    log._scan.checksums(np.flatnonzero(touched))
+    compare(np.flatnonzero(touched))
 
 
 def with_scan(log: Log, **changes: Any) -> Log:
