@@ -259,7 +259,8 @@ def names_of(log: Log) -> list[str]:
 
 def inputs_of(log: Log) -> list[str]:
     """Return the names of all files that a log stands for, which no output may replace: also of copies left out."""
-    return [name for part in log.parts for name in (part.name, part._source.name, *part._source.copies)]
+    sources = [(part.name, part._source) for part in log.parts]
+    return [name for own, source in sources for name in (own, source.name, *source.copies)]
 
 
 def in_part(problem: Problem, name: str) -> Problem:
