@@ -111,12 +111,12 @@ class SplitRecordings:
         """Keep what tells of which recording an open log is a part."""
         if log.name not in self._names:
             return
-        from logreel.log.part_checks import Recorded
+        from logreel.log.part_checks import RecordingFacts
         from logreel.registry.registry import formats
 
         fmt = formats()[log.format]
         if fmt.splits:
-            self._seen[log.name] = replace(Recorded.of(log, fmt.identity), log=None)
+            self._seen[log.name] = replace(RecordingFacts.of(log, fmt.identity), log=None)
 
     def offer(self) -> None:
         """Say on stderr which files look like parts of one recording."""

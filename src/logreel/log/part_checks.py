@@ -102,7 +102,7 @@ def _is_same(one: Buffer, two: Buffer) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordingFacts:
     """What tells of which recording a log is a part.
 
     start, end   ns of its clock; None if it is empty
@@ -122,7 +122,7 @@ class Recorded:
     log: Log | None = None
 
     @classmethod
-    def of(cls, log: Log, identity: Collection[str]) -> Recorded:
+    def of(cls, log: Log, identity: Collection[str]) -> RecordingFacts:
         """Return the facts of an open log; *identity* as in its Format."""
         found: dict[str, set[Hashable]] = {}
         for ch in log.channels.values():
@@ -155,7 +155,7 @@ def _identity(
                 yield before + name, str(value)
 
 
-def differences(logs: Sequence[Recorded], aligned: bool = False) -> Iterator[tuple[str, str]]:
+def differences(logs: Sequence[RecordingFacts], aligned: bool = False) -> Iterator[tuple[str, str]]:
     """Yield a code of BETWEEN_FILES and a sentence for each kind of fact by which logs are of different recordings.
 
     aligned  True: their clocks differ by intention
@@ -169,14 +169,14 @@ def differences(logs: Sequence[Recorded], aligned: bool = False) -> Iterator[tup
         yield from ((code, text) for text in itertools.islice(found, 1))
 
 
-def clock_differences(logs: Sequence[Recorded]) -> Iterator[str]:
+def clock_differences(logs: Sequence[RecordingFacts]) -> Iterator[str]:
     """Yield a sentence for each two logs whose clocks began at different times."""
     yield from _different_clocks(logs)
     yield from _restarted_clocks(logs)
 
 
-def _different_identity(logs: Sequence[Recorded]) -> Iterator[str]:
-    known: dict[str, tuple[str, Recorded]] = {}
+def _different_identity(logs: Sequence[RecordingFacts]) -> Iterator[str]:
+    known: dict[str, tuple[str, RecordingFacts]] = {}
     for log in logs:
         for name, value in log.identity.items():
             other, first = known.setdefault(name, (value, log))
@@ -184,7 +184,7 @@ def _different_identity(logs: Sequence[Recorded]) -> Iterator[str]:
                 yield f"{name} is {other:.60} in {first.name} and {value:.60} in {log.name}"
 
 
-def _different_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
+def _different_clocks(logs: Sequence[RecordingFacts]) -> Iterator[str]:
     clocks = [(log, log.utc) for log in logs if log.epoch != "unix" and log.utc is not None]
     for (first, one), (log, other) in ((clocks[0], clock) for clock in clocks[1:]):
         if abs(one - other) > DRIFT:
@@ -192,7 +192,7 @@ def _different_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
             yield f"the clocks of {first.name} and {log.name} began {apart} apart in UTC"
 
 
-def _restarted_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
+def _restarted_clocks(logs: Sequence[RecordingFacts]) -> Iterator[str]:
     """Yield logs whose clock began again: what both have was at the same times of their clocks."""
     spans = [
         (log.start, log.end, log)
@@ -218,7 +218,7 @@ def _restarted_clocks(logs: Sequence[Recorded]) -> Iterator[str]:
         latest = max(latest, span, key=lambda one: one[1])
 
 
-def _repeats(before: Recorded, log: Recorded, topic: str, start: int) -> bool:
+def _repeats(before: RecordingFacts, log: RecordingFacts, topic: str, start: int) -> bool:
     """Return whether two logs have the same messages from *start* on, as overlapping slices of one log have."""
     if before.log is None or log.log is None or topic not in before.log or topic not in log.log:
         return False
@@ -232,8 +232,8 @@ def _repeats(before: Recorded, log: Recorded, topic: str, start: int) -> bool:
     return len(some & others) * 2 > min(len(some), len(others))
 
 
-def _different_definitions(logs: Sequence[Recorded]) -> Iterator[str]:
-    known: dict[str, tuple[frozenset[Hashable], Recorded]] = {}
+def _different_definitions(logs: Sequence[RecordingFacts]) -> Iterator[str]:
+    known: dict[str, tuple[frozenset[Hashable], RecordingFacts]] = {}
     for log in logs:
         for topic, keys in log.definitions.items():
             others, first = known.setdefault(topic, (keys, log))
@@ -241,7 +241,7 @@ def _different_definitions(logs: Sequence[Recorded]) -> Iterator[str]:
                 yield f"{topic!r} is defined in another way in {log.name} than in {first.name}"
 
 
-def follow_each_other(logs: Sequence[Recorded]) -> bool:
+def follow_each_other(logs: Sequence[RecordingFacts]) -> bool:
     """Return whether logs, in the order of their numbers, are parts of one recording by their clocks and contents."""
     if any(log.start is None or log.end is None for log in logs):
         return False

@@ -71,7 +71,6 @@ def one_file(name: str) -> str:
         else f"a pattern that matches {many}, and not a log",
         path=name,
         hint=f"open its files one by one, or as the parts of one recording with open([{name!r}])",
-        cli="name one of its files, or take all as the parts of one recording with --as-one",
     )
 
 

@@ -17,7 +17,7 @@ from logreel.log.joined_channels import CONNECTION, header_map, joined_metadata
 from logreel.log.joined_log import JoinedLog, scan_of
 from logreel.log.log import Channel, Log
 from logreel.log.part_checks import (
-    Recorded,
+    RecordingFacts,
     differences,
     duplicates,
     natural_key,
@@ -110,7 +110,7 @@ def join(
     notes: list[str] = []
     if strangers != "ignore":
         identity = known[parts[0].format].identity
-        reasons = list(differences([Recorded.of(log, identity) for log in parts], align is not None))
+        reasons = list(differences([RecordingFacts.of(log, identity) for log in parts], align is not None))
         if reasons and strangers == "refuse":
             raise UsageError(
                 f"these files are of different recordings: {'; '.join(text for _, text in reasons)}",

@@ -11,7 +11,7 @@ from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
 from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
-from logreel.log.part_checks import Recorded, clock_differences
+from logreel.log.part_checks import RecordingFacts, clock_differences
 from logreel.log.times import Time, interval
 from logreel.log.topic_match import match_in_each
 from logreel.ops.open_logs import open_many, read_itself
@@ -73,8 +73,7 @@ def merge(
         if reason and not anyway:
             raise UsageError(
                 f"{reason}: their times have to be aligned",
-                hint='pass align="utc", "start" or a length of time, or insist with anyway=True',
-                cli="give --align utc, start or a length of time, or insist with --anyway",
+                hint="align is utc, start or a length of time; anyway insists",
             )
         shifts = clock_shifts(logs, align)
         span = interval(Together(logs, shifts), start, end)
@@ -92,7 +91,7 @@ def merge(
 
 def _different_clocks(logs: Sequence[Log]) -> str:
     """Return a sentence on logs whose clocks began at different times, so that their times have nothing in common."""
-    recorded = [Recorded.of(part, ()) for log in logs for part in log.parts]
+    recorded = [RecordingFacts.of(part, ()) for log in logs for part in log.parts]
     return next(clock_differences(recorded), "")
 
 
