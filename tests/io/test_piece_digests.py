@@ -13,6 +13,7 @@ def test_changed_pieces_are_returned_once_and_only_where_bytes_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(piece_digests, "PIECE_BYTES", 100)
+    monkeypatch.setattr(piece_digests, "PAGE", 32)
     data = np.random.default_rng(1).integers(0, 256, 1050).astype(np.uint8)
     found = PieceDigests(data, digests_of(data))
     data[[150, 420, 1049]] ^= 1
@@ -34,3 +35,21 @@ def test_pieces_grow_with_the_file() -> None:
     assert piece_digests.piece_bytes(most) == piece_digests.PIECE_BYTES
     assert piece_digests.piece_bytes(most + 1) == 2 * piece_digests.PIECE_BYTES
     assert digests_of(np.zeros(0, np.uint8)) == []
+
+
+def test_every_changed_byte_and_pages_that_change_places_change_a_digest() -> None:
+    page = piece_digests.PAGE
+    data = np.random.default_rng(2).integers(0, 256, 3 * page + 5).astype(np.uint8)
+    due = piece_digests.digest_of(data)
+    for at in range(0, len(data), 7):
+        changed = data.copy()
+        changed[at] ^= 1 << at % 8
+        assert piece_digests.digest_of(changed) != due
+    swapped = np.concatenate([data[page : 2 * page], data[:page], data[2 * page :]])
+    assert piece_digests.digest_of(swapped) != due
+    for size in (0, 1, page - 1, page, page + 1):
+        assert (
+            piece_digests.digest_of(np.zeros(size, np.uint8))
+            != piece_digests.digest_of(np.ones(size, np.uint8))
+            or not size
+        )

@@ -142,7 +142,7 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
         return None
     data, base = data[base - 16 - length :], 0
     end = len(data) - _CHECK
-    digests = head["pieces"]
+    digests = head["digests"]
     if len(digests) != -(-source.size // piece_bytes(source.size)) or not all(
         type(n) is int for n in digests
     ):
@@ -201,7 +201,7 @@ def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
         "format": fmt.name,
         "log": source.identity,
         "samples": samples_of(source),
-        "pieces": digests_of(source.data),
+        "digests": digests_of(source.data),
         "plain": saved.plain,
         "arrays": table,
     }
