@@ -168,8 +168,8 @@ def test_lines_are_those_of_cat(client: Client, folder: Path, run: Any) -> None:
 
 
 def test_skipped_content_is_counted_in_a_header(client: Client, folder: Path, tmp_path: Path) -> None:
-    reply = client.slice("mcap.mcap", format="bag")
-    done = logreel.convert(folder / "mcap.mcap", tmp_path / "a.bag")
+    reply = client.slice("bddf.bddf", format="mcap")
+    done = logreel.convert(folder / "bddf.bddf", tmp_path / "a.mcap", raw=True)
     assert int(reply.headers["logreel-skipped"]) == len(done.skipped) > 0
     assert client.slice("ulog.ulg").headers["logreel-skipped"] == "0"
 

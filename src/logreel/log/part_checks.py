@@ -170,9 +170,15 @@ def differences(logs: Sequence[RecordingFacts], aligned: bool = False) -> Iterat
 
 
 def clock_differences(logs: Sequence[RecordingFacts]) -> Iterator[str]:
-    """Yield a sentence for each two logs whose clocks began at different times."""
+    """Yield a sentence for each two logs whose clocks began at different times, as far as they tell."""
     yield from _different_clocks(logs)
     yield from _restarted_clocks(logs)
+
+
+def boot_differences(logs: Sequence[RecordingFacts]) -> Iterator[str]:
+    """Yield the same, except of clocks that count from the start of their log: these begin anew by their nature."""
+    yield from _different_clocks(logs)
+    yield from _restarted_clocks([log for log in logs if log.epoch == "boot"])
 
 
 def _different_identity(logs: Sequence[RecordingFacts]) -> Iterator[str]:

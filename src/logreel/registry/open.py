@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from logreel.errors import DamagedError, TopicError, UsageError
 from logreel.io.open_source import open_source
@@ -75,62 +75,56 @@ def open_log(
     """
     log = open_one_of_several(
         path,
-        format,
-        strict,
-        definitions,
-        ros_axes,
-        segment,
         align,
-        guard,
+        anyway,
+        decrypt,
+        format=format,
+        strict=strict,
+        definitions=definitions,
+        ros_axes=ros_axes,
+        segment=segment,
+        guard=guard,
         limits=limits,
-        decrypt=decrypt,
-        anyway=anyway,
     )
     check_types(log.parts)
     return log
 
 
+class Opening(TypedDict, total=False):
+    """How a file is opened: parameters of ``open_log``, and *indexed*: False to read the log itself, not a sidecar."""
+
+    format: str | None
+    strict: bool
+    definitions: Definitions
+    ros_axes: bool
+    segment: int | None
+    guard: bool
+    limits: Limits | None
+    indexed: bool
+
+
 def open_one_of_several(
     path: Openable,
-    format: str | None = None,
-    strict: bool = False,
-    definitions: Definitions = (),
-    ros_axes: bool = False,
-    segment: int | None = None,
     align: str | None = None,
-    guard: bool = True,
-    indexed: bool = True,
-    limits: Limits | None = None,
-    decrypt: bool = False,
     anyway: bool = False,
+    decrypt: bool = False,
+    **opening: Unpack[Opening],
 ) -> Log:
-    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain.
-
-    indexed  False: read the log itself, also where there is a sidecar
-    """
+    """Open a log like ``open_log``; *definitions* may contain types of topics that only other logs contain."""
     parts = part_files(path)
     if parts is None:
-        options = (format, strict, definitions, ros_axes, segment, guard, indexed, limits)
-        log = _open_file(path, *options)  # type: ignore[arg-type]
+        log = _open_file(path, **opening)  # type: ignore[arg-type]
         return allow_decrypted(log) if decrypt else log
-    named: dict[str, Any] = {
-        "format": format,
-        "strict": strict,
-        "definitions": definitions,
-        "ros_axes": ros_axes,
-        "segment": segment,
-        "guard": guard,
-        "limits": limits,
-    }
     # Not imported for one file, so that it opens faster.
     from logreel.registry.open_parts import open_parts
 
-    log = open_parts(parts, partial(_open_file, **named, indexed=indexed), align, anyway)
+    log = open_parts(parts, partial(_open_file, **opening), align, anyway)
     if log.parts[0] is not log:
-        log._options = {**named, "align": align, "anyway": anyway}
+        again = {name: value for name, value in opening.items() if name != "indexed"}
+        log._options = {**again, "align": align, "anyway": anyway}
     if decrypt:
         log = allow_decrypted(log)
-    if strict and log.problems:
+    if opening.get("strict") and log.problems:
         raise DamagedError(log.problems[0], path=log.name)
     return log
 

@@ -11,7 +11,7 @@ from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
 from logreel.log.clock_shifts import Together, clock_shifts, earlier
 from logreel.log.log import Log
-from logreel.log.part_checks import RecordingFacts, clock_differences
+from logreel.log.part_checks import RecordingFacts, boot_differences
 from logreel.log.times import Time, interval
 from logreel.log.topic_match import match_in_each
 from logreel.ops.open_logs import open_many, read_itself
@@ -92,7 +92,7 @@ def merge(
 def _different_clocks(logs: Sequence[Log]) -> str:
     """Return a sentence on logs whose clocks began at different times, so that their times have nothing in common."""
     recorded = [RecordingFacts.of(part, ()) for log in logs for part in log.parts]
-    return next(clock_differences(recorded), "")
+    return next(boot_differences(recorded), "")
 
 
 def kept_topics(

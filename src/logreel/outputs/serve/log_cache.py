@@ -47,10 +47,12 @@ class CachedLog:
                 # Error messages must not reveal the path on this machine.
                 source.name = self.entry.name
                 self.check()
+                # Slices read the log itself: with an index, each of them would read it again.
                 self._log = open_one_of_several(
                     source,  # type: ignore[arg-type]
                     definitions=self._definitions,
                     decrypt=self._decrypt,
+                    indexed=False,
                 )
             # Each answer goes over the network.
             if (refused := refusal(self._log, FOR_BOTH)) is not None:
