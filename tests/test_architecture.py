@@ -56,13 +56,13 @@ VAGUE = {
 }  # fmt: skip
 #: Figures of the house that must not grow, and shrink with every room that is rebuilt; see ``figures``.
 CEILINGS = {
-    "chapters": 164,
+    "chapters": 125,
     "functions with many parameters": 13,
     "errors below cli that word a flag": 48,
     "objects changed behind their back": 27,
-    "private members of other objects": 95,
+    "private members of other objects": 91,
     "class names with several ideas": 86,
-    "names that say nothing": 3287,
+    "names that say nothing": 3286,
     "folders whose __init__ says nothing": 24,
 }
 

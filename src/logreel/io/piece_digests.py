@@ -32,11 +32,11 @@ def piece_bytes(size: int) -> int:
     return step
 
 
-def digest_of(piece: NDArray[np.uint8]) -> int:
-    """Return the CRC-32 of the sums of the pages of a piece, and of the bytes behind the last whole page."""
-    end = len(piece) // PAGE * PAGE
-    sums = np.add.reduce(piece[:end].view(np.uint64).reshape(-1, PAGE // 8), axis=1)
-    return zlib.crc32(piece[end:].data, zlib.crc32(sums.data))
+def digest_of(content: NDArray[np.uint8]) -> int:
+    """Return the CRC-32 of the sums of the pages of *content*, and of the bytes behind the last whole page."""
+    end = len(content) // PAGE * PAGE
+    sums = np.add.reduce(content[:end].view(np.uint64).reshape(-1, PAGE // 8), axis=1)
+    return zlib.crc32(content[end:].data, zlib.crc32(sums.data))
 
 
 def digests_of(data: NDArray[np.uint8]) -> list[int]:

@@ -64,11 +64,11 @@ def one_file(name: str) -> str:
         raise UnknownFormatError("a folder with no log of a known format in or below it", path=name)
     if not files:
         raise UsageError("no file matches this pattern", path=name)
-    many = f"{len(files)} logs" if len(files) > 1 else "one log"
+    count = f"{len(files)} logs" if len(files) > 1 else "one log"
     raise UsageError(
-        f"a folder with {many}, and not a log"
+        f"a folder with {count}, and not a log"
         if is_folder
-        else f"a pattern that matches {many}, and not a log",
+        else f"a pattern that matches {count}, and not a log",
         path=name,
         hint=f"open its files one by one, or as the parts of one recording with open([{name!r}])",
     )
@@ -82,7 +82,7 @@ def part_files(what: Openable) -> list[Readable | Log] | None:
     if isinstance(what, (list, tuple)):
         if not what:
             raise UsageError("there is no file to open")
-        return [part for one in what for part in several_logs(one)]
+        return [part for item in what for part in several_logs(item)]
     if isinstance(what, (str, os.PathLike)) and isinstance(name := os.fspath(what), str):
         one_file(name)
     return None
@@ -91,7 +91,7 @@ def part_files(what: Openable) -> list[Readable | Log] | None:
 def several_logs(what: Openable | Log) -> list[Readable | Log]:
     """Return the logs that an argument means: those of a list, folder or pattern, or *what* itself."""
     if isinstance(what, (list, tuple)):
-        return [log for one in what for log in several_logs(one)]
+        return [log for item in what for log in several_logs(item)]
     if isinstance(what, (str, os.PathLike)) and isinstance(name := os.fspath(what), str):
         files = _logs_of(name)
         if files:

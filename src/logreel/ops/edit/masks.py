@@ -578,8 +578,8 @@ class TimeMask:
 
     def _sentence(self, match: re.Match[bytes]) -> bytes:
         """Return a sentence of NMEA with its time and date after the offset."""
-        kind, fields = match[1][2:], match[2].split(b",")
-        place = {b"GLL": 4}.get(kind, 0)
+        sentence, fields = match[1][2:], match[2].split(b",")
+        place = {b"GLL": 4}.get(sentence, 0)
         if len(fields) <= place or not re.match(rb"\d{6}", fields[place]):
             return match[0]
         clock = fields[place]
@@ -587,10 +587,10 @@ class TimeMask:
         now = (at + self.offset // NS) % 86400
         fields[place] = b"%02d%02d%02d" % (now // 3600, now // 60 % 60, now % 60) + clock[6:]
         days = (at + self.offset // NS) // 86400
-        if kind == b"RMC" and len(fields) > 8 and re.fullmatch(rb"\d{6}", fields[8]):
+        if sentence == b"RMC" and len(fields) > 8 and re.fullmatch(rb"\d{6}", fields[8]):
             new = _day(int(fields[8][4:]) + 2000, int(fields[8][2:4]), int(fields[8][:2]), days)
             fields[8] = b"%02d%02d%02d" % (new[2], new[1], new[0] % 100)
-        if kind == b"ZDA" and len(fields) > 3 and all(item.isdigit() for item in fields[1:4]):
+        if sentence == b"ZDA" and len(fields) > 3 and all(item.isdigit() for item in fields[1:4]):
             new = _day(int(fields[3]), int(fields[2]), int(fields[1]), days)
             fields[1:4] = b"%02d" % new[2], b"%02d" % new[1], b"%04d" % new[0]
         body, total = match[1] + b"," + b",".join(fields), 0

@@ -477,11 +477,11 @@ def numeric_columns(ch: Channel) -> Iterator[list[NumberColumn]]:
     """Yield the numbers of all fields of a channel, a list for each batch of messages."""
     try:
         # Numbers beside the payloads are no fields of these.
-        there = {f.name for f in (payload_layout(ch) or ch.layout).record.visible()}
+        fields = {f.name for f in (payload_layout(ch) or ch.layout).record.visible()}
         for batch in ch.batches():
             results: list[NumberColumn] = []
             for name, column in zip(batch.schema.names[1:], batch.columns[1:], strict=True):
-                if name not in there:
+                if name not in fields:
                     continue
                 chunk = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
                 results += _leaves(name, chunk, False)
@@ -491,19 +491,23 @@ def numeric_columns(ch: Channel) -> Iterator[list[NumberColumn]]:
 
 
 def _leaves(path: str, array: Any, repeated: bool) -> Iterator[NumberColumn]:
-    kind = array.type
+    value_type = array.type
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    if pa.types.is_struct(kind):
-        for member, item in zip(kind, array.flatten(), strict=True):
+    if pa.types.is_struct(value_type):
+        for member, item in zip(value_type, array.flatten(), strict=True):
             yield from _leaves(joined(path, member.name), item, repeated)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    elif (
+        pa.types.is_list(value_type)
+        or pa.types.is_large_list(value_type)
+        or pa.types.is_fixed_size_list(value_type)
+    ):
         yield from _leaves(path, array.flatten(), True)
-    elif (pa.types.is_integer(kind) and kind.bit_width >= 32) or (
-        pa.types.is_floating(kind) and kind.bit_width >= 32
+    elif (pa.types.is_integer(value_type) and value_type.bit_width >= 32) or (
+        pa.types.is_floating(value_type) and value_type.bit_width >= 32
     ):
         values = array.to_numpy(zero_copy_only=False)
-        yield NumberColumn(path, np.asarray(values, np.float64), str(kind), repeated)
+        yield NumberColumn(path, np.asarray(values, np.float64), str(value_type), repeated)
 
 
 def hidden_places(ch: Channel, rules: list[PlaceRule], known: set[str]) -> list[HiddenPlace]:

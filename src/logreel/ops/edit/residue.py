@@ -354,28 +354,30 @@ def _is_projected(pair: tuple[float, float], points: NDArray[np.float64]) -> boo
 def numbers_like(data: U8, facts: SourceFacts) -> Counter[str]:
     """Return what numbers at any byte of *data* look like: positions and times of the source."""
     findings = Counter[str]()
-    for kind in ("<f8", "<f4", "<i4", "<i8"):
-        width = int(kind[2])
+    for number_type in ("<f8", "<f4", "<i4", "<i8"):
+        width = int(number_type[2])
         for shift in range(width):
             count = (len(data) - shift) // width
             if count < 1:
                 continue
             values = (
-                np.frombuffer(data, kind, count, shift) if data.flags.c_contiguous else data[:0].view("<f8")
+                np.frombuffer(data, number_type, count, shift)
+                if data.flags.c_contiguous
+                else data[:0].view("<f8")
             )
-            if kind != "<i8" and len(facts.points):
-                findings += _positions_among(values, kind, facts.points)
+            if number_type != "<i8" and len(facts.points):
+                findings += _positions_among(values, number_type, facts.points)
             if facts.start is not None and facts.end is not None:
-                findings += _times_among(values, kind, facts.start - AROUND, facts.end + AROUND)
+                findings += _times_among(values, number_type, facts.start - AROUND, facts.end + AROUND)
     return findings
 
 
-def _positions_among(values: NDArray[Any], kind: str, points: NDArray[np.float64]) -> Counter[str]:
+def _positions_among(values: NDArray[Any], number_type: str, points: NDArray[np.float64]) -> Counter[str]:
     findings = Counter[str]()
     with np.errstate(all="ignore"):
         # Float64 has range for all; nothing here is exact to more than metres.
         wide = values.astype(np.float64)
-        units = {"degrees": 1.0, "radians": 180 / np.pi} if kind != "<i4" else {"1e-7 degrees": 1e-7}
+        units = {"degrees": 1.0, "radians": 180 / np.pi} if number_type != "<i4" else {"1e-7 degrees": 1e-7}
         low, high = points.min(axis=0) - DEGREES, points.max(axis=0) + DEGREES
         for name, unit in units.items():
             lat = (wide * unit >= low[0]) & (wide * unit <= high[0])
@@ -383,7 +385,7 @@ def _positions_among(values: NDArray[Any], kind: str, points: NDArray[np.float64
             both = sum(int(np.count_nonzero(a[:-1] & b[1:])) for a, b in ((lat, lon), (lon, lat)))
             # Zeros and whole numbers are no positions.
             findings[f"numbers like a position of the source in {name}"] += both
-        if kind == "<i4":
+        if number_type == "<i4":
             return +findings
         earth = np.stack(coordinates.ecef_of(points[:, 0], points[:, 1]), axis=1)
         inside = [(wide > earth[:, n].min() - METRES) & (wide < earth[:, n].max() + METRES) for n in range(3)]
@@ -406,18 +408,18 @@ def _positions_among(values: NDArray[Any], kind: str, points: NDArray[np.float64
 _FEWEST = 3
 
 
-def _times_among(values: NDArray[Any], kind: str, start: int, end: int) -> Counter[str]:
+def _times_among(values: NDArray[Any], number_type: str, start: int, end: int) -> Counter[str]:
     findings = Counter[str]()
-    if kind == "<f4":
+    if number_type == "<f4":
         return findings
-    if kind == "<i4":
+    if number_type == "<i4":
         seconds, rest = values[:-1], values[1:]
         likely = (seconds > start) & (seconds < end) & (rest >= 0) & (rest < NS) & (rest > 0)
         count, chance = int(np.count_nonzero(likely)), len(values) * (end - start) / 2**32 / 4
         findings["numbers like times of the source"] += count if count > 3 + 5 * chance else 0
         return +findings
     with np.errstate(all="ignore"):
-        for unit in (1, 1000, 10**6, NS) if kind == "<i8" else (1,):
+        for unit in (1, 1000, 10**6, NS) if number_type == "<i8" else (1,):
             count = int(np.count_nonzero((values > start * unit) & (values < end * unit)))
             findings["numbers like times of the source"] += count if count >= min(_FEWEST, len(values)) else 0
     return +findings

@@ -68,7 +68,7 @@ def selected_log(log: Log, selection: Selection) -> Iterator[Log]:
             parameters = list(part.parameters.values())
             if parameters and selection.has_interval:
                 span = interval(log, selection.start, selection.end)
-                parameters = [in_force(one, *span) for one in log.parameters.values()]
+                parameters = [in_force(parameter, *span) for parameter in log.parameters.values()]
             yield with_scan(part, problems=list(log.problems), parameters=lambda: parameters)
 
 

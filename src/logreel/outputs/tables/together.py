@@ -36,38 +36,44 @@ def together(
             for batch in batches:
                 count = batch.num_rows
                 columns: list[pa.Array[Any]] = [pa.repeat(pa.scalar(log), count)]
-                for column, kind in types.items():
+                for column, common_type in types.items():
                     at = batch.schema.get_field_index(column)
-                    values = pa.array([None] * count, kind) if at < 0 else _as(batch.column(at), kind)
+                    values = (
+                        pa.array([None] * count, common_type)
+                        if at < 0
+                        else _as(batch.column(at), common_type)
+                    )
                     columns.append(values)
                 yield pa.RecordBatch.from_arrays(columns, schema=joined)
 
     return joined, rows()
 
 
-def _common(one: pa.DataType, two: pa.DataType) -> pa.DataType:
+def _common(first: pa.DataType, second: pa.DataType) -> pa.DataType:
     """Return a type that holds the values of both."""
     import pyarrow as pa
 
-    if one.equals(two):
-        return one
+    if first.equals(second):
+        return first
     try:
-        schemas = [pa.schema([("x", kind)]) for kind in (one, two)]
+        schemas = [pa.schema([("x", side)]) for side in (first, second)]
         common: pa.DataType = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
         return common
     except (pa.ArrowTypeError, pa.ArrowInvalid):
         return pa.string()
 
 
-def _as(values: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
+def _as(values: pa.Array[Any], common_type: pa.DataType) -> pa.Array[Any]:
     import pyarrow as pa
 
-    if values.type.equals(kind):
+    if values.type.equals(common_type):
         return values
     try:
-        return values.cast(kind)
+        return values.cast(common_type)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         from logreel.outputs.tables.rows import plain_rows
 
         batch = pa.RecordBatch.from_arrays([values], names=["x"])
-        return pa.array([None if row["x"] is None else str(row["x"]) for row in plain_rows(batch)], kind)
+        return pa.array(
+            [None if row["x"] is None else str(row["x"]) for row in plain_rows(batch)], common_type
+        )
