@@ -115,7 +115,7 @@ def koblenz_definition(data: bytes) -> None:
 
 def json_schema(data: bytes) -> None:
     """Make a layout of a JSON schema."""
-    from logreel.schemas.json.shapes import shape
+    from logreel.schemas.json.payload_decoder import shape
 
     with suppress(*DOCUMENTED, ValueError, RecursionError):
         schema = json.loads(data)

@@ -110,11 +110,12 @@ def test_wrong_conditions_are_errors_and_write_nothing(run: Run, words: list[str
 def test_split_writes_a_log_per_value_and_names_it(run: Run) -> None:
     assert run("split", "a.ulg", "--on", "vehicle_status.nav_state", "-o", "modes").code == 0
     names = sorted(path.name for path in Path("modes").iterdir())
-    assert names[0] == "a_000_2.ulg"
+    assert names[0] == "a_000_Position.ulg"
+    states = {2: "Position", 3: "Mission", 18: "Land"}
     for name in names:
         with logreel.open(Path("modes") / name) as part:
             assert {name.removesuffix(".ulg").rpartition("_")[2]} >= {
-                str(value) for value in part["vehicle_status"]["nav_state"].tolist()
+                states[value] for value in part["vehicle_status"]["nav_state"].tolist()
             }
     where = ("--where", "battery_status.current_a > 15")
     done = run("split", "a.ulg", *where, "-o", "high", "--name", "high-{index:2}", "--json")

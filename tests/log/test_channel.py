@@ -239,7 +239,7 @@ def test_reading_a_closed_log_raises(ulg: Path) -> None:
 
 
 def test_opening_a_folder_raises_log_error(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="a folder with no log of a known format in it"):
+    with pytest.raises(LogError, match="a folder with no log of a known format in or below it"):
         logreel.open(tmp_path)
 
 
