@@ -145,7 +145,7 @@ def test_a_failure_while_lines_wait_keeps_them_and_says_where(tmp_path: Path) ->
     out = tmp_path / "x.bag"
     with pytest.raises(LogError, match="line 3"):
         record([line(1), line(2), b"{"], out, strict=True, say=said.append)
-    assert said == [f"{spool_path(out)} holds the first lines"]
+    assert said == [f"{spool_path(out)} holds the first lines", f"{out}.active holds what was written"]
     assert Path(spool_path(out)).read_bytes() == line(1) + line(2)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -159,14 +160,31 @@ def test_a_slice_of_parts_is_the_slice_of_the_merge(parts: Parts) -> None:
 OF_FILE = {"chunks", "compression", "sha1", "size_reading", "end_mark", "index_entries", "mcap", "indexed"}
 
 
+#: Metadata of a copy about the files that it is made of.
+OF_COPY = ("log", "joined_anyway")
+
+
+def without_file(value: Any) -> Any:
+    """Return metadata without what channels keep of the file that they were in: parts and a merge are other files."""
+    if isinstance(value, Mapping):
+        return {name: without_file(item) for name, item in value.items() if name not in OF_COPY}
+    if isinstance(value, list):
+        return [without_file(item) for item in value]
+    if isinstance(value, str) and value.startswith("{"):
+        return without_file(json.loads(value))
+    return repr(value)
+
+
 def content(path: Path) -> dict[str, Any]:
     """Return everything that a log holds."""
     with logreel.open(path) as log:
         return {
             "messages": messages(log),
-            "channels": {topic: (ch.schema, repr(dict(ch.metadata))) for topic, ch in log.items()},
+            "channels": {topic: (ch.schema, without_file(ch.metadata)) for topic, ch in log.items()},
             "metadata": {
-                name: value for name, value in log.metadata.items() if name not in (*OF_FILE, JOINED)
+                name: without_file(value)
+                for name, value in log.metadata.items()
+                if name not in (*OF_FILE, JOINED)
             },
             "attachments": {name: (one.read(), one.time) for name, one in log.attachments.items()},
             "parameters": repr(dict(log.parameters)),

@@ -67,9 +67,10 @@ def content(path: Path) -> dict[str, Any]:
 
 def both(folder: Path, parts: list[Path], **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the content of a slice of the merge of files, and that of the same slice of the files."""
-    logreel.merge(parts, folder / "merged.ulg", force=True)
+    logreel.merge(parts, folder / "merged.ulg", force=True, anyway=True)
     logreel.slice(folder / "merged.ulg", folder / "due.ulg", force=True, **how)
-    logreel.slice(parts, folder / "found.ulg", force=True, **how)
+    with logreel.open(parts, anyway=True) as log:
+        logreel.slice(log, folder / "found.ulg", force=True, **how)
     return content(folder / "due.ulg"), content(folder / "found.ulg")
 
 

@@ -168,7 +168,7 @@ def test_pictures_are_matched_by_their_order(folder: Path, tmp_path: Path, run: 
     again = run("geotag", path, "--pictures", folder, "-o", tmp_path / "out")
     assert again.code == 1
     assert run("geotag", path, "--pictures", folder, "-o", tmp_path / "out", "--force").code == 0
-    assert run("geotag", path, "--pictures", folder, "-o", folder).code == 1
+    assert run("geotag", path, "--pictures", folder, "-o", folder).code == 2
     assert (folder / "IMG_8.JPG").read_bytes() == PICTURE + b"\0"
 
 

@@ -94,7 +94,10 @@ def test_only_our_own_folders_are_replaced(tmp_path: Path) -> None:
     folder = ours(tmp_path / "ours")
     with pytest.raises(LogError, match="exists already"), new_folder(folder):
         pass
-    with pytest.raises(LogError, match="holds the log itself"), new_folder(folder, True, folder / "old"):
+    with (
+        pytest.raises(LogError, match="holds the log itself"),
+        new_folder(folder, True, [str(folder / "old")]),
+    ):
         pass
     with new_folder(folder, force=True) as new:
         (new / "new").touch()
