@@ -173,6 +173,8 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "Selection": lambda log, tmp, **span: (
         logreel.sort(log, tmp / "s.bag", force=True, selection=logreel.Selection(**span)).messages
     ),
+    "sort": lambda log, tmp, **span: logreel.sort(log, tmp / "s.bag", force=True, **span).messages,
+    "recover": lambda log, tmp, **span: logreel.recover(log, tmp / "r.bag", force=True, **span).messages,
     "merge": lambda log, tmp, **span: logreel.merge([log], tmp / "m.bag", force=True, **span).messages,
     "Log.messages": lambda log, tmp, **span: len(list(log.messages(**span))),
     # Of a file, it would wait for more messages.

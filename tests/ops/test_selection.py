@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import logreel
+from logreel.errors import UsageError
 from logreel.formats.ulog.sample.builder import flight
+from logreel.ops.edit.recipe import Recipe, RecipeOptions
+from logreel.ops.rewrite.target import Target, TargetOptions
+from logreel.ops.selection import Selection, SelectionOptions
+from logreel.outputs.convert import Rendering, RenderingOptions
 from support.harness.cli_runner import Run
 
 S = 10**9
@@ -105,3 +112,44 @@ def test_info_of_topics_over_a_folder_shows_the_logs_that_match(run: Run, path: 
     assert [[ch["topic"] for ch in json.loads(line)["channels"]] for line in lines] == [["/scan"], ["/scan"]]
     nothing = run("info", logs, "-t", "nothing")
     assert (nothing.code, nothing.out, nothing.err.count("no channel 'nothing'")) == (2, "", 1)
+
+
+def test_options_are_named_as_the_members_of_selection_and_target() -> None:
+    assert [*SelectionOptions.__annotations__] == [one.name for one in fields(Selection)]
+    assert {*TargetOptions.__annotations__} <= {one.name for one in fields(Target)}
+    assert [*RenderingOptions.__annotations__] == [one.name for one in fields(Rendering)]
+    assert [*RecipeOptions.__annotations__] == [one.name for one in fields(Recipe)]
+
+
+@pytest.mark.parametrize("name", ["slice", "sort", "split", "merge", "recover", "convert", "edit", "migrate"])
+def test_options_are_shown_with_their_defaults_and_unknown_ones_refused(
+    name: str, path: Path, tmp_path: Path
+) -> None:
+    function = getattr(logreel, name)
+    parameters = inspect.signature(function).parameters
+    assert parameters["force"].default is False
+    assert {*TargetOptions.__annotations__} <= {*parameters}
+    source = [path] if name == "merge" else path
+    with pytest.raises(TypeError, match="unexpected keyword argument 'forse'"):
+        function(source, tmp_path / "a.ulg", forse=True)
+    assert not (tmp_path / "a.ulg").exists()
+
+
+@pytest.mark.parametrize("name", ["slice", "sort", "recover", "convert", "merge"])
+def test_a_selection_and_its_members_say_the_same(name: str, path: Path, tmp_path: Path) -> None:
+    function, source = getattr(logreel, name), [path] if name == "merge" else path
+    part: dict[str, Any] = {"topics": "sensor_gps", "start": "10", "end": "20"}
+    function(source, tmp_path / "a.ulg", **part)
+    function(source, tmp_path / "b.ulg", selection=Selection(**part))
+    assert (tmp_path / "a.ulg").read_bytes() == (tmp_path / "b.ulg").read_bytes()
+    with pytest.raises(UsageError, match="leave out topics"):
+        function(source, tmp_path / "c.ulg", selection=Selection(), topics="sensor_gps")
+
+
+def test_verbs_refuse_members_that_mean_nothing_to_them(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="merge takes no where"):
+        logreel.merge([path], tmp_path / "a.ulg", selection=Selection(where="sensor_gps.alt > 0"))
+    with pytest.raises(UsageError, match="takes no keep_latched"):
+        logreel.convert(path, tmp_path / "a.csv", selection=Selection("sensor_gps", keep_latched=True))
+    with pytest.raises(UsageError, match="split takes no count"):
+        logreel.split(path, tmp_path, every=10**10, count=3)

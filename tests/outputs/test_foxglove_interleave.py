@@ -15,6 +15,7 @@ import logreel
 from logreel.errors import DefinitionError
 from logreel.ops.rewrite import streams
 from logreel.ops.rewrite.parts import Part, select_part
+from logreel.ops.selection import Selection
 from logreel.outputs.foxglove import interleave
 from logreel.outputs.foxglove.channel_map import interleave as interleaved_channels
 from logreel.outputs.foxglove.interleave import Interleaving
@@ -137,4 +138,4 @@ def test_channels_that_cannot_be_encoded_are_skipped(tmp_path: Path) -> None:
     rows, _ = rows_of(mixed, part)
     assert {row[1] for row in rows} == {n for n in mixed.instead if part.count(n)}
     assert mixed.skipped == [f"channel {one.topic!r} was left out: no use" for one in mixed.added]
-    assert list(mixed.batches(select_part(part.log, start=1 << 62))) == []
+    assert list(mixed.batches(select_part(part.log, Selection(start=1 << 62)))) == []

@@ -1,11 +1,39 @@
-"""A part of a log that a function is asked about: channels, an interval, and conditions on messages."""
+"""A part of a log that a function is asked about: channels, an interval, and conditions on messages.
+
+Functions take its members as keyword arguments, too: ``SelectionOptions`` names them once for all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
+from typing import Any, Self, TypedDict, TypeVar, cast
 
+from logreel.errors import UsageError
 from logreel.log.times import Time
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class SpanOptions(TypedDict, total=False):
+    """Members of a Selection that choose channels and an interval, as keyword arguments."""
+
+    topics: str | Iterable[str] | None
+    exclude: str | Iterable[str]
+    start: Time | None
+    end: Time | None
+
+
+class SelectionOptions(SpanOptions, total=False):
+    """Members of a Selection as keyword arguments."""
+
+    where: str | Iterable[str]
+    segment: int | None
+    count: int | None
+    latched: str | Iterable[str]
+    keep_latched: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +42,14 @@ class Selection:
 
     topics, exclude  names, patterns or conditions, as for ``Log.match``; None: all, with text and parameters
     start, end       half-open interval, as for ``Log.messages``
-    where            conditions in SQL on fields, as for ``slice``
+    where            conditions in SQL on fields, ``"battery_status.voltage_v < 14"``: only messages that meet them, of
+                     the channels that have these fields
     segment          number of one log of a file with several; None: the log
+    count            only the first *count* messages in the file
+    latched          topics that count as latched, in addition to those marked in the log and those always latched
+                     (``/tf_static``, ``/map``, ``/robot_description`` …); implies *keep_latched*
+    keep_latched     also keep what is in force at *start*: the last message of latched topics, all static transforms,
+                     parameters and actors; such messages get the time of the first one in the part
     """
 
     topics: str | Iterable[str] | None = None
@@ -24,13 +58,71 @@ class Selection:
     end: Time | None = None
     where: str | Iterable[str] = ()
     segment: int | None = None
+    count: int | None = None
+    latched: str | Iterable[str] = ()
+    keep_latched: bool = False
+
+    @classmethod
+    def of(cls, selection: Self | None, options: Mapping[str, Any]) -> Self:
+        """Return *selection*, or if it is None the one whose members are among *options*; UsageError for both."""
+        members = {name: options[name] for name in SelectionOptions.__annotations__ if name in options}
+        if selection is None:
+            return cls(**members)
+        if members:
+            raise UsageError(f"the selection says that already: leave out {', '.join(members)}")
+        return selection
 
     @property
     def is_part(self) -> bool:
         """Whether some messages may be left out."""
-        return self.topics is not None or self.has_interval or bool(self.exclude) or bool(self.where)
+        chosen = self.topics is not None or bool(self.exclude) or bool(self.where)
+        return chosen or self.has_interval or self.count is not None
 
     @property
     def has_interval(self) -> bool:
         """Whether there is a bound."""
         return self.start is not None or self.end is not None
+
+    @property
+    def keeps_latched(self) -> bool:
+        """Whether messages in force at the start are wanted."""
+        return self.keep_latched or bool(self.latched)
+
+    def refuse(self, verb: str, *names: str) -> None:
+        """Raise UsageError if one of the members called *names*, which mean nothing to *verb*, is set."""
+        for member in fields(self):
+            if member.name in names and getattr(self, member.name) != member.default:
+                raise UsageError(f"{verb} takes no {member.name}", hint=f"leave out {member.name}=")
+
+
+def keywords(options: type, *defaults: type) -> Callable[[_Function], _Function]:
+    """Return a decorator for functions with ``**options: Unpack[OPTIONS]``; a keyword that is no option is a TypeError.
+
+    options   the TypedDict of the keywords
+    defaults  dataclasses with fields of these names; their defaults are shown in the signature
+    """
+    usual = {
+        member.name: member.default if member.default_factory is MISSING else member.default_factory()
+        for kind in defaults
+        for member in fields(kind)
+    }
+
+    def decorate(function: _Function) -> _Function:
+        @wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            for name in given:
+                if name not in known:
+                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            return function(*args, **given)
+
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual.get(name), annotation=hint)
+            for name, hint in options.__annotations__.items()
+        ]
+        known = {p.name for p in (*own, *more)}
+        call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return cast("_Function", call)
+
+    return decorate

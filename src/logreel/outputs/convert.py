@@ -8,8 +8,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
@@ -19,7 +19,7 @@ from logreel.log.joined_log import JOINED, JoinedLog, inputs_of
 from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1
-from logreel.log.times import Length, Time, interval, shift_of, utc_shift
+from logreel.log.times import Length, interval, shift_of, utc_shift
 from logreel.log.topic_match import listed
 from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.query.align import Alignment
@@ -27,7 +27,7 @@ from logreel.ops.query.topic_fields import check_fields, fields_by_topic
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import (
-    Progress,
+    CopyOptions,
     Rewritten,
     Target,
     check_names,
@@ -36,6 +36,7 @@ from logreel.ops.rewrite.target import (
     output_of,
 )
 from logreel.ops.rewrite.translate import rewrite_portable, translate
+from logreel.ops.selection import Selection, keywords
 from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import Output, Shape, find_output, readers
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
+    from logreel.ops.query.topic_fields import FieldsByTopic
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
@@ -67,52 +69,28 @@ CSV = ".csv"
 LAYOUTS = ("wide", "long")
 
 
-def convert(
-    src: Openable | Log,
-    dst: Destination,
-    *,
-    format: str | None = None,
-    topics: str | Iterable[str] | Mapping[str, Iterable[str] | None] | None = None,
-    exclude: str | Iterable[str] = (),
-    start: Time | None = None,
-    end: Time | None = None,
-    where: str | Iterable[str] = (),
-    count: int | None = None,
-    utc: bool = False,
-    interpolate: bool = False,
-    flatten: bool = True,
-    safe_csv: bool = False,
-    layout: str = "wide",
-    align: str | None = None,
-    rate: str | float | None = None,
-    clock: str | None = None,
-    tolerance: Length | None = None,
-    raw: bool = False,
-    strict: bool = False,
-    compression: str | None = None,
-    chunk_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
-    definitions: Definitions = (),
-) -> Converted:
-    """Convert a log to *dst*, whose suffix chooses the output; return a summary.
+class RenderingOptions(TypedDict, total=False):
+    """Members of a Rendering as keyword arguments."""
 
-    src       an open Log, or anything that ``logreel.open`` takes
-    dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json; without
-              the slash, one file with a single channel. ``x.ndjson``: one file with all messages. ``x.jpg/``,
-              ``x.ply/``: a folder with a folder per channel with pictures or clouds, and a file for each of them.
-              ``x.mp4``: a video of the pictures of one channel, with a slash a folder with a video per channel.
-              ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.mcap``,
-              ``x.bag`` …: a log with the same messages. Or a binary file object, which is written in order
-    format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
-    topics    names or shell patterns; None: all channels that *dst* can be written from, and reserved ones with
-              messages. For tables and ``x.ndjson`` also fields, ``topic.field`` or ``topic:field,field``, or a mapping
-              of names to field paths; None: all fields
-    exclude   names or shell patterns of channels to leave out
-    start, end  times in any form of ``Channel.to_arrow``; half-open
-    where     conditions in SQL on fields, as for ``logreel.slice``: only messages that meet them
-    count     only the first *count* messages, in file order; None: all
+    utc: bool
+    interpolate: bool
+    flatten: bool
+    safe_csv: bool
+    layout: str
+    align: str | None
+    rate: str | float | None
+    clock: str | None
+    tolerance: Length | None
+
+
+class ConvertOptions(RenderingOptions, CopyOptions, total=False):
+    """What to convert, how it looks, and how it is written, as keyword arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How messages become rows of tables, and what their times are.
+
     utc       True: UTC times
     interpolate  True: spread the times of the records in a message evenly up to the next message; only for tables
     flatten   ``x.parquet``: one column per member of a struct, ``pose.position.x``; False: structs
@@ -124,134 +102,199 @@ def convert(
     clock     with *align*: the channel with the times of the rows. For an MCAP: the clock of its times, ``utc`` for
               Unix time or ``log`` for the clock of the source; None: UTC if it is known, with *raw* the clock of the
               source
+    """
+
+    utc: bool = False
+    interpolate: bool = False
+    flatten: bool = True
+    safe_csv: bool = False
+    layout: str = "wide"
+    align: str | None = None
+    rate: str | float | None = None
+    clock: str | None = None
+    tolerance: Length | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Return the Rendering whose members are among *options*."""
+        return cls(**{name: options[name] for name in RenderingOptions.__annotations__ if name in options})
+
+    def alignment(self, is_log: bool) -> Alignment | None:
+        """Return the Alignment, None without *align*; raises UsageError for other options without one.
+
+        is_log  the clock is that of a log
+        """
+        clock = None if is_log else self.clock
+        if self.align is not None:
+            return Alignment(self.align, self.rate, clock, self.tolerance)
+        if (self.rate, clock, self.tolerance) != (None, None, None):
+            raise UsageError(
+                "a rate, a clock and a tolerance are for tables aligned in time",
+                hint='choose how with align="previous" or "nearest"',
+                cli="choose how with --align",
+            )
+        return None
+
+    def applied(self, output: Output, is_one_table: bool) -> Output:
+        """Return *output* as it is written; raises UsageError if it cannot be as wanted."""
+        if self.interpolate and output.shape is not Shape.TABLES and not is_one_table:
+            raise UsageError(
+                f"{output.suffix} has no rows whose times could be spread",
+                hint="leave out interpolate=True",
+                cli="leave out --interpolate",
+            )
+        if not self.flatten:
+            if output.suffix != NESTED:
+                raise UsageError(
+                    f"only {NESTED} is written with or without structs, not {output.suffix}",
+                    hint="leave out flatten=False",
+                    cli="leave out --nested",
+                )
+            output = replace(output, nested=True)
+        if self.safe_csv:
+            if output.suffix != CSV:
+                raise UsageError(
+                    f"{output.suffix} holds no formulas, only {CSV} may",
+                    hint="leave out safe_csv=True",
+                    cli="leave out --safe-csv",
+                )
+            output = replace(output, safe=True)
+        if self.utc and output.shape is Shape.LOG:
+            raise UsageError(
+                f"{output.suffix} has times of its own", hint="leave out utc=True", cli="leave out --utc"
+            )
+        return output
+
+
+@keywords(ConvertOptions, Selection, Rendering, Target)
+def convert(
+    src: Openable | Log,
+    dst: Destination,
+    *,
+    format: str | None = None,
+    raw: bool = False,
+    selection: Selection | None = None,
+    definitions: Definitions = (),
+    **options: Unpack[ConvertOptions],
+) -> Converted:
+    """Convert a log to *dst*, whose suffix chooses the output; return a summary.
+
+    src       an open Log, or anything that ``logreel.open`` takes
+    dst       ``x.parquet/``, ``x.csv/``, ``x.arrow/``: a folder with a file per channel and a manifest.json; without
+              the slash, one file with a single channel. ``x.ndjson``: one file with all messages. ``x.jpg/``,
+              ``x.ply/``: a folder with a folder per channel with pictures or clouds, and a file for each of them.
+              ``x.mp4``: a video of the pictures of one channel, with a slash a folder with a video per channel.
+              ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.mcap``,
+              ``x.bag`` …: a log with the same messages. Or a binary file object, which is written in order
+    format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
     raw       only for logs: copy payloads and schemas unchanged, without added channels. Otherwise messages whose
               definitions the format cannot hold are encoded again with definitions that it can hold, and an MCAP gets
               channels in well-known schemas for all that lenses recognise, and messages that other tools cannot decode
               become protobuf
-    strict    only for logs: write nothing if something would have to be left out
-    compression  only for logs: a compression of their format; None: that of the source, or the default of the format
-    chunk_bytes  only for logs: size of chunks before compression; None: the default of the format
-    options   only for logs: further options of their format, as for ``logreel.create``: ``{"version": "1.2"}``
-    force     replace *dst*: a file, or a folder that logreel wrote
-    progress  called with the number of messages done and in all
+    selection  what to convert; its members can be given as keyword arguments instead. Of *topics*, None means all
+              channels that *dst* can be written from, and reserved ones with messages. For tables and ``x.ndjson`` also
+              fields, ``topic.field`` or ``topic:field,field``, or a mapping of names to field paths
     definitions  as for ``logreel.open``; a new log contains the definitions that it needs
+    options   members of ``Selection`` and ``Rendering``, and of ``Target``: force to replace *dst*, a file, or a folder
+              that logreel wrote; progress, called with the number of messages done and in all; and only for logs strict
+              (write nothing if something would have to be left out), compression and chunk_bytes (None: as in the
+              source, or the default of the format), options of their format, as for ``logreel.create``:
+              ``{"version": "1.2"}``
 
     *dst* appears only when it is complete. Channels that cannot be decoded are left out and reported in ``skipped``.
     Raises UsageError for an unknown suffix, several channels for one file, or unreadable times; MissingDependencyError
     if *dst* needs an extra that is not installed; LogError if *dst* exists, or no channel can be decoded or has the
     content that *dst* needs; IncompleteOutputError, a LogError, if another log format can store none of the messages.
     """
+    chosen, rendering = Selection.of(selection, options), Rendering.of(options)
     name, stream, named = output_of(dst, format)
     output = find_output(name)
     if stream is not None and output.shape is Shape.ITEMS:
         raise UsageError(
             f"{output.suffix} is a folder with a file per {output.item}: it does not fit into a stream"
         )
-    is_log = output.shape is Shape.LOG and align is None
-    how = _alignment(align, rate, None if is_log else clock, tolerance)
-    one_table_for_all = _is_one_table(output, name, layout, how)
-    if isinstance(topics, Mapping):
-        fields = {topic: None if paths is None else listed(paths) for topic, paths in topics.items()}
-        topics = listed(fields)
-        if any(paths is not None for paths in fields.values()) and not takes_fields(output):
-            raise UsageError(f"{output.suffix} is made of whole messages: choose channels, not fields")
-    else:
-        fields = {}
-        topics = None if topics is None else listed(topics)
-    if interpolate and output.shape is not Shape.TABLES and not one_table_for_all:
-        raise UsageError(
-            f"{output.suffix} has no rows whose times could be spread",
-            hint="leave out interpolate=True",
-            cli="leave out --interpolate",
-        )
-    if not flatten:
-        if output.suffix != NESTED:
-            raise UsageError(
-                f"only {NESTED} is written with or without structs, not {output.suffix}",
-                hint="leave out flatten=False",
-                cli="leave out --nested",
-            )
-        output = replace(output, nested=True)
-    if safe_csv:
-        if output.suffix != CSV:
-            raise UsageError(
-                f"{output.suffix} holds no formulas, only {CSV} may",
-                hint="leave out safe_csv=True",
-                cli="leave out --safe-csv",
-            )
-        output = replace(output, safe=True)
+    alignment = rendering.alignment(output.shape is Shape.LOG and rendering.align is None)
+    is_one_table = _is_one_table(output, name, rendering.layout, alignment)
+    chosen, fields = _fields_of(chosen, output)
+    output = rendering.applied(output, is_one_table)
+    target = Target.of(name, options, stream=stream, format=named, foreign=True)
     if output.shape is Shape.LOG:
-        if utc:
-            raise UsageError(
-                f"{output.suffix} has times of its own", hint="leave out utc=True", cli="leave out --utc"
-            )
-        target = Target(
-            name,
-            compression,
-            force,
-            progress=progress,
-            chunk_bytes=chunk_bytes,
-            foreign=True,
-            strict=strict,
-            stream=stream,
-            format=named,
-            options=options or {},
-        )
-        return _log(src, target, topics, exclude, start, end, where, count, raw, clock, definitions)
-    if raw or strict or options or compression is not None or chunk_bytes is not None:
+        return _log(src, target, chosen, raw, rendering.clock, definitions)
+    if raw or target.strict or target.options or (target.compression, target.chunk_bytes) != (None, None):
         raise UsageError(
             f"{output.suffix} is no log",
             hint="leave out raw, strict, compression, chunk_bytes and options",
             cli="leave out --raw, --strict, --compression, --chunk-size and --option",
         )
+    chosen.refuse(output.suffix, "latched", "keep_latched")
     with as_log_to_copy(src, definitions) as log:
-        notes = decrypted_notes(log)
-        first, last = interval(log, start, end)
-        shift_of(log, utc)
-        if stream is None:
-            keep_sources(name, inputs_of(log))
-        else:
-            stream.keep_sources(inputs_of(log))
-        folder = not one_table_for_all and is_folder(output, name)
-        if topics is not None and not fields and takes_fields(output):
-            fields = {**fields_by_topic(log, topics)}
-            topics = listed(fields)
-        channels = channels_for(log, topics, output, exclude)
-        limited = log
-        if count is not None or where:
-            part = select_part(log, [ch.topic for ch in channels], (), first, last, count, where=where)
-            # Outputs select messages by interval, so give them a log with only these messages.
-            limited, last = with_rows(log, part.rows), part.end
-            channels, notes = [limited[ch.topic] for ch in part.channels], [*notes, *part.notes]
-        for ch in channels:
-            if (paths := fields.get(ch.topic)) is not None:
-                check_fields(ch, paths)
-        job = Job(
-            limited,
-            channels,
-            first,
-            last,
-            utc,
-            progress,
-            interpolate=interpolate,
-            fields=fields,
-            stream=stream,
-            notes=notes,
-        )
-        if one_table_for_all:
-            return one_table(job, output, name, force, how)
+        log = log if chosen.segment is None else log.segment(chosen.segment)
+        is_folder_of_files = not is_one_table and is_folder(output, name)
+        shift_of(log, rendering.utc)
+        job = _job(log, output, target, chosen, fields)
+        job.utc, job.interpolate = rendering.utc, rendering.interpolate
+        if is_one_table:
+            return one_table(job, output, name, target.force, alignment)
         if output.shape is Shape.WHOLE:
-            return one_for_all(job, output, name, force)
-        if folder:
-            return one_folder(job, output, name, force)
+            return one_for_all(job, output, name, target.force)
+        if is_folder_of_files:
+            return one_folder(job, output, name, target.force)
         if len(job.channels) != 1:
             raise UsageError(
                 f"{len(job.channels)} channels do not fit into one file",
                 hint=f"write the folder {name}/, or choose one channel with topics=",
                 cli=f"write the folder {name}/, or choose one channel (-t)",
             )
-        one = one_video if output.shape is Shape.VIDEOS else one_channel
-        return one(job, output, name, force)
+        write = one_video if output.shape is Shape.VIDEOS else one_channel
+        return write(job, output, name, target.force)
+
+
+def _fields_of(chosen: Selection, output: Output) -> tuple[Selection, FieldsByTopic]:
+    """Return *chosen* with a list of topics, and the fields by topic that its topics, a mapping, name."""
+    topics, fields = chosen.topics, dict[str, Any]()
+    if isinstance(topics, Mapping):
+        fields = {topic: None if paths is None else listed(paths) for topic, paths in topics.items()}
+        if any(paths is not None for paths in fields.values()) and not takes_fields(output):
+            raise UsageError(f"{output.suffix} is made of whole messages: choose channels, not fields")
+        topics = listed(fields)
+    return replace(chosen, topics=None if topics is None else listed(topics)), fields
+
+
+def _job(log: Log, output: Output, target: Target, chosen: Selection, fields: FieldsByTopic) -> Job:
+    """Return what of *log* is written to an output that is no log."""
+    notes = decrypted_notes(log)
+    first, last = interval(log, chosen.start, chosen.end)
+    if target.stream is None:
+        keep_sources(target.path, inputs_of(log))
+    else:
+        target.stream.keep_sources(inputs_of(log))
+    topics = chosen.topics
+    if topics is not None and not fields and takes_fields(output):
+        fields = {**fields_by_topic(log, listed(topics))}
+        topics = listed(fields)
+    channels = channels_for(log, topics, output, chosen.exclude)
+    limited = log
+    if chosen.count is not None or chosen.where:
+        part = select_part(
+            log,
+            replace(chosen, topics=[ch.topic for ch in channels], exclude=(), start=first, end=last),
+        )
+        # Outputs select messages by interval, so give them a log with only these messages.
+        limited, last = with_rows(log, part.rows), part.end
+        channels, notes = [limited[ch.topic] for ch in part.channels], [*notes, *part.notes]
+    for ch in channels:
+        if (paths := fields.get(ch.topic)) is not None:
+            check_fields(ch, paths)
+    return Job(
+        limited,
+        channels,
+        first,
+        last,
+        progress=target.progress,
+        fields=fields,
+        stream=target.stream,
+        notes=notes,
+    )
 
 
 def takes_fields(output: Output) -> bool:
@@ -262,33 +305,32 @@ def takes_fields(output: Output) -> bool:
 def _log(
     src: Openable | Log,
     target: Target,
-    topics: str | Iterable[str] | None,
-    exclude: str | Iterable[str],
-    start: Time | None,
-    end: Time | None,
-    where: str | Iterable[str],
-    count: int | None,
+    chosen: Selection,
     raw: bool,
     clock: str | None,
     definitions: Definitions,
 ) -> Converted:
-    with as_log_to_copy(src, definitions) as given, _with_shifted_messages(given, target) as log:
-        plain = decrypted_notes(given)
+    with (
+        as_log_to_copy(src, definitions) as opened,
+        _with_shifted_messages(opened, target) as log,
+    ):
+        log = log if chosen.segment is None else log.segment(chosen.segment)
+        plain = decrypted_notes(opened)
         moved, recoded = dict[str, int](), list[str]()
         if not raw and format_to_write(target.path, log, target.format).name != log.format:
             log, moved = _with_logged_times(log)
             recoded = [
                 ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)
             ]
-        first, last = interval(log, start, end)
-        part = select_part(log, topics, exclude, first, last, count, where=where)
-        if count is not None or where:
-            limited, chosen = with_rows(log, part.rows), [ch.topic for ch in part.channels]
-            first, end_of_part, notes = part.start, part.end, part.notes
-            part = replace(select_part(limited, chosen, (), first, end_of_part), notes=notes)
+        first, last = interval(log, chosen.start, chosen.end)
+        part = select_part(log, replace(chosen, start=first, end=last))
+        if chosen.count is not None or chosen.where:
+            limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
+            again = select_part(limited, Selection(topics, start=part.start, end=part.end))
+            part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
         part = replace(
             part,
-            filtered=bool(where),
+            filtered=bool(chosen.where),
             restamped=[log[topic].number for topic in moved],
             notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
         )
@@ -385,21 +427,6 @@ def _shift_to_original_clock(log: Log, fmt: str) -> int:
         return 0
     offset = str(before.get("utc_offset"))
     return -int(offset) if re.fullmatch(r"-?\d{1,19}", offset) else 0
-
-
-def _alignment(
-    method: str | None, rate: str | float | None, clock: str | None, tolerance: Length | None
-) -> Alignment | None:
-    """Return the Alignment, None without a *method*; raises UsageError for other options without one."""
-    if method is not None:
-        return Alignment(method, rate, clock, tolerance)
-    if (rate, clock, tolerance) != (None, None, None):
-        raise UsageError(
-            "a rate, a clock and a tolerance are for tables aligned in time",
-            hint='choose how with align="previous" or "nearest"',
-            cli="choose how with --align",
-        )
-    return None
 
 
 def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None) -> bool:

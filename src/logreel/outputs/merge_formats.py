@@ -8,18 +8,18 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
-from logreel.log.times import Time
 from logreel.ops.open_logs import open_many, read_itself
-from logreel.ops.rewrite.merge import kept_topics
+from logreel.ops.rewrite.merge import MergeOptions, kept_topics, span_of
 from logreel.ops.rewrite.merge import merge as merge_same_format
-from logreel.ops.rewrite.target import Progress, Rewritten, log_output_of
+from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, log_output_of
+from logreel.ops.selection import Selection, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
@@ -29,25 +29,19 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
 
 
+@keywords(MergeOptions, Selection, Target)
 def merge(
     sources: Iterable[Openable | Log],
     dst: Destination,
     *,
     format: str | None = None,
-    topics: str | Iterable[str] | None = None,
-    exclude: str | Iterable[str] = (),
-    start: Time | None = None,
-    end: Time | None = None,
     align: str | None = None,
     anyway: bool = False,
     prefixes: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
-    compression: str | None = None,
-    chunk_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
+    selection: Selection | None = None,
     definitions: Definitions = (),
+    **options: Unpack[MergeOptions],
 ) -> Rewritten:
     """Merge several logs into one log, in time order; return a summary.
 
@@ -62,13 +56,15 @@ def merge(
     anyway    True: merge logs whose clocks began at different times as if they had one clock
     prefixes  one prefix per log for its topics; may be empty
     rename    new topics by old topics, before prefixes
-    compression, chunk_bytes, options, force, progress, definitions  as for ``slice``
+    selection, definitions, options  as for ``slice``, without conditions, a count, and what is latched
 
     Channels with the same topic and definition become one channel. If a topic has several definitions, further channels
     get another name, which is in ``notes``. Metadata, parameters and attachments are taken from the first log that has
     them. Raises UsageError for logs of several formats if *dst* is not for exchange, for clocks of different kinds
     without *align*, and as ``slice`` does.
     """
+    chosen = span_of(selection, options)
+    targeting: Any = {name: value for name, value in options.items() if name in TargetOptions.__annotations__}
     with contextlib.ExitStack() as stack:
         logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]
         path, stream, _ = log_output_of(dst, format)
@@ -78,33 +74,26 @@ def merge(
             return merge_same_format(
                 logs,
                 target,
-                topics=topics,
-                exclude=exclude,
-                start=start,
-                end=end,
                 align=align,
                 anyway=anyway,
                 prefixes=prefixes,
                 rename=rename,
-                compression=compression,
-                chunk_bytes=chunk_bytes,
-                options=options,
-                force=force,
-                progress=progress,
+                selection=chosen,
+                **targeting,
             )
         if stream is None:
-            _check_output(path, logs, force)
+            _check_output(path, logs, bool(options.get("force")))
         else:
             stream.keep_sources(name for log in logs for name in inputs_of(log))
-        kept = kept_topics(logs, topics, exclude)
+        kept = kept_topics(logs, chosen)
         if prefixes and len(prefixes) != len(logs):
             raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
-        chosen = [n for n, names in enumerate(kept) if names]
-        everything = topics is None and not exclude
+        used = [n for n, names in enumerate(kept) if names]
+        everything = chosen.topics is None and not chosen.exclude
         place = os.path.dirname(os.path.abspath(path)) if stream is None else None
         with tempfile.TemporaryDirectory(prefix=".logreel-merge-", dir=place) as folder:
             notes, skipped, same, known = list[str](), list[str](), list[Log](), dict[str, str]()
-            for n in chosen:
+            for n in used:
                 log = logs[n]
                 if log.format == fmt.name and everything:
                     same.append(log)
@@ -115,7 +104,7 @@ def merge(
                 made = Path(folder, f"{n}{fmt.suffixes[0]}")
                 known[str(made)] = log.name
                 names = None if everything else sorted(kept[n])
-                done = convert(log, made, topics=names, compression=compression)
+                done = convert(log, made, topics=names, compression=options.get("compression"))
                 notes += done.notes
                 skipped += done.skipped
                 same.append(stack.enter_context(open_log(made)))
@@ -124,17 +113,12 @@ def merge(
                 merged = merge_same_format(
                     same,
                     target,
-                    start=start,
-                    end=end,
                     align=align,
                     anyway=anyway,
-                    prefixes=[prefixes[n] for n in chosen] if prefixes else (),
+                    prefixes=[prefixes[n] for n in used] if prefixes else (),
                     rename=rename,
-                    compression=compression,
-                    chunk_bytes=chunk_bytes,
-                    options=options,
-                    force=force,
-                    progress=progress,
+                    selection=Selection(start=chosen.start, end=chosen.end),
+                    **targeting,
                 )
             except UsageError as error:
                 error.path = known.get(error.path or "", error.path)

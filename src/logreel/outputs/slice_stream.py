@@ -19,6 +19,7 @@ from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
 from logreel.ops.rewrite.transcode import Transcoding
+from logreel.ops.selection import Selection
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
@@ -87,7 +88,7 @@ class SliceStream:
         self.name, self.media = file_stem(log) + suffix, "application/octet-stream"
         if self._output is None:
             self._format = format_of(log) if request.kind is None else format_to_write(self.name, log)
-            self._part = select_part(log, request.topics, request.exclude, *self._interval)
+            self._part = select_part(log, Selection(request.topics, request.exclude, *self._interval))
             self.forward = appends_only(self._format)
         else:
             self.media, self.forward = self._output.media, True

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,15 @@ from logreel.log.schema import Schema
 from logreel.ops.edit.field_edits import Editor, FieldEdit
 from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
 from logreel.ops.edit.planner import make_plan
-from logreel.ops.edit.recipe import Recipe, read_recipe
+from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
 from logreel.ops.edit.verify import check_metadata, read_again, topics_of, verify, whole_digest
 from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
-from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
+from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
+from logreel.ops.selection import keywords
 from logreel.registry.format import Format
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.payloads import Payloads
@@ -89,30 +90,19 @@ class Edited(Rewritten):
         }
 
 
+class EditOptions(RecipeOptions, TargetOptions, total=False):
+    """Changes, and how to write the log, as keyword arguments."""
+
+
+@keywords(EditOptions, Recipe, Target)
 def edit(
     src: Openable | Log,
     dst: Destination | None,
     recipe: Recipe | str | os.PathLike[str] | None = None,
     *,
-    rename: Mapping[str, str] | None = None,
-    frame: Mapping[str, str] | None = None,
-    drop_topic: str | Iterable[str] | None = None,
-    zero: str | Iterable[str] | None = None,
-    shift: Any = None,
-    scale: float | None = None,
-    clock: str | None = None,
-    restamp: str | None = None,
-    set: Mapping[str, Any] | None = None,
-    unset: str | Iterable[str] | None = None,
-    attach: Any = None,
-    redact: str | Iterable[str] | Mapping[str, str] | None = None,
-    origin: Sequence[float] | str | None = None,
     dry_run: bool = False,
-    compression: str | None = None,
-    chunk_bytes: int | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
     definitions: Definitions = (),
+    **options: Unpack[EditOptions],
 ) -> Edited:
     """Write a log with changes; everything else stays as it is, byte for byte.
 
@@ -132,7 +122,7 @@ def edit(
                 ``"all"``; ways as ``"position=remove"``, see the guide
     origin      latitude, longitude in degrees, altitude in metres that redacted positions move to
     dry_run     write nothing; the result says what would change
-    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+    definitions, and how to write, as for ``slice``
 
     The new log is read back and compared with the old one before it gets its name. Raises UsageError for changes that
     format or messages do not allow, TopicError and NotFoundError for unknown names, and the errors of ``slice``.
@@ -140,19 +130,7 @@ def edit(
     if isinstance(recipe, str | os.PathLike):
         recipe = read_recipe(recipe)
     given = Recipe.of(
-        rename=rename,
-        frame=frame,
-        drop_topic=drop_topic,
-        zero=zero,
-        shift=shift,
-        scale=scale,
-        clock=clock,
-        restamp=restamp,
-        set=set,
-        unset=unset,
-        attach=attach,
-        redact=redact,
-        origin=origin,
+        **{name: value for name, value in options.items() if name in RecipeOptions.__annotations__}
     )
     wanted = given if recipe is None else recipe.with_more(given)
     if dst is None and not dry_run:
@@ -174,7 +152,7 @@ def edit(
         changes: list[Changed] = []
         left: list[Residue] = []
         path = f"edited{fmt.suffixes[0]}" if dst is None else dst
-        target = Target.of(path, compression, chunk_bytes, force, progress)
+        target = Target.of(path, options)
         # A stream gets the log after it was verified as a file.
         target = replace(target, thorough=target.stream is not None)
         how = partial(Editing, plan=plan, changes=changes, attached=attached, may_identify=left)

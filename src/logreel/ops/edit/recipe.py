@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from logreel.errors import UsageError
 from logreel.log.times import Length, duration_ns
@@ -44,6 +44,24 @@ class Attached:
     path: str
     name: str = ""
     media_type: str = ""
+
+
+class RecipeOptions(TypedDict, total=False):
+    """Members of a Recipe as callers give them, as keyword arguments; None: not given."""
+
+    rename: Names | None
+    frame: Names | None
+    drop_topic: str | Iterable[str] | None
+    zero: str | Iterable[str] | None
+    shift: Any
+    scale: float | None
+    clock: str | None
+    restamp: str | None
+    set: Mapping[str, Any] | None
+    unset: str | Iterable[str] | None
+    attach: Any
+    redact: str | Iterable[str] | Names | None
+    origin: Sequence[float] | str | None
 
 
 @dataclass(frozen=True, slots=True)

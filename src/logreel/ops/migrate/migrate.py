@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -26,7 +26,8 @@ from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import whole_log
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
-from logreel.ops.rewrite.target import Progress, Rewritten, Target
+from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
+from logreel.ops.selection import keywords
 from logreel.write.payloads import Payloads
 from logreel.write.writer import Writer
 
@@ -68,6 +69,7 @@ class Migrated(Rewritten):
         return {**Rewritten.as_dict(self), "changes": changes}
 
 
+@keywords(TargetOptions, Target)
 def migrate(
     src: Openable | Log,
     dst: Destination,
@@ -76,11 +78,8 @@ def migrate(
     to: Files = (),
     known: bool = True,
     partial: bool = False,
-    compression: str | None = None,
-    chunk_bytes: int | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
     definitions: Definitions = (),
+    **options: Unpack[TargetOptions],
 ) -> Migrated:
     """Write a log with its messages in the wanted versions of their types; all other messages stay as they are.
 
@@ -90,7 +89,7 @@ def migrate(
     known    also update types to the definitions that logreel knows, where this needs no rules or there are rules
     partial  True: leave the messages of channels for which a rule is missing as they are, and report them in
              ``skipped``; False: raise MissingRuleError for them
-    compression, chunk_bytes, force, progress, definitions  as for ``slice``
+    definitions, options  as for ``slice``, without a selection
 
     A message to which a rule cannot be applied, or whose values do not fit the new type, is left out and reported in
     ``skipped``. Raises MissingRuleError, UsageError for rules that contradict each other, UnsupportedError for rules
@@ -102,7 +101,7 @@ def migrate(
         missing = [plan for plan in plans if plan.state == "missing"]
         if missing and not partial:
             raise MissingRuleError(missing, log.name)
-        target = Target.of(dst, compression, chunk_bytes, force, progress)
+        target = Target.of(dst, options)
         changes: list[TypeChange] = []
         names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
         part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))

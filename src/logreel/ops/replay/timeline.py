@@ -22,6 +22,7 @@ from logreel.ops.replay.names import renamed
 from logreel.ops.replay.run import Run
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched
 from logreel.ops.rewrite.merge import kept_topics
+from logreel.ops.selection import Selection
 
 #: Most messages of a run, and bytes of their decompressed chunks.
 RUN, RUN_BYTES = 2048, 8 << 20
@@ -85,14 +86,14 @@ class Timeline:
         #: Log number of each channel, int32[c].
         origin: list[int] = []
         for n, (log, names) in enumerate(
-            zip(self.logs, kept_topics(self.logs, topics, exclude), strict=True)
+            zip(self.logs, kept_topics(self.logs, Selection(topics, exclude)), strict=True)
         ):
             some = [ch for ch in log.match(names) if topics is not None or not ch.reserved]
             self._own += some
             origin += [n] * len(some)
         self._origin = np.array(origin, np.int32)
         self.channels = renamed(self._own, prefix, rename or {})
-        named = kept_topics(self.logs, latched, ()) if latched else [set[str]() for _ in self.logs]
+        named = kept_topics(self.logs, Selection(latched)) if latched else [set[str]() for _ in self.logs]
         #: Whether each channel is latched.
         self._latched = [
             ch.topic in named[n] or is_marked_latched(ch) or is_latched_by_name(ch)

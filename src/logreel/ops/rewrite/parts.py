@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import cast
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from logreel.log.scan import MADE_OF
 from logreel.log.times import interval
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched, is_parameters
 from logreel.ops.selection import Selection
+
+#: All of a log.
+ALL = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,44 +159,33 @@ def whole_log(log: Log) -> Part:
     return Part(log, {ch.number: slice(0, len(ch)) for ch in log.channels.values()})
 
 
-def part_of(log: Log, selection: Selection | None) -> Part:
-    """Return the messages that *selection* means; None: all of *log*. Raises as ``select_part`` does."""
-    if selection is None or not selection.is_part:
+def part_of(log: Log, selection: Selection) -> Part:
+    """Return the messages of *log* that *selection* means; raises as ``select_part`` does."""
+    log = log if selection.segment is None else log.segment(selection.segment)
+    if not selection.is_part:
         return whole_log(log)
-    first, last = interval(log, selection.start, selection.end)
-    wanted = None if selection.topics is None else with_members(log, selection.topics)
-    return select_part(log, wanted, selection.exclude, first, last, where=selection.where)
+    start, end = interval(log, selection.start, selection.end)
+    topics = None if selection.topics is None else with_members(log, selection.topics)
+    return select_part(log, replace(selection, topics=topics, start=start, end=end))
 
 
-def select_part(
-    log: Log,
-    topics: str | Iterable[str] | None = None,
-    exclude: str | Iterable[str] = (),
-    start: int | None = None,
-    end: int | None = None,
-    count: int | None = None,
-    keep_latched: bool = False,
-    latched: str | Iterable[str] = (),
-    where: str | Iterable[str] = (),
-) -> Part:
-    """Select messages of channels with start <= time < end (ns).
+def select_part(log: Log, selection: Selection = ALL) -> Part:
+    """Select messages of channels with start <= time < end (ns), as *selection* says.
 
-    topics   names or shell patterns; None: all, also reserved ones
-    exclude  names or patterns of channels to leave out
+    topics   None: all, also reserved ones
     count    only the first *count* messages in file order, not counting reserved channels
     keep_latched  also messages before *start* that are still in force: of latched channels, of channels that others
                   need to be read, and the last change of each parameter
-    latched  names or patterns of further channels that count as latched
-    where    conditions in SQL on the fields of messages, see ``ops.query.where``: only messages that meet them, of the
-             channels that they are about
 
     Raises TopicError for a name or pattern that matches nothing, UsageError if no channel is left, and for a condition
     that cannot be read or applied.
     """
-    chosen = list(log.channels.values()) if topics is None else log.match(topics)
-    without = {ch.number for ch in log.match(exclude)} if exclude else set()
-    chosen = [ch for ch in chosen if ch.number not in without]
-    if not chosen and log.channels:
+    start, end = bounds_of(selection)
+    where, keeps_latched = selection.where, selection.keeps_latched
+    channels = list(log.channels.values()) if selection.topics is None else log.match(selection.topics)
+    without = {ch.number for ch in log.match(selection.exclude)} if selection.exclude else set()
+    channels = [ch for ch in channels if ch.number not in without]
+    if not channels and log.channels:
         raise UsageError("no channel is left", path=log.name)
     notes: tuple[str, ...] = ()
     matches: Mapping[int, I64] = {}
@@ -200,15 +193,15 @@ def select_part(
         from logreel.ops.query.where import matching
 
         # What is in force at the start has to meet the conditions, too.
-        found = matching(log, where, chosen, None if keep_latched else start, end)
-        matches, notes = found.rows, found.notes
-        chosen = [ch for ch in chosen if ch.number in matches]
-    rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in chosen}
+        matched = matching(log, where, channels, None if keeps_latched else start, end)
+        matches, notes = matched.rows, matched.notes
+        channels = [ch for ch in channels if ch.number in matches]
+    rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in channels}
     rows |= {number: intersect_rows(rows[number], some) for number, some in matches.items()}
-    if count is not None:
-        rows, end = _first(log, rows, count, end)
-    part = Part(log, rows, start, end, in_force=keep_latched, notes=notes, filtered=bool(where))
-    plain = [ch for ch in chosen if not ch.reserved]
+    if selection.count is not None:
+        rows, end = _first(log, rows, selection.count, end)
+    part = Part(log, rows, start, end, in_force=keeps_latched, notes=notes, filtered=bool(where))
+    plain = [ch for ch in channels if not ch.reserved]
     if (
         (start, end) != (None, None)
         and not any(part.count(ch.number) for ch in plain)
@@ -218,7 +211,14 @@ def select_part(
         part = replace(part, notes=("no message of the chosen channels lies in the interval",))
     if where and not part.total:
         part = replace(part, notes=(*notes, "no message meets the condition"))
-    return _with_latched(part, start, latched, matches) if keep_latched and start is not None else part
+    if not keeps_latched or start is None:
+        return part
+    return _with_latched(part, start, selection.latched, matches)
+
+
+def bounds_of(selection: Selection) -> tuple[int | None, int | None]:
+    """Return the bounds of a selection whose times are ns already."""
+    return cast("int | None", selection.start), cast("int | None", selection.end)
 
 
 def _with_latched(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -18,12 +18,12 @@ from logreel.log.log import Log
 from logreel.ops.open_logs import as_open_log, read_itself
 from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.rewrite import rewrite
-from logreel.ops.rewrite.target import Progress, Rewritten, Target, log_output_of
+from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, log_output_of
+from logreel.ops.selection import Selection, keywords
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
-    from logreel.ops.selection import Selection
 
 #: Number of losses with times.
 TIMED = 1000
@@ -64,57 +64,42 @@ class Recovered(Rewritten):
         return found | {"lost_bytes": self.lost_bytes, "lost": [asdict(one) for one in self.lost]}
 
 
+@keywords(CopyOptions, Selection, Target)
 def recover(
     src: Openable | Log,
     dst: Destination | None = None,
     *,
     format: str | None = None,
     selection: Selection | None = None,
-    segment: int | None = None,
-    compression: str | None = None,
-    chunk_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
     definitions: Definitions = (),
+    **options: Unpack[CopyOptions],
 ) -> Recovered:
     """Write all complete messages and definitions of a damaged log as an undamaged log.
 
     dst      path; its suffix may be that of another format, such as ``x.mcap``; None: the name without ``.active``, for
              an unfinished recording; or a binary file object, to which the new log is copied when it is verified
     format   for a file object: the format of the new log; None: that of the damaged log
-    selection  keep only this part of the log; None: all of it
-    segment  number of one log of a file with several; None: all of them
+    selection, definitions, options  as for ``slice``
 
-    The new file gets its name only after it was read back without damage. The damaged file stays unchanged.
-    *compression*, *chunk_bytes*, *options*, *force*, *progress* and *definitions* are as for ``slice``; raises as
+    The new file gets its name only after it was read back without damage. The damaged file stays unchanged. Raises as
     ``slice`` does.
     """
-    with as_open_log(src, definitions) as given:
+    chosen = Selection.of(selection, options)
+    with as_open_log(src, definitions) as opened:
         # An index may not list all messages.
-        log = read_itself(given).reread()
-        one = log if segment is None else log.segment(segment)
+        log = read_itself(opened).reread()
         path, stream, name = log_output_of(_finished_name(log.name) if dst is None else dst, format)
-        target = Target(
-            path,
-            compression,
-            force,
-            True,
-            progress,
-            foreign=True,
-            chunk_bytes=chunk_bytes,
-            stream=stream,
-            format=name,
-            options=options or {},
-            repairs=True,
+        target = Target.of(
+            path, options, stream=stream, format=name, thorough=True, foreign=True, repairs=True
         )
+        part = part_of(log, chosen)
         try:
-            done = rewrite([part_of(one, selection)], target)
+            done = rewrite([part], target)
         except LogError:
-            if len(one.segments) < 2 or (os.path.lexists(target.path) and not force):
+            if len(part.log.segments) < 2 or (os.path.lexists(target.path) and not target.force):
                 raise
             # Without the lost bytes between them, the records of several logs may be read in another way.
-            done = rewrite([part_of(one, selection)], target, by_time=True)
+            done = rewrite([part_of(log, chosen)], target, by_time=True)
         # Reading the messages may have added problems.
         lost = losses(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, lost)

@@ -39,15 +39,7 @@ def selected_log(log: Log, selection: Selection) -> Iterator[Log]:
     from logreel.registry.open import open_log
 
     def write(to: BytesIO | Path) -> None:
-        done = slice_log(
-            log,
-            to,
-            topics=selection.topics,
-            exclude=selection.exclude,
-            start=selection.start,
-            end=selection.end,
-            where=selection.where,
-        )
+        done = slice_log(log, to, selection=replace(selection, segment=None))
         for text in (*done.notes, *done.skipped):
             notice(f"{log.name}: {text}")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from logreel.io.atomic_file import sync_folder
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import names_of
 from logreel.log.log import Log
-from logreel.log.times import Time, interval, intervals, utc_shift, utc_text
+from logreel.log.times import interval, intervals, utc_shift, utc_text
 from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.part_names import KEYS, NAME, PartNames, safe
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.rewrite import rewrite
-from logreel.ops.rewrite.target import Progress, Rewritten, Target, format_of
+from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, format_of
+from logreel.ops.selection import Selection, keywords
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
@@ -66,126 +67,121 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The channels to write; *latched* as for ``select_part``."""
+class SplitPlan:
+    """How to split *log*.
 
-    topics: list[str]
-    keep_latched: bool
-    latched: list[str]
+    chosen   channels to write, with what is latched; without interval and conditions
+    span     start and end of what is split
+    """
 
-    def part(self, log: Log, start: int | None, end: int | None) -> Part:
+    log: Log
+    chosen: Selection
+    span: Span
+
+    def part(self, start: int | None, end: int | None) -> Part:
         """Return the messages with start <= time < end."""
-        return select_part(
-            log, self.topics, start=start, end=end, keep_latched=self.keep_latched, latched=self.latched
-        )
+        return select_part(self.log, replace(self.chosen, start=start, end=end))
 
 
+@keywords(CopyOptions, Selection, Target)
 def split(
     src: Openable | Log,
     folder: PathLike,
     *,
-    topics: str | Iterable[str] | None = None,
-    exclude: str | Iterable[str] = (),
-    start: Time | None = None,
-    end: Time | None = None,
     every: int | None = None,
     size: int | None = None,
     by_topic: bool = False,
     by_segment: bool = False,
     on: str | None = None,
-    where: str | Iterable[str] = (),
     name: str | None = None,
-    keep_latched: bool = False,
-    latched: str | Iterable[str] = (),
-    compression: str | None = None,
-    chunk_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
+    selection: Selection | None = None,
     definitions: Definitions = (),
+    **options: Unpack[CopyOptions],
 ) -> list[Rewritten]:
     """Split a log into several ones in *folder*, which is created if missing; return one result per part.
 
-    topics, exclude, start, end  as for ``slice``; with *by_segment*, times apply to each segment separately
     every     duration of each part in ns, counted from *start*, or from the start of the log
     size      largest size of a part in bytes; single messages may exceed it
     by_topic  one part per channel; text, parameters and dropouts go with the channel with most messages
-    by_segment  one part for each of several logs in one file; see ``Log.segments``
+    by_segment  one part for each of several logs in one file; see ``Log.segments``. Times apply to each separately
     on        ``topic.field``: a new part at each change of its value; what is before the first value belongs to it
-    where     conditions in SQL on fields, each about one channel: a part for each interval in which all are true, from
-              a message that meets one to the next message of that channel that does not
     name      template of the file names, ``{stem}_{index:03}_{value}``; keys: ``stem`` name of the log without suffix,
               ``index`` number of the part from 0, ``start`` and ``end`` ns, ``utc`` start in UTC, and by rule ``value``
               (of *on*, or the name of that state where the format knows it; topic, segment), ``topic``, ``segment``;
               None: by rule
-    keep_latched, latched  as for ``slice``, at the start of each part
+    selection, definitions, options  as for ``slice``, with two differences: what is latched is kept at the start of
+              each part, and *where*, conditions in SQL on fields, each about one channel, makes a part for each
+              interval in which all are true, from a message that meets one to the next message of that channel that
+              does not
 
-    Exactly one of *every*, *size*, *by_topic*, *by_segment*, *on* and *where* is required; the others are as for
-    ``slice``. If a part cannot be written, those before it are removed. Raises as ``slice`` does, and LogError if the
-    conditions are never true.
+    Exactly one of *every*, *size*, *by_topic*, *by_segment*, *on* and *where* is required. If a part cannot be written,
+    those before it are removed. Raises as ``slice`` does, and LogError if the conditions are never true.
     """
-    given = {
-        "every": every is not None,
-        "size": size is not None,
-        "by_topic": by_topic,
-        "by_segment": by_segment,
-    }
-    given |= {"on": on is not None, "where": bool(where)}
-    if sum(given.values()) != 1:
+    chosen = Selection.of(selection, options)
+    chosen.refuse("split", "count")
+    rules = {"every": every is not None, "size": size is not None, "by_topic": by_topic}
+    rules |= {"by_segment": by_segment, "on": on is not None, "where": bool(chosen.where)}
+    if sum(rules.values()) != 1:
         raise UsageError("split by one of: time, size, topic, segment, value of a field, condition")
-    rule = RULES[next(key for key, is_given in given.items() if is_given)]
+    rule = RULES[next(key for key, is_asked in rules.items() if is_asked)]
     with as_log_to_copy(src, definitions) as log:
         decrypted_notes(log)
-        span = interval(log, start, end) if not by_segment else (None, None)
-        fmt = format_of(log)
-        stem, suffix = _stem(log, fmt.suffixes)
+        log = log if chosen.segment is None else log.segment(chosen.segment)
+        span = interval(log, chosen.start, chosen.end) if not by_segment else (None, None)
+        stem, suffix = _stem(log, format_of(log).suffixes)
         names = PartNames(rule.name if name is None else name, suffix, (*KEYS, *rule.keys))
         place = Path(folder)
         if place.exists() and not place.is_dir():
             raise LogError("is a file, not a folder", path=os.fspath(folder))
-        chosen = [ch.topic for ch in select_part(log, topics, exclude).channels]
-        keep = [latched] if isinstance(latched, str) else list(latched)
-        choice = Choice(chosen, keep_latched or bool(keep), keep)
+        channels = Selection(chosen.topics, chosen.exclude)
+        topics = [ch.topic for ch in select_part(log, channels).channels]
+        latched = [chosen.latched] if isinstance(chosen.latched, str) else list(chosen.latched)
+        kept = Selection(topics, latched=latched, keep_latched=chosen.keeps_latched)
+        plan = SplitPlan(log, kept, span)
         if by_segment:
-            pieces = list(_by_segment(log, topics, exclude, start, end, choice))
+            pieces = list(_by_segment(log, chosen))
         elif by_topic:
-            pieces = list(_by_topic(log, choice, span))
+            pieces = list(_by_topic(plan))
         elif on is not None:
-            pieces = list(_by_value(log, choice, span, on))
-        elif where:
-            pieces = list(_by_condition(log, choice, span, where))
+            pieces = list(_by_value(plan, on))
+        elif chosen.where:
+            pieces = list(_by_condition(plan, chosen.where))
         else:
-            pieces = list(_by_time(log, choice, span, every, size))
+            pieces = list(_by_time(plan, every, size))
         if not place.exists():
             place.mkdir()
             sync_folder(place.absolute().parent)
-        todo, done = deque(pieces), list[Rewritten]()
-        try:
-            while todo:
-                piece = todo.popleft()
-                file = names.name({"stem": stem, "index": len(done), **_times(piece.part), **piece.labels})
-                path = place / file
-                target = Target(
-                    os.fspath(path),
-                    compression,
-                    force,
-                    progress=progress,
-                    chunk_bytes=chunk_bytes,
-                    options=options or {},
-                )
-                one = rewrite([piece.part], target)
-                halves = _halves(piece.part, choice) if size is not None and one.size > size else []
-                if halves:
-                    path.unlink()
-                    names.give_back(file)
-                    todo.extendleft(Piece(half, piece.labels) for half in reversed(halves))
-                else:
-                    done.append(one)
-        except BaseException:
-            for one in done:
-                Path(one.path).unlink(missing_ok=True)
-            raise
-        return done
+        return _written(plan, pieces, lambda file: Target.of(place / file, options), names, stem, size)
+
+
+def _written(
+    plan: SplitPlan,
+    pieces: Iterable[Piece],
+    target_for: Callable[[str], Target],
+    names: PartNames,
+    stem: str,
+    size: int | None,
+) -> list[Rewritten]:
+    """Write each piece, those larger than *size* as two; remove all after an error."""
+    todo, done = deque(pieces), list[Rewritten]()
+    try:
+        while todo:
+            piece = todo.popleft()
+            file = names.name({"stem": stem, "index": len(done), **_times(piece.part), **piece.labels})
+            target = target_for(file)
+            written = rewrite([piece.part], target)
+            halves = _halves(plan, piece.part) if size is not None and written.size > size else []
+            if halves:
+                Path(target.path).unlink()
+                names.give_back(file)
+                todo.extendleft(Piece(half, piece.labels) for half in reversed(halves))
+            else:
+                done.append(written)
+    except BaseException:
+        for written in done:
+            Path(written.path).unlink(missing_ok=True)
+        raise
+    return done
 
 
 def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
@@ -206,36 +202,37 @@ def _times(part: Part) -> dict[str, object]:
     return {"start": start or 0, "end": end or 0, "utc": utc or "no-utc"}
 
 
-def _by_time(log: Log, choice: Choice, span: Span, every: int | None, size: int | None) -> Iterator[Piece]:
-    first, last = span
-    for start, end in itertools.pairwise([first, *_cuts(log, choice.topics, span, every, size), last]):
-        yield Piece(choice.part(log, start, end))
+def _by_time(plan: SplitPlan, every: int | None, size: int | None) -> Iterator[Piece]:
+    first, last = plan.span
+    for start, end in itertools.pairwise([first, *_cuts(plan, every, size), last]):
+        yield Piece(plan.part(start, end))
 
 
-def _by_value(log: Log, choice: Choice, span: Span, on: str) -> Iterator[Piece]:
+def _by_value(plan: SplitPlan, on: str) -> Iterator[Piece]:
     from logreel.ops.query.held import one_field, value_changes
 
-    changes = value_changes(log, on, span, MOST_PARTS)
+    log = plan.log
+    changes = value_changes(log, on, plan.span, MOST_PARTS)
     ch, path = one_field(log, on)
     states = {str(number): name for number, name in states_of(log).get(ch.topic, {}).get(path, {}).items()}
-    ends = [*(start for start, _ in changes[1:]), span[1]]
+    ends = [*(start for start, _ in changes[1:]), plan.span[1]]
     for (start, value), end in zip(changes, ends, strict=True):
-        yield Piece(choice.part(log, start, end), {"value": states.get(value, value)})
+        yield Piece(plan.part(start, end), {"value": states.get(value, value)})
 
 
-def _by_condition(log: Log, choice: Choice, span: Span, where: str | Iterable[str]) -> Iterator[Piece]:
+def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[Piece]:
     from logreel.ops.query.held import true_intervals
 
-    found = true_intervals(log, where, span)
-    if len(found) > MOST_PARTS:
-        raise UsageError(f"that makes {len(found)} files; at most {MOST_PARTS} are written")
-    if not found:
-        raise LogError("the condition is never true, so there is nothing to write", path=log.name)
-    for start, end in found:
-        yield Piece(choice.part(log, start, end))
+    spans = true_intervals(plan.log, where, plan.span)
+    if len(spans) > MOST_PARTS:
+        raise UsageError(f"that makes {len(spans)} files; at most {MOST_PARTS} are written")
+    if not spans:
+        raise LogError("the condition is never true, so there is nothing to write", path=plan.log.name)
+    for start, end in spans:
+        yield Piece(plan.part(start, end))
 
 
-def _halves(part: Part, choice: Choice) -> list[Part]:
+def _halves(plan: SplitPlan, part: Part) -> list[Part]:
     """Return *part* as two parts, cut at its middle message; [] if all messages have one time."""
     index = part.log.index
     times = np.sort(np.concatenate([index.times(n)[rows] for n, rows in part.rows.items()]))
@@ -243,40 +240,36 @@ def _halves(part: Part, choice: Choice) -> list[Part]:
     if not len(later):
         return []
     cut = int(max(times[len(times) // 2], later[0]))
-    return [choice.part(part.log, a, b) for a, b in ((part.start, cut), (cut, part.end))]
+    halved = replace(plan, log=part.log)
+    return [halved.part(a, b) for a, b in ((part.start, cut), (cut, part.end))]
 
 
-def _by_segment(
-    log: Log,
-    topics: str | Iterable[str] | None,
-    exclude: str | Iterable[str],
-    start: Time | None,
-    end: Time | None,
-    choice: Choice,
-) -> Iterator[Piece]:
-    numbers = [one.number for one in log.segments if one.messages]
+def _by_segment(log: Log, chosen: Selection) -> Iterator[Piece]:
+    numbers = [segment.number for segment in log.segments if segment.messages]
     logs = [log.segment(number) for number in numbers]
-    for number, one, (first, last) in zip(numbers, logs, intervals(logs, start, end), strict=True):
+    spans = intervals(logs, chosen.start, chosen.end)
+    for number, one, (first, last) in zip(numbers, logs, spans, strict=True):
         if (first is None and last is None) or one.holds_between(first, last):
-            keep, latched = choice.keep_latched, choice.latched
-            part = select_part(one, topics, exclude, first, last, keep_latched=keep, latched=latched)
+            part = select_part(one, replace(chosen, start=first, end=last))
             yield Piece(part, {"segment": number, "value": number})
 
 
-def _by_topic(log: Log, choice: Choice, span: Span) -> Iterator[Piece]:
-    channels = log.match(choice.topics)
+def _by_topic(plan: SplitPlan) -> Iterator[Piece]:
+    log, latched = plan.log, plan.chosen.latched
+    channels = log.match(plan.chosen.topics)
     plain = [ch for ch in channels if not ch.reserved]
     most = max(plain, key=len, default=None)
     for ch in plain:
-        mine = [c.topic for c in channels if c is ch or (c.reserved and ch is most)]
-        named = [topic for topic in choice.latched if ch in log.match(topic)]
-        one = Choice(mine, choice.keep_latched, named)
+        topics = [c.topic for c in channels if c is ch or (c.reserved and ch is most)]
+        named = [topic for topic in latched if ch in log.match(topic)]
+        alone = replace(plan, chosen=replace(plan.chosen, topics=topics, latched=named))
         label = safe(ch.topic) if safe(ch.topic) != "_" else "topic"
-        yield Piece(one.part(log, *span), {"topic": label, "value": label})
+        yield Piece(alone.part(*plan.span), {"topic": label, "value": label})
 
 
-def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int | None) -> list[int]:
+def _cuts(plan: SplitPlan, every: int | None, size: int | None) -> list[int]:
     """Return the start times of all parts except the first."""
+    log, span = plan.log, plan.span
     if log.start is None or log.end is None:
         return []
     first, last = span
@@ -291,7 +284,7 @@ def _cuts(log: Log, names: list[str], span: Span, every: int | None, size: int |
         return [begin + every * n for n in range(1, count + 1)]
     if size is None or size <= 0:
         raise UsageError("a part holds more than nothing")
-    return _cuts_by_size(log.index, [ch.number for ch in log.match(names)], span, log.size, size)
+    return _cuts_by_size(log.index, [ch.number for ch in log.match(plan.chosen.topics)], span, log.size, size)
 
 
 def _cuts_by_size(index: MessageIndex, channels: list[int], span: Span, total: int, limit: int) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
@@ -15,6 +15,7 @@ from logreel.log.brief import Brief
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.ops.rewrite.parts import Part
+from logreel.ops.selection import SelectionOptions
 from logreel.registry.format import Format
 from logreel.registry.registry import format_named, formats, suffix_of
 
@@ -63,6 +64,21 @@ class Rewritten(Brief):
         }
 
 
+class TargetOptions(TypedDict, total=False):
+    """Members of a Target that callers choose, as keyword arguments; see there."""
+
+    compression: str | None
+    chunk_bytes: int | None
+    options: Mapping[str, Any] | None
+    force: bool
+    strict: bool
+    progress: Progress | None
+
+
+class CopyOptions(SelectionOptions, TargetOptions, total=False):
+    """What to write of a log, and how, as keyword arguments."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Path and options of a log to write.
@@ -95,19 +111,13 @@ class Target:
     repairs: bool = False
 
     @classmethod
-    def of(
-        cls,
-        dst: Destination,
-        compression: str | None,
-        chunk_bytes: int | None,
-        force: bool,
-        progress: Progress | None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Return the Target *dst*, a path or binary file object, of a log in the format of its source."""
+    def of(cls, dst: Destination, options: Mapping[str, Any], **more: Any) -> Self:
+        """Return the Target *dst*, a path or binary file object, with the members among *options* and *more*."""
         path, stream = name_and_stream(dst)
-        more: dict[str, Any] = {"progress": progress, "chunk_bytes": chunk_bytes, "options": options or {}}
-        return cls(path, compression, force, stream=stream, **more)
+        chosen = {
+            name: options[name] for name in TargetOptions.__annotations__ if options.get(name) is not None
+        }
+        return cls(path, **{"stream": stream, **chosen, **more})
 
 
 def format_of(log: Log) -> Format:
