@@ -44,8 +44,10 @@ MAX_LINES = 800
 APIS = {"formats.carla.simulator.api"}
 #: Other modules that hand on names of others by ``__all__``, and whose. A module that stops leaves this list.
 HANDED_ON: set[tuple[str, str]] = set()
-#: A string that is a lazy import by table or import_module; four are groups of entry points.
-MODULE_NAME = re.compile(r"(?!logreel\.(?:formats|sinks|sources|detectors)$)logreel(\.\w+)+")
+#: A string that is a lazy import by table or import_module; some are groups of entry points.
+MODULE_NAME = re.compile(
+    r"(?!logreel\.(?:formats|sinks|sources|detectors|lenses|languages|outputs)$)logreel(\.\w+)+"
+)
 BANNED_CALLS = {"print", "eval", "exec"}
 #: Most parameters of a function of the library; a file of fewer lines can be a chapter of the one that imports it.
 MAX_PARAMETERS, CHAPTER_LINES = 11, 300

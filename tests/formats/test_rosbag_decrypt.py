@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import io
 import pickle
@@ -29,7 +28,7 @@ from logreel.ops.add import add_attachments, add_metadata
 from logreel.ops.replay.growing import play_growing
 from logreel.outputs.live.frames import Frames
 from logreel.outputs.live.null import Null
-from logreel.outputs.live.registry import OWN
+from logreel.outputs.live.registry import SINKS
 from logreel.outputs.live.stdout import Stdout
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.view.table_stream import TableStream
@@ -221,9 +220,8 @@ def test_encrypted_logs_are_played_to_other_programs_only_if_allowed(bag: Path) 
     for make in (_Kept, lambda: Stdout("raw", io.BytesIO())):
         with pytest.raises(UsageError, match=REFUSED):
             logreel.Player(bag, sink=make())
-    for name in OWN:
-        module, kind = OWN[name]
-        assert getattr(importlib.import_module(module), kind).sends == (name in ("foxglove", "rerun", "ros"))
+    for name, make_sink in SINKS.own().items():
+        assert make_sink.sends == (name in ("foxglove", "rerun", "ros"))  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match=REFUSED):
         play_growing(logreel.open(bag), _Kept(), choose=lambda log: [*log.channels.values()], rate=0)
     kept = _Kept()

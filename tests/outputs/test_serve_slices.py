@@ -132,7 +132,7 @@ def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: 
         create=FormatWriter,
         copier=OtherCopier,
     )
-    monkeypatch.setattr(registry, "_plugin_formats", lambda: {"other": other})
+    monkeypatch.setattr(registry.FORMATS, "added", lambda: {"other": other})
     monkeypatch.setattr(two_pass, "KEPT", -1)
     (tmp_path / "a.oth").write_bytes(b"OTHER  -1" + bytes(1234))
     with running(tmp_path) as client:

@@ -50,11 +50,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Return a function that replaces all entry points by those with the given ``load`` functions."""
 
     def entry_points(*loads: Callable[[], Any]) -> None:
-        registry._plugin_formats.cache_clear()
+        registry.FORMATS.forget()
         monkeypatch.setattr(metadata, "entry_points", lambda group: [Point(load) for load in loads])
 
     yield entry_points
-    registry._plugin_formats.cache_clear()
+    registry.FORMATS.forget()
 
 
 def test_format_of_another_package_opens(install: Install) -> None:

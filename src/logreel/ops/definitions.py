@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import fnmatch
-import importlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -20,6 +19,7 @@ from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.registry.open import open_log
+from logreel.registry.plugins import resolve
 from logreel.registry.registry import formats
 from logreel.schemas import data_folder
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry
@@ -190,5 +190,4 @@ def _catalogues() -> Iterator[Catalogue]:
     yield CATALOGUE
     for form in formats().values():
         if form.catalogue:
-            module, _, name = form.catalogue.partition(":")
-            yield getattr(importlib.import_module(module), name)
+            yield resolve(form.catalogue)

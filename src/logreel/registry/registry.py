@@ -5,18 +5,16 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UnknownFormatError, UnsupportedError
-from logreel.io.notices import listeners, notice
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
+from logreel.registry.plugins import Registry, resolve
 
 if TYPE_CHECKING:
     from logreel.lenses.charts import Band, Chart
@@ -29,52 +27,21 @@ if TYPE_CHECKING:
 GROUP = "logreel.formats"
 
 
-@cache
 def _builtin_formats() -> dict[str, Format]:
     """Return the built-in formats: each folder below ``logreel.formats``."""
     package = importlib.import_module(GROUP)
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        if module.ispkg:
-            fmt: Format = importlib.import_module(f"{GROUP}.{module.name}").FORMAT
-            found[fmt.name] = fmt
-    return found
+    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
+    loaded: list[Format] = [importlib.import_module(f"{GROUP}.{name}").FORMAT for name in names]
+    return {fmt.name: fmt for fmt in loaded}
 
 
-@cache
-def _plugin_formats() -> dict[str, Format]:
-    """Return the formats of other packages, by entry point; loaded only if no built-in format fits."""
-    from importlib import metadata
-
-    found = {}
-    for point in metadata.entry_points(group=GROUP):
-        try:
-            fmt = point.load()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            # Also SystemExit: a module that is a program, too, may end it when it is imported.
-            _warn(point.name, f"it cannot be loaded: {error!r}")
-            continue
-        if not isinstance(fmt, Format):
-            _warn(point.name, f"{point.value} is no Format")
-        elif fmt.name not in _builtin_formats():
-            found[fmt.name] = fmt
-    return found
-
-
-def _warn(name: str, why: str) -> None:
-    # A broken plug-in must not prevent logs of other formats from opening.
-    text = f"log format plug-in {name!r} is left out: {why}"
-    if listeners:
-        notice(text)
-    else:
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+#: All formats; those of other packages are loaded only if no built-in format fits.
+FORMATS = Registry("log format", GROUP, _builtin_formats, Format, lambda fmt: fmt.name)
 
 
 def formats() -> dict[str, Format]:
     """Return all formats by name, built-in formats first."""
-    return {**_builtin_formats(), **_plugin_formats()}
+    return FORMATS.all()
 
 
 def log_suffixes() -> tuple[str, ...]:
@@ -84,7 +51,7 @@ def log_suffixes() -> tuple[str, ...]:
 
 def format_named(name: str) -> Format | None:
     """Return a format by name, or None; the plug-ins are only looked at for a name that no built-in format has."""
-    return _builtin_formats().get(name) or _plugin_formats().get(name)
+    return FORMATS.get(name)
 
 
 def suffix_of(form: str) -> str:
@@ -102,7 +69,7 @@ def public_module(name: str) -> ModuleType | None:
 
 def commands_of(fmt: Format) -> tuple[Command, ...]:
     """Return the commands of a format; they are imported by this call."""
-    found: tuple[Command, ...] = _named(fmt.commands) if fmt.commands else ()
+    found: tuple[Command, ...] = resolve(fmt.commands) if fmt.commands else ()
     return found
 
 
@@ -111,28 +78,28 @@ def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
     fmt = format_named(log.format)
     if fmt is None or not fmt.frames:
         return None
-    found: Callable[[Sequence[Message]], list[str]] = _named(fmt.frames)(log)
+    found: Callable[[Sequence[Message]], list[str]] = resolve(fmt.frames)(log)
     return found
 
 
 def charts_of(log: Log) -> Iterable[Chart]:
     """Return the charts that the format of *log* proposes; empty if it proposes none."""
     fmt = format_named(log.format)
-    found: Iterable[Chart] = _named(fmt.charts)(log) if fmt is not None and fmt.charts else ()
+    found: Iterable[Chart] = resolve(fmt.charts)(log) if fmt is not None and fmt.charts else ()
     return found
 
 
 def bands_of(log: Log) -> Iterable[Band]:
     """Return the bands that the format of *log* finds; empty if it finds none."""
     fmt = format_named(log.format)
-    found: Iterable[Band] = _named(fmt.bands)(log) if fmt is not None and fmt.bands else ()
+    found: Iterable[Band] = resolve(fmt.bands)(log) if fmt is not None and fmt.bands else ()
     return found
 
 
 def meaning_of(log: Log) -> Iterable[Section]:
     """Return the sections of a summary that the format of *log* states; empty if it states none."""
     fmt = format_named(log.format)
-    found: Iterable[Section] = _named(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
+    found: Iterable[Section] = resolve(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
     return found
 
 
@@ -144,14 +111,14 @@ def detectors_of(log: Log) -> Sequence[Detector]:
 
 def detectors_of_format(fmt: Format) -> Sequence[Detector]:
     """Return the detectors that a format offers."""
-    found: Sequence[Detector] = _named(fmt.detectors) if fmt.detectors else ()
+    found: Sequence[Detector] = resolve(fmt.detectors) if fmt.detectors else ()
     return found
 
 
 def storage_of(log: Log) -> Storage | None:
     """Return how the records of the format of *log* lie in files; None if the format does not say it."""
     fmt = formats().get(log.format)
-    found: Storage | None = _named(fmt.storage) if fmt is not None and fmt.storage else None
+    found: Storage | None = resolve(fmt.storage) if fmt is not None and fmt.storage else None
     return found
 
 
@@ -159,7 +126,7 @@ def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
     """Return names of the numbers that fields of *log* hold, by topic, path and number; empty if there are none."""
     fmt = format_named(log.format)
     found: Mapping[str, Mapping[str, Mapping[int, str]]] = (
-        _named(fmt.states)(log) if fmt is not None and fmt.states else {}
+        resolve(fmt.states)(log) if fmt is not None and fmt.states else {}
     )
     return found
 
@@ -176,41 +143,35 @@ class _Lazy:
     place: str
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return _named(self.place)(*args, **options)
+        return resolve(self.place)(*args, **options)
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(_named(self.place))
+        return inspect.signature(resolve(self.place))
 
 
 def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
     """Return a ``Format.scan`` that calls ``module:name`` with the Source; it restores no saved scan."""
 
     def scan(source: Source, saved: Saved | None) -> Scan | None:
-        found: Scan | None = _named(place)(source) if saved is None else None
+        found: Scan | None = resolve(place)(source) if saved is None else None
         return found
 
     return scan
 
 
-def _named(place: str) -> Any:
-    """Return the object ``module:name``, importing the module."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def _sniffed(source: Source) -> Format | None:
-    for fmt in _builtin_formats().values():
+    for fmt in FORMATS.own().values():
         if fmt.sniff(source):
             return fmt
-    for fmt in _plugin_formats().values():
+    for fmt in FORMATS.added().values():
         try:
             if fmt.sniff(source):
                 return fmt
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            _warn(fmt.name, f"looking at {source.name} it failed with {error!r}")
+            FORMATS.warn(fmt.name, f"looking at {source.name} it failed with {error!r}")
     return None
 
 

@@ -16,7 +16,7 @@ from logreel.log.times import Time, interval
 from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
-from logreel.registry.plugins import Plugins
+from logreel.registry.plugins import Registry
 from logreel.registry.registry import detectors_of, detectors_of_format, formats
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 #: Detectors for logs of all formats; packages add others by the entry point ``logreel.detectors``, formats by
 #: ``Format.detectors``.
-DETECTORS = Plugins(
+DETECTORS: Registry[Detector] = Registry(
     "detector",
     "logreel.detectors",
     {
-        "silent-sensor": ("logreel.ops.health.silent", "SILENT"),
-        "gaps": ("logreel.ops.health.rates", "GAPS"),
-        "rate-drop": ("logreel.ops.health.rates", "RATE_DROP"),
-        "stuck-sensor": ("logreel.ops.health.stuck", "STUCK"),
-        "position-jumps": ("logreel.ops.health.positions", "JUMPS"),
-        "frozen-camera": ("logreel.ops.health.frozen", "FROZEN"),
-        "clock": ("logreel.ops.health.clock", "CLOCK"),
-        "message-loss": ("logreel.ops.health.sequence", "LOSS"),
-        "transforms": ("logreel.ops.health.links", "LINKS"),
+        "silent-sensor": "logreel.ops.health.silent:SILENT",
+        "gaps": "logreel.ops.health.rates:GAPS",
+        "rate-drop": "logreel.ops.health.rates:RATE_DROP",
+        "stuck-sensor": "logreel.ops.health.stuck:STUCK",
+        "position-jumps": "logreel.ops.health.positions:JUMPS",
+        "frozen-camera": "logreel.ops.health.frozen:FROZEN",
+        "clock": "logreel.ops.health.clock:CLOCK",
+        "message-loss": "logreel.ops.health.sequence:LOSS",
+        "transforms": "logreel.ops.health.links:LINKS",
     },
 )
 
@@ -105,12 +105,9 @@ def _rank(severity: Severity) -> int:
 
 def known_detectors(log: Log | None = None) -> list[Detector]:
     """Return the detectors of all formats and of plug-ins, and those of the format of *log*."""
-    found: list[Detector] = []
-    for name in DETECTORS.names():
-        one: object = DETECTORS.load(name)
-        if isinstance(one, Detector):
-            found.append(one)
-    return [*found, *(detectors_of(log) if log is not None else ())]
+    entries: list[object] = [DETECTORS.load(name) for name in DETECTORS.names()]
+    detectors = [entry for entry in entries if isinstance(entry, Detector)]
+    return [*detectors, *(detectors_of(log) if log is not None else ())]
 
 
 def detector_names() -> dict[str, str]:

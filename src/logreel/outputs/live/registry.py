@@ -8,25 +8,28 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.replay import Sink
-from logreel.registry.plugins import Plugins, check_options
+from logreel.registry.plugins import Registry, check_options
 
 #: Group of entry points: classes or functions that return a Sink, with its options as keywords.
 GROUP = "logreel.sinks"
 #: A new sink is a module and a line here.
-OWN = {
-    "stdout": ("logreel.outputs.live.stdout", "Stdout"),
-    "null": ("logreel.outputs.live.null", "Null"),
-    "frames": ("logreel.outputs.live.frames", "Frames"),
-    "foxglove": ("logreel.outputs.live.foxglove", "Foxglove"),
-    "rerun": ("logreel.outputs.live.rerun", "Rerun"),
-    "ros": ("logreel.outputs.live.ros", "Ros"),
-}
-_SINKS = Plugins("sink", GROUP, OWN)
+SINKS: Registry[Callable[..., Any]] = Registry(
+    "sink",
+    GROUP,
+    {
+        "stdout": "logreel.outputs.live.stdout:Stdout",
+        "null": "logreel.outputs.live.null:Null",
+        "frames": "logreel.outputs.live.frames:Frames",
+        "foxglove": "logreel.outputs.live.foxglove:Foxglove",
+        "rerun": "logreel.outputs.live.rerun:Rerun",
+        "ros": "logreel.outputs.live.ros:Ros",
+    },
+)
 
 
 def sink_names() -> list[str]:
     """Return the names of all sinks, bundled ones first."""
-    return _SINKS.names()
+    return SINKS.names()
 
 
 def sink(name: str, **options: Any) -> Sink:
@@ -36,7 +39,7 @@ def sink(name: str, **options: Any) -> Sink:
 
     Raises UsageError for an unknown sink or option.
     """
-    make = _SINKS.load(name)
+    make = SINKS.load(name)
     if make is None:
         raise UsageError(f"no sink {name!r}; there are: {', '.join(sink_names())}")
     made = make(**_options(name, make, options))

@@ -9,30 +9,33 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.record.source import LiveSource
-from logreel.registry.plugins import Plugins, check_options
+from logreel.registry.plugins import Registry, check_options
 
 #: Group of entry points: classes or functions that return a LiveSource from an address and options.
 GROUP = "logreel.sources"
 #: A new source is a module and a line here. Each is called with the address, which is what follows the colon after
 #: its name, slashes included, and with options as keywords.
-OWN: dict[str, tuple[str, str]] = {
-    "lines": ("logreel.ops.record.sources.lines", "LinesSource"),
-    "udp": ("logreel.ops.record.sources.sockets", "UdpSource"),
-    "tcp": ("logreel.ops.record.sources.sockets", "TcpSource"),
-    "serial": ("logreel.ops.record.sources.serial", "SerialSource"),
-    "ros": ("logreel.ops.record.sources.ros", "RosSource"),
-    "foxglove": ("logreel.ops.record.sources.foxglove", "FoxgloveSource"),
-    "ws": ("logreel.ops.record.sources.foxglove", "at_ws"),
-    "wss": ("logreel.ops.record.sources.foxglove", "at_wss"),
-}
-_SOURCES = Plugins("source", GROUP, OWN)
+SOURCES: Registry[Callable[..., Any]] = Registry(
+    "source",
+    GROUP,
+    {
+        "lines": "logreel.ops.record.sources.lines:LinesSource",
+        "udp": "logreel.ops.record.sources.sockets:UdpSource",
+        "tcp": "logreel.ops.record.sources.sockets:TcpSource",
+        "serial": "logreel.ops.record.sources.serial:SerialSource",
+        "ros": "logreel.ops.record.sources.ros:RosSource",
+        "foxglove": "logreel.ops.record.sources.foxglove:FoxgloveSource",
+        "ws": "logreel.ops.record.sources.foxglove:at_ws",
+        "wss": "logreel.ops.record.sources.foxglove:at_wss",
+    },
+)
 #: A name alone has an empty address; the file of that name is ``./NAME``.
 _SPELLING = re.compile(r"([a-z][a-z0-9+_-]+)(?::(.*))?", re.DOTALL)
 
 
 def source_names() -> list[str]:
     """Return the names of all kinds of sources, bundled ones first."""
-    return _SOURCES.names()
+    return SOURCES.names()
 
 
 def live_source(spelling: str, **options: Any) -> LiveSource:
@@ -44,7 +47,7 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
     """
     found = _SPELLING.fullmatch(spelling)
     name, address = found.groups("") if found else ("", "")
-    make = _SOURCES.load(name)
+    make = SOURCES.load(name)
     if make is None:
         raise UsageError(
             f"{spelling!r} names no source; sources begin with {_beginnings()}",
@@ -67,7 +70,7 @@ def names_source(text: str) -> bool:
     found = _SPELLING.fullmatch(text)
     if found is None or found[1] not in source_names():
         return False
-    make = _SOURCES.load(found[1])
+    make = SOURCES.load(found[1])
     return found[2] is not None or (make is not None and _needs_no_address(make))
 
 
@@ -79,7 +82,7 @@ def _needs_no_address(make: Callable[..., Any]) -> bool:
 def has_option(spelling: str, option: str) -> bool:
     """Return whether the source with this spelling has a keyword *option*."""
     found = _SPELLING.fullmatch(spelling)
-    make = _SOURCES.load(found[1]) if found else None
+    make = SOURCES.load(found[1]) if found else None
     return make is not None and option in inspect.signature(make).parameters
 
 
