@@ -22,10 +22,9 @@ from logreel.ops.record.parts import PartWriter
 from logreel.ops.record.pipe_lines import LONGEST
 from logreel.ops.record.selection import Selection
 from logreel.ops.record.spool import Spool
-from logreel.ops.rewrite.rewrite import add_channel
 from logreel.registry.format import Format
 from logreel.write.log_copier import copier_for, try_each
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, add_channel
 
 #: Most messages, seconds and bytes of lines that are read before the first message is written.
 AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 10.0, 1 << 24

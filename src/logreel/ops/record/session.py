@@ -30,7 +30,7 @@ from logreel.ops.record.source import (
 )
 from logreel.ops.record.transcode import checker, decoder, is_raw, layout_of_schema
 from logreel.ops.record.wait import DRAIN_WITHIN, DrainLimit
-from logreel.ops.rewrite.rewrite import add_channel
+from logreel.write.writer import add_channel
 
 #: Seconds in which messages gather in the queue, so that they are written many at once.
 GATHER = 0.01

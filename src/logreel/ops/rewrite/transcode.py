@@ -28,7 +28,7 @@ from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
-from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
+from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target
@@ -40,7 +40,7 @@ from logreel.write.log_copier import metadata_names
 from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
 from logreel.write.payloads import Payloads, chained
 from logreel.write.schema_maker import Abilities, SchemaMaker
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, add_channel
 
 if TYPE_CHECKING:
     from logreel.ops.rewrite.fit import Arrays

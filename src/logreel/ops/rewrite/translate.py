@@ -14,11 +14,11 @@ from logreel.log.log import Channel
 from logreel.log.schema import Schema
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import odd_booleans
-from logreel.ops.rewrite.rewrite import Rewriting, add_channel, rewrite
+from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Copied, Rewritten, Target
 from logreel.schemas.common import portable
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, add_channel
 
 
 class Made(Protocol):
