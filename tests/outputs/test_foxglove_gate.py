@@ -17,8 +17,8 @@ from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.outputs.http import websocket_gate
 from logreel.outputs.http.client_frames import ClientFrames, FrameError, close_frame
-from logreel.outputs.http.connection import HEAD_BYTES
 from logreel.outputs.http.guard import Rules
+from logreel.outputs.http.server import HEAD_BYTES
 from logreel.outputs.sinks.foxglove import Foxglove
 from logreel.outputs.sinks.registry import sink
 from support.harness.serving import TOKEN, eventually
