@@ -17,7 +17,7 @@ from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight
 
 IMPORTS = """
-import collections, logreel, logreel.ops.replay, logreel.outputs.live.null
+import collections, logreel, logreel.ops.replay, logreel.outputs.sinks.stdout
 from logreel.formats.rosbag.sample.builder import drive
 collections.deque(logreel.open(drive(1.0)).play(rate=0), 0)  # whatever is imported at first use
 class Touch(logreel.Sink):

@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     from logreel.ops.selection import Selection
     from logreel.outputs.convert import convert
     from logreel.outputs.dataset import DatasetWritten, dataset
-    from logreel.outputs.live.registry import sink
     from logreel.outputs.media.arrays import clouds, pictures, positions
     from logreel.outputs.media.geotag import geotag
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
     from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
+    from logreel.outputs.sinks.registry import sink
     from logreel.outputs.view import Viewer, view
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -127,7 +127,7 @@ _LAZY = {
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
     "Sink": ("logreel.ops.replay", "Sink"),
-    "sink": ("logreel.outputs.live.registry", "sink"),
+    "sink": ("logreel.outputs.sinks.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
     "live_source": ("logreel.ops.record", "live_source"),
     "LiveSource": ("logreel.ops.record", "LiveSource"),

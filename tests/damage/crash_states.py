@@ -41,7 +41,7 @@ from logreel.cli import main as command  # noqa: E402
 from logreel.errors import LogError, UnknownFormatError  # noqa: E402
 from logreel.io.part_files import existing_parts  # noqa: E402
 from logreel.ops.record.parts import PartWriter, Split  # noqa: E402
-from logreel.outputs.dataset.records import Records  # noqa: E402
+from logreel.outputs.dataset.episode import Records  # noqa: E402
 from logreel.registry import index_cache  # noqa: E402
 from logreel.registry.registry import formats  # noqa: E402
 from support.harness.crash_disk import Disk, digest, put  # noqa: E402

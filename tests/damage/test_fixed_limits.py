@@ -19,7 +19,7 @@ import logreel
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.source import Source
 from logreel.limits import FIXED, Limits
-from logreel.outputs.http.flow import Flow
+from logreel.outputs.http.answer import Flow
 from logreel.outputs.view.limits import SQL_CHARACTERS, SQL_MEMORY
 from logreel.registry.registry import formats
 from support.builders.growing_samples import SAMPLES
@@ -52,7 +52,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
             "formats.koblenz.framing:MAX_UNKNOWN",
         ),
         "test_an_index_file_that_is_too_large_is_not_read": ("registry.index_cache:_TIMES",),
-        "test_a_recorded_line_that_was_cut_says_so": ("ops.record.pipe_lines:LONGEST",),
+        "test_a_recorded_line_that_was_cut_says_so": ("ops.record.lines:LONGEST",),
         "test_channels_of_a_foxglove_server_are_bounded": ("ops.record.sources.foxglove:MOST_CHANNELS",),
         "test_logs_of_slices_are_bounded_together": ("outputs.http.answer:LOGS",),
         "test_an_sql_expression_that_is_too_long_is_refused": ("outputs.view.limits:SQL_CHARACTERS",),
@@ -85,7 +85,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_a_message_larger_than_allowed_ends_the_source": ("ops.record.sources.foxglove:LARGEST",),
     },
     "tests/ops/test_record_sockets.py": {
-        "test_endless_lines_need_bounded_memory": ("ops.record.sources.frames:LONGEST",),
+        "test_endless_lines_need_bounded_memory": ("ops.record.sources.streams:LONGEST",),
     },
     "tests/outputs/test_file_names.py": {
         "test_file_names_of_a_thousand_hostile_attachments_are_different": ("outputs.file_names:MAX_BYTES",),
@@ -102,13 +102,13 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "tests/outputs/test_serve_limits.py": {
-        "test_the_head_limit_is_16_kib_however_the_head_arrives": ("outputs.http.connection:HEAD_BYTES",),
+        "test_the_head_limit_is_16_kib_however_the_head_arrives": ("outputs.http.server:HEAD_BYTES",),
         "test_half_requests_are_closed_and_shut_nobody_out": (
-            "outputs.http.connection:HEAD_SECONDS",
+            "outputs.http.server:HEAD_SECONDS",
             "outputs.http.server:CONNECTIONS",
         ),
-        "test_a_client_that_takes_nothing_is_dropped": ("outputs.http.connection:SLOW_SECONDS",),
-        "test_one_client_cannot_have_all_connections": ("outputs.http.connection:PER_CLIENT",),
+        "test_a_client_that_takes_nothing_is_dropped": ("outputs.http.server:SLOW_SECONDS",),
+        "test_one_client_cannot_have_all_connections": ("outputs.http.server:PER_CLIENT",),
     },
     "tests/outputs/test_serve_streams.py": {
         "test_too_many_slices_at_once_give_503": ("outputs.http.answer:MOST",),
@@ -431,7 +431,8 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
 
 
 def test_a_recorded_line_that_was_cut_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.ops.record import lines, pipe_lines
+    from logreel.ops.record import lines
+    from logreel.ops.record import lines as pipe_lines
 
     for module in (lines, pipe_lines):
         monkeypatch.setattr(module, "LONGEST", 80)

@@ -26,11 +26,9 @@ from logreel.log.log import Log
 from logreel.log.scan import Saved, Scan
 from logreel.ops.add import add_attachments, add_metadata
 from logreel.ops.replay.growing import play_growing
-from logreel.outputs.live.frames import Frames
-from logreel.outputs.live.null import Null
-from logreel.outputs.live.registry import SINKS
-from logreel.outputs.live.stdout import Stdout
 from logreel.outputs.registry import OUTPUTS
+from logreel.outputs.sinks.registry import SINKS
+from logreel.outputs.sinks.stdout import Frames, Null, Stdout
 from logreel.outputs.view.table_stream import TableStream
 from logreel.outputs.view.view_log import ViewLog
 from logreel.registry import index_cache

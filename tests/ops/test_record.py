@@ -19,7 +19,8 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.json_values import to_json_values
-from logreel.ops.record import Recorded, pipe_lines, record
+from logreel.ops.record import Recorded, record
+from logreel.ops.record import lines as pipe_lines
 from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES, sample
 

@@ -13,7 +13,7 @@ import logreel
 from logreel.formats.bddf.sample.builder import T0, Builder, comment, event, num, raw, text_message, walk
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import flight, tiny
-from logreel.outputs.serve import contents as contents_module
+from logreel.outputs.serve import log_cache as contents_module
 from logreel.outputs.serve import queries
 from support.harness.serving import Client, Reply, running
 

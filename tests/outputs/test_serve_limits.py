@@ -16,7 +16,7 @@ import logreel
 from logreel.errors import UsageError
 from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.ops.edit.names import new_topics
-from logreel.outputs.http import connection
+from logreel.outputs.http import server as connection
 from logreel.outputs.http.server import CONNECTIONS
 from support.harness.serving import TOKEN, Client, received, running
 

@@ -18,7 +18,7 @@ from logreel.formats.carla.sample.builder import eventful
 from logreel.formats.rosbag.sample.builder import drive, version_2_0
 from logreel.formats.rosbag.sample.builder import tiny as tiny_bag
 from logreel.formats.rosbag.sample.old import Topic
-from logreel.outputs.live import registry
+from logreel.outputs.sinks import registry
 from support.harness.replaying import BASE, MS, Numbered, bag
 
 

@@ -177,7 +177,7 @@ def play(
     from logreel.errors import UsageError
     from logreel.ops.open_logs import open_many
     from logreel.ops.replay import Player
-    from logreel.outputs.live.registry import sink
+    from logreel.outputs.sinks.registry import sink
 
     options: dict[str, Any] = {**sink_options(settings)}
     options |= _options_of_rosbag(queue, wait_for_subscribers, rate_control_topic, rate_control_max_delay)

@@ -24,7 +24,7 @@ from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log
 from logreel.ops.replay import Player
 from logreel.ops.replay.timeline import Place, Timeline
-from logreel.outputs.live.frames import Frames
+from logreel.outputs.sinks.stdout import Frames
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import (

@@ -17,12 +17,12 @@ SINKS: Registry[Callable[..., Any]] = Registry(
     "sink",
     GROUP,
     {
-        "stdout": "logreel.outputs.live.stdout:Stdout",
-        "null": "logreel.outputs.live.null:Null",
-        "frames": "logreel.outputs.live.frames:Frames",
-        "foxglove": "logreel.outputs.live.foxglove:Foxglove",
-        "rerun": "logreel.outputs.live.rerun:Rerun",
-        "ros": "logreel.outputs.live.ros:Ros",
+        "stdout": "logreel.outputs.sinks.stdout:Stdout",
+        "null": "logreel.outputs.sinks.stdout:Null",
+        "frames": "logreel.outputs.sinks.stdout:Frames",
+        "foxglove": "logreel.outputs.sinks.foxglove:Foxglove",
+        "rerun": "logreel.outputs.sinks.rerun:Rerun",
+        "ros": "logreel.outputs.sinks.ros:Ros",
     },
 )
 
