@@ -83,7 +83,7 @@ def _spread(late: I64) -> float:
     return float(high - low)
 
 
-def detect(log: Log) -> Iterator[Detection | NotAssessed]:
+def clock_faults(log: Log) -> Iterator[Detection | NotAssessed]:
     """Yield a detection for jumps, drift, jitter and offset of each channel whose messages have a time of their own."""
     looked = False
     for ch in log.channels.values():
@@ -151,5 +151,5 @@ CLOCK = Detector(
     "clock",
     f"times in messages against times of logging: jumps of {duration_text(JUMP_NS)}, drift of {DRIFT_PPM:.0f} ppm,"
     f" jitter of {duration_text(JITTER_NS)}, offset of {duration_text(OFFSET_NS)}",
-    detect,
+    clock_faults,
 )

@@ -1,4 +1,4 @@
-"""Check of a log for damage and inconsistencies, from its reader and from reading all of it."""
+"""Check of a log for damage, inconsistencies and types, from its reader and from reading all of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time
-from logreel.ops.inspect.checks.clock import backwards
-from logreel.ops.inspect.checks.duplicates import duplicates
-from logreel.ops.inspect.checks.gaps import gaps
-from logreel.ops.inspect.checks.jumps import jumps
-from logreel.ops.inspect.checks.payloads import payloads
-from logreel.ops.inspect.checks.types import type_check
+from logreel.ops.inspect.content_checks import duplicates, payloads
 from logreel.ops.inspect.contract import Contract, read_contract
+from logreel.ops.inspect.time_checks import backwards, gaps, jumps
 from logreel.ops.open_logs import as_open_log, read_itself
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
@@ -26,7 +22,46 @@ from logreel.ops.selection import Selection
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
-    from logreel.ops.migrate.plan import Files
+    from logreel.ops.migrate.plan import ChannelPlan, Files
+
+
+def type_check(rules: Files = (), to: Files = ()) -> Callable[[Log], Iterator[Finding]]:
+    """Return a check that compares the type of each channel with the version wanted.
+
+    rules, to  as for ``logreel.migrate``
+
+    Codes: ``type-migrates`` the type is another version, and messages can be migrated; ``type-rule-missing`` a rule is
+    missing for that; ``type-differs`` another version is known, to which no rule leads; ``type-unknown`` no definition
+    to compare with. Raises the errors of ``logreel.migrate`` for rules that cannot be used.
+    """
+    from logreel.ops.migrate.plan import Planner
+
+    planner = Planner(rules, to)
+
+    def types(log: Log) -> Iterator[Finding]:
+        for plan in planner.plans(log):
+            found = _finding(plan)
+            if found is not None:
+                yield found
+
+    return types
+
+
+def _finding(plan: ChannelPlan) -> Finding | None:
+    topic = plan.channel.topic
+    if plan.state == "migrates" and plan.path is not None:
+        count = len(plan.rules)
+        by = f"by {count} rule{'s' * (count > 1)}" if count else "without rules"
+        text = f"{plan.path.old.label} would become {plan.path.new.label} {by}"
+        return Finding("type-migrates", "warn", None, 0, text, topic)
+    if plan.state == "missing":
+        return Finding("type-rule-missing", "warn", None, 0, plan.text, topic)
+    if plan.state == "differs":
+        return Finding("type-differs", "warn", None, 0, plan.text, topic)
+    if plan.state == "unknown":
+        return Finding("type-unknown", "note", None, 0, plan.text, topic)
+    return None
+
 
 #: More findings of one code, severity and channel than this are joined into one.
 ALIKE = 10

@@ -15,8 +15,8 @@ from logreel.errors import SEVERITIES, Finding, LogError, TopicError, UsageError
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_ns, duration_text
 from logreel.log.topic_match import match_topics
-from logreel.ops.inspect.checks.places import offset_of
 from logreel.ops.inspect.stats import channel_stats, field_stats
+from logreel.ops.inspect.time_checks import offset_of
 
 Rules = dict[str, Any]
 

@@ -13,7 +13,7 @@ from logreel._version import __version__
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
-from logreel.ops.inspect.facts import recorded_by
+from logreel.ops.inspect.info import recorded_by
 from logreel.outputs.http.answer import Flows
 from logreel.outputs.view.events import Events
 from logreel.outputs.view.limits import OPENING
