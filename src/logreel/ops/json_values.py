@@ -17,17 +17,17 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 def to_json_values(value: Any) -> Any:
     """Return *value* as JSON data: bytes as base64, NaN and infinities as strings, integers unchanged."""
     # Matching classes is slow, and nearly all values are of these types.
-    kind = type(value)
-    if kind in _PLAIN:
+    value_type = type(value)
+    if value_type in _PLAIN:
         return value
-    if kind is float:
+    if value_type is float:
         return value if math.isfinite(value) else _unfinite(value)
-    if kind is dict:
+    if value_type is dict:
         return {
             key if type(key) is str else str(key): item if type(item) in _PLAIN else to_json_values(item)
             for key, item in value.items()
         }
-    if kind is list:
+    if value_type is list:
         return [item if type(item) in _PLAIN else to_json_values(item) for item in value]
     return _other(value)
 

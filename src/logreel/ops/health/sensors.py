@@ -30,9 +30,9 @@ def sensors(log: Log) -> Iterator[tuple[Channel, list[Lens]]]:
     """Yield the channels with messages whose meaning a lens knows, except text and transforms."""
     for ch in log.channels.values():
         if len(ch) and not ch.reserved:
-            found = _measured(ch)
-            if found:
-                yield ch, found
+            meanings = _measured(ch)
+            if meanings:
+                yield ch, meanings
 
 
 def _measured(ch: Channel) -> list[Lens]:

@@ -40,9 +40,9 @@ def type_check(rules: Files = (), to: Files = ()) -> Callable[[Log], Iterator[Fi
 
     def types(log: Log) -> Iterator[Finding]:
         for plan in planner.plans(log):
-            found = _finding(plan)
-            if found is not None:
-                yield found
+            finding = _finding(plan)
+            if finding is not None:
+                yield finding
 
     return types
 
@@ -134,8 +134,8 @@ def check(
     if types or rules or to:
         batteries = (*batteries, type_check(rules, to))
     selection = Selection(topics, exclude, start, end, where)
-    with as_open_log(what, definitions) as given:
-        log = read_itself(given)
+    with as_open_log(what, definitions) as opened:
+        log = read_itself(opened)
         if not selection.is_part:
             return _checked(log, batteries)
         with selected_log(log, selection) as part:
@@ -156,8 +156,8 @@ def _checked(log: Log, batteries: Iterable[Battery]) -> Checked:
 
 
 def _sorted(log: Log, findings: Iterable[Finding]) -> Checked:
-    found = dict.fromkeys(findings)
-    placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
+    different = dict.fromkeys(findings)
+    placed = sorted(_with_few_of_each_kind(different), key=lambda f: (f.offset is None, f.offset or 0))
     return Checked(log.name, log.format, tuple(placed))
 
 
@@ -166,26 +166,26 @@ def _findings(battery: Battery, log: Log) -> Iterator[Finding]:
     if not (isinstance(log, JoinedLog) and battery in OF_FILES):
         yield from battery(log)
         return
-    for one in log.parts:
-        yield from (replace(found, text=f"{one.name}: {found.text}") for found in battery(one))
+    for part in log.parts:
+        yield from (replace(finding, text=f"{part.name}: {finding.text}") for finding in battery(part))
 
 
-def _with_few_of_each_kind(found: Iterable[Finding]) -> Iterator[Finding]:
+def _with_few_of_each_kind(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings, with one finding in place of more than ALIKE of the same kind."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
-    for one in found:
-        groups.setdefault((one.code, one.severity, one.topic), []).append(one)
-    for some in groups.values():
-        yield from some if len(some) <= ALIKE else [_as_one(some)]
+    for finding in findings:
+        groups.setdefault((finding.code, finding.severity, finding.topic), []).append(finding)
+    for alike in groups.values():
+        yield from alike if len(alike) <= ALIKE else [_as_one(alike)]
 
 
-def _as_one(some: list[Finding]) -> Finding:
-    first = min(some, key=lambda f: (f.offset is None, f.offset or 0))
-    worst = max(some, key=lambda f: f.size)
-    text = f"{first.text}; and {len(some) - 1} more like it"
+def _as_one(findings: list[Finding]) -> Finding:
+    first = min(findings, key=lambda f: (f.offset is None, f.offset or 0))
+    worst = max(findings, key=lambda f: f.size)
+    text = f"{first.text}; and {len(findings) - 1} more like it"
     if worst.size:
         text += f", the largest at byte {worst.offset}: {worst.size} bytes"
-    size, count = sum(f.size for f in some), sum(f.count for f in some)
+    size, count = sum(f.size for f in findings), sum(f.count for f in findings)
     return replace(first, text=text, size=size, count=count)
 
 

@@ -68,8 +68,8 @@ def payloads(log: Log) -> Iterator[Finding]:
             tally.add("leftover", np.flatnonzero(sizes > layout.size))
         else:
             walked[ch] = skipping(layout)
-    for ch, piece in _pieces(log, walked):
-        _walk(tallies[ch], walked[ch], piece)
+    for ch, payload_range in _pieces(log, walked):
+        _walk(tallies[ch], walked[ch], payload_range)
     for tally in tallies.values():
         yield from tally.findings()
 
@@ -78,7 +78,9 @@ def _pieces(log: Log, channels: dict[Channel, Program]) -> Iterator[tuple[Channe
     """Yield all messages of *channels* in ranges; each compressed chunk is decompressed once."""
     synthetic = [ch for ch in channels if log.index.rules[ch.number].synthetic is not None]
     for ch in synthetic:
-        yield from ((ch, piece) for piece in payload_ranges(log.index, ch.number, slice(0, len(ch))))
+        yield from (
+            (ch, payload_range) for payload_range in payload_ranges(log.index, ch.number, slice(0, len(ch)))
+        )
     if len(synthetic) == len(channels):
         return
     for numbers in batches(log.index, range(len(log.index.table.base))):
@@ -88,14 +90,14 @@ def _pieces(log: Log, channels: dict[Channel, Program]) -> Iterator[tuple[Channe
         )
 
 
-def _walk(tally: _Tally, program: Program, piece: PayloadRange) -> None:
-    status: NDArray[np.uint8] = np.zeros(len(piece.offset), np.uint8)
+def _walk(tally: _Tally, program: Program, payloads: PayloadRange) -> None:
+    status: NDArray[np.uint8] = np.zeros(len(payloads.offset), np.uint8)
     counts = np.zeros(len(program.columns), np.int64)
-    kernel.count(piece.data, piece.offset, piece.offset + piece.size, program.ops, counts, status)
+    kernel.count(payloads.data, payloads.offset, payloads.offset + payloads.size, program.ops, counts, status)
     tally.add("payload", tally.seen + np.flatnonzero(status & 1))
     left = np.flatnonzero(status == kernel.LEFTOVER)
     if len(left) and is_padded(tally.ch.metadata):
-        left = too_long(program, piece, left)
+        left = too_long(program, payloads, left)
     tally.add("leftover", tally.seen + left)
     tally.seen += len(status)
 
@@ -104,9 +106,9 @@ def _read(ch: Channel, tally: _Tally) -> None:
     """Decode the messages of a channel with a PayloadDecoder, and count those that do not fit."""
     step = rows_per_batch(ch)
     for lo in range(0, len(ch), step):
-        for piece in payload_ranges(ch.log.index, ch.number, slice(lo, lo + step)):
-            rows = np.arange(tally.seen, tally.seen + len(piece.offset), dtype=np.int64)
-            got = ch.decoder.decode_batch(ch.log.index, ch.layout, piece, rows) if ch.decoder else None
+        for payloads in payload_ranges(ch.log.index, ch.number, slice(lo, lo + step)):
+            rows = np.arange(tally.seen, tally.seen + len(payloads.offset), dtype=np.int64)
+            got = ch.decoder.decode_batch(ch.log.index, ch.layout, payloads, rows) if ch.decoder else None
             if got is not None:
                 tally.add("payload", rows[[row for row, _ in got.bad]])
                 tally.add("leftover", rows[got.leftover])
@@ -138,11 +140,11 @@ def duplicates(log: Log) -> Iterator[Finding]:
             alike = _has_equal(ch.times[rows], sizes, counted) & (sizes != MISSING_SIZE)
             if alike.any():
                 doubtful[ch.number], numbers[ch.number] = rows[alike], counted[alike]
-    found = digests(log, doubtful) if doubtful else {}
+    digested = digests(log, doubtful) if doubtful else {}
     for ch in log.match(None):
         if (
-            ch.number in found
-            and (finding := _duplicate_finding(ch, found[ch.number], numbers[ch.number])) is not None
+            ch.number in digested
+            and (finding := _duplicate_finding(ch, digested[ch.number], numbers[ch.number])) is not None
         ):
             yield finding
 
@@ -166,10 +168,10 @@ def _sort_rows(columns: tuple[NDArray[Any], ...]) -> tuple[I64, NDArray[np.bool_
 def _has_equal(*columns: I64) -> NDArray[np.bool_]:
     """Return bool[n]: whether another row has the same values in all columns."""
     order, same = _sort_rows(columns)
-    found = np.zeros(len(order), np.bool_)
-    found[order[1:]] |= same
-    found[order[:-1]] |= same
-    return found
+    repeated = np.zeros(len(order), np.bool_)
+    repeated[order[1:]] |= same
+    repeated[order[:-1]] |= same
+    return repeated
 
 
 def _frozen_finding(ch: Channel, rows: I64) -> Finding:
@@ -180,13 +182,13 @@ def _frozen_finding(ch: Channel, rows: I64) -> Finding:
     )
 
 
-def _duplicate_finding(ch: Channel, found: Digests, sequence: I64) -> Finding | None:
-    order, same = _sort_rows((*found.keys(), found.time, sequence))
+def _duplicate_finding(ch: Channel, digested: Digests, sequence: I64) -> Finding | None:
+    order, same = _sort_rows((*digested.keys(), digested.time, sequence))
     again = order[1:][same]
     if not len(again):
         return None
-    n, time = len(again), int(found.time[again.min()])
+    n, time = len(again), int(digested.time[again.min()])
     text = f"{n} message{'s are' if n > 1 else ' is'} there again with the same time and the same bytes"
-    size = int(found.size[again].sum())
+    size = int(digested.size[again].sum())
     row = int(np.flatnonzero(ch.times == time)[1])
     return Finding("duplicate", "warn", offset_of(ch, row), size, text, ch.topic, time, n)

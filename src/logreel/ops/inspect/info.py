@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ChannelInfo(Brief):
+class ChannelSummary(Brief):
     """Summary of one channel; times in ns, None if empty.
 
     bytes     payload bytes; None if counting them would read or decompress a large log
@@ -80,7 +80,7 @@ class Info(Tabular):
     start_ns: int | None
     end_ns: int | None
     messages: int
-    channels: tuple[ChannelInfo, ...]
+    channels: tuple[ChannelSummary, ...]
     metadata: Mapping[str, Any]
     attachments: tuple[AttachmentInfo, ...]
     problems: tuple[Problem, ...]
@@ -131,8 +131,8 @@ class Info(Tabular):
             ]
         rows.append(("messages", f"{self.messages} in {used} channel{'s' * (used != 1)}"))
         rows += [
-            ("log in it", f"{one.number}: {one.messages} messages")
-            for one in self.segments
+            ("log in it", f"{segment.number}: {segment.messages} messages")
+            for segment in self.segments
             if len(self.segments) > 1
         ]
         rows += [("problem", problem.text) for problem in self.problems] or [("problems", "none")]
@@ -178,9 +178,9 @@ def info(
         # The part has no other channels.
         selection = replace(selection, topics=topics, exclude=exclude)
         topics, exclude = None, ()
-    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
+    with as_open_log(what, definitions) as opened, selected_log(opened, selection) as log:
         channels = tuple(
-            ChannelInfo(
+            ChannelSummary(
                 ch.topic,
                 ch.schema.name,
                 ch.schema.encoding,
@@ -220,11 +220,11 @@ FACTS, LONGEST = 6, 80
 def facts(log: Log) -> list[tuple[str, str]]:
     """Return label and value of what *log* says of its recording: start, duration, format, and what recorded it."""
     shift = utc_shift(log)
-    found: list[tuple[str, str]] = []
+    labelled: list[tuple[str, str]] = []
     if log.start is not None and shift is not None:
-        found.append(("Start", utc_text(log.start + shift, 0).replace("T", " ").replace("Z", " UTC")))
-    found += [("Duration", duration_text(log.duration)), ("Format", f"{log.format} {log.version}".strip())]
-    return [*found, *recorded_by(log)]
+        labelled.append(("Start", utc_text(log.start + shift, 0).replace("T", " ").replace("Z", " UTC")))
+    labelled += [("Duration", duration_text(log.duration)), ("Format", f"{log.format} {log.version}".strip())]
+    return [*labelled, *recorded_by(log)]
 
 
 def recorded_by(log: Log) -> list[tuple[str, str]]:

@@ -47,22 +47,22 @@ def params(
         known, path = opened.parameters, opened.name
         if start is not None or end is not None:
             span = interval(opened, start, end)
-            known = {name: in_force(one, *span) for name, one in known.items()}
+            known = {name: in_force(parameter, *span) for name, parameter in known.items()}
     names = set(known)
     if patterns is not None:
         names = {name for want in listed(patterns) for name in _fitting(names, want, path)}
-    found = sorted((known[name] for name in names), key=lambda p: p.name)
+    selected = sorted((known[name] for name in names), key=lambda p: p.name)
     if not (changed or defaults):
-        return found
-    return [p for p in found if (changed and p.real_changes) or (defaults and differs(p))]
+        return selected
+    return [p for p in selected if (changed and p.real_changes) or (defaults and differs(p))]
 
 
 def _fitting(known: set[str], want: str, path: str) -> set[str]:
     """Return the names that *want* selects; raises NotFoundError if there are names, but none fits."""
-    found = fitting(known, want)
-    if known and not found:
+    names = fitting(known, want)
+    if known and not names:
         raise NotFoundError("parameter", want, sorted(known), path=path)
-    return found
+    return names
 
 
 def differs(parameter: Parameter) -> bool:
@@ -112,7 +112,7 @@ def with_log(text: str, log: str, delimiter: str, safe_csv: bool, head: bool) ->
 
 
 def params_text(
-    found: Sequence[Parameter],
+    parameters: Sequence[Parameter],
     form: str,
     skipped: list[str],
     *,
@@ -141,14 +141,14 @@ def params_text(
     form = SYNONYMS.get(form, form)
     if form not in FORMS:
         raise UsageError(f"parameters are written as {', '.join(map(repr, FORMS))}, not as {form!r}")
-    for given, name, forms in (
+    for is_chosen, name, forms in (
         (timestamps, "timestamps", ("history",)),
         (initial, "initial", ("history", "octave")),
         (final, "final", ("params", "yaml")),
         (delimiter != ",", "delimiter", ("csv", "history")),
         (safe_csv, "safe_csv", ("csv", "history")),
     ):
-        if given and form not in forms:
+        if is_chosen and form not in forms:
             flag = {"initial": "only-initial", "delimiter": "separator", "safe_csv": "safe-csv"}.get(
                 name, name
             )
@@ -160,13 +160,13 @@ def params_text(
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise UsageError(f"a delimiter is one character, not {delimiter!r}")
     if form == "csv":
-        return _table(found, delimiter, safe_csv)
+        return _table(parameters, delimiter, safe_csv)
     if form == "history":
-        return _history(found, delimiter, initial, timestamps, safe_csv)
+        return _history(parameters, delimiter, initial, timestamps, safe_csv)
     if form == "octave":
-        return "".join(_octave(p, initial, skipped) for p in found)
+        return "".join(_octave(p, initial, skipped) for p in parameters)
     write: Callable[[str, Value | None, list[str]], str] = _yaml if form == "yaml" else _qgc
-    return "".join(write(p.name, p.final if final else _first(p), skipped) for p in found)
+    return "".join(write(p.name, p.final if final else _first(p), skipped) for p in parameters)
 
 
 def _first(p: Parameter) -> Value | None:
@@ -189,22 +189,24 @@ def _rows(out: io.StringIO, delimiter: str, safe: bool) -> Callable[[Sequence[Va
     return lambda row: write([safe_text(cell) if isinstance(cell, str) else cell for cell in row])
 
 
-def _table(found: Sequence[Parameter], delimiter: str, safe: bool) -> str:
+def _table(parameters: Sequence[Parameter], delimiter: str, safe: bool) -> str:
     out = io.StringIO()
     write = _rows(out, delimiter, safe)
-    kinds = list(dict.fromkeys(kind for p in found for kind in p.defaults))
-    write(["name", "type", "initial", "final", *(f"{kind}_default" for kind in kinds), "changes"])
-    for p in found:
-        values = [p.value, p.final, *(p.defaults.get(kind) for kind in kinds)]
+    kinds = list(dict.fromkeys(origin for p in parameters for origin in p.defaults))
+    write(["name", "type", "initial", "final", *(f"{origin}_default" for origin in kinds), "changes"])
+    for p in parameters:
+        values = [p.value, p.final, *(p.defaults.get(origin) for origin in kinds)]
         texts = [float_text(v) if isinstance(v, float) else v for v in values]
         write([p.name, p.type, *texts, len(p.real_changes)])
     return out.getvalue()
 
 
-def _history(found: Sequence[Parameter], delimiter: str, initial: bool, timestamps: bool, safe: bool) -> str:
+def _history(
+    parameters: Sequence[Parameter], delimiter: str, initial: bool, timestamps: bool, safe: bool
+) -> str:
     out = io.StringIO()
     write = _rows(out, delimiter, safe)
-    for p in found:
+    for p in parameters:
         values = _values(p, initial)
         write([p.name, *values])
         if timestamps:
@@ -252,4 +254,4 @@ def _yaml_number(value: float) -> str:
 
 def _quoted(text: str) -> str:
     """Return a text in double quotes, with the escapes that JSON and YAML share."""
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

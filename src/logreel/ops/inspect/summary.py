@@ -66,18 +66,18 @@ class Sentence:
 
 def sentences(lines: Iterable[TextLine]) -> list[Sentence]:
     """Return each sentence once for each source, in the order of its first time."""
-    found: dict[tuple[str, str], Sentence] = {}
+    by_text: dict[tuple[str, str], Sentence] = {}
     for line in lines:
         key = (line.text.strip(), line.source)
-        one = found.get(key)
-        if one is None:
-            found[key] = Sentence(*key, line.level, line.time, line.time)
+        sentence = by_text.get(key)
+        if sentence is None:
+            by_text[key] = Sentence(*key, line.level, line.time, line.time)
             continue
-        one.count += 1
-        one.first, one.last = min(one.first, line.time), max(one.last, line.time)
-        if line.level is not None and (one.level is None or line.level < one.level):
-            one.level = line.level
-    return sorted(found.values(), key=lambda one: one.first)
+        sentence.count += 1
+        sentence.first, sentence.last = min(sentence.first, line.time), max(sentence.last, line.time)
+        if line.level is not None and (sentence.level is None or line.level < sentence.level):
+            sentence.level = line.level
+    return sorted(by_text.values(), key=lambda sentence: sentence.first)
 
 
 def text_sections(log: Log, bands: Sequence[Band], stated: set[str]) -> Iterator[Section]:
@@ -115,22 +115,26 @@ def _levels(lines: Sequence[TextLine]) -> Iterator[Fact]:
 
 def _severe(lines: Iterable[TextLine], log: Log) -> Iterator[Fact]:
     """Yield warnings and errors, most severe first."""
-    found = sorted(sentences(lines), key=lambda one: NO_LEVEL if one.level is None else one.level)
-    for number, one in enumerate(found[:LISTED], 1):
-        yield _told(f"line_{number}", one, log, one.level)
-    yield from _rest(found)
+    told = sorted(
+        sentences(lines), key=lambda sentence: NO_LEVEL if sentence.level is None else sentence.level
+    )
+    for number, sentence in enumerate(told[:LISTED], 1):
+        yield _told(f"line_{number}", sentence, log, sentence.level)
+    yield from _rest(told)
 
 
 def _events(lines: Iterable[TextLine], log: Log) -> Iterator[Fact]:
-    found = sentences(lines)
-    for number, one in enumerate(found[:LISTED], 1):
-        yield _told(f"event_{number}", one, log, None)
-    yield from _rest(found)
+    told = sentences(lines)
+    for number, sentence in enumerate(told[:LISTED], 1):
+        yield _told(f"event_{number}", sentence, log, None)
+    yield from _rest(told)
 
 
-def _told(key: str, one: Sentence, log: Log, level: int | None) -> Fact:
-    times = f" ({one.count} times, until {since_start(one.last, log)})" if one.count > 1 else ""
-    return Fact(key, since_start(one.first, log), one.value(), one.text + times, level=level)
+def _told(key: str, sentence: Sentence, log: Log, level: int | None) -> Fact:
+    times = (
+        f" ({sentence.count} times, until {since_start(sentence.last, log)})" if sentence.count > 1 else ""
+    )
+    return Fact(key, since_start(sentence.first, log), sentence.value(), sentence.text + times, level=level)
 
 
 def _checks(lines: Sequence[TextLine], log: Log, bands: Sequence[Band]) -> Iterator[Fact]:
@@ -141,31 +145,31 @@ def _checks(lines: Sequence[TextLine], log: Log, bands: Sequence[Band]) -> Itera
         for line in lines
         if not line.repeated and any(band.start < line.time < band.end - DISARMED_NS for band in armed)
     }
-    found = sentences(lines)
-    for number, one in enumerate(found[:LISTED], 1):
-        reports = "1 report" if one.count == 1 else f"{one.count} reports"
-        times = since_start(one.first, log)
-        if one.count > 1:
-            times += f" to {since_start(one.last, log)}"
-        is_new = (one.text, one.source) in began
-        text = f"{level_name(one.level)}, {times}, in {reports}".removeprefix(", ")
+    failed = sentences(lines)
+    for number, sentence in enumerate(failed[:LISTED], 1):
+        reports = "1 report" if sentence.count == 1 else f"{sentence.count} reports"
+        times = since_start(sentence.first, log)
+        if sentence.count > 1:
+            times += f" to {since_start(sentence.last, log)}"
+        is_new = (sentence.text, sentence.source) in began
+        text = f"{level_name(sentence.level)}, {times}, in {reports}".removeprefix(", ")
         if is_new:
             text += ", began while armed"
-        value = {**one.value(), "began_while_armed": is_new}
+        value = {**sentence.value(), "began_while_armed": is_new}
         yield Fact(
             f"check_{number}",
-            one.text,
+            sentence.text,
             value,
             text,
-            level=one.level if is_new and (one.level or 0) <= WARNING else None,
+            level=sentence.level if is_new and (sentence.level or 0) <= WARNING else None,
             note="each report lists all checks that fail at its time",
         )
-    yield from _rest(found)
+    yield from _rest(failed)
 
 
-def _rest(found: Sequence[Sentence]) -> Iterator[Fact]:
-    if len(found) > LISTED:
-        more = len(found) - LISTED
+def _rest(told: Sequence[Sentence]) -> Iterator[Fact]:
+    if len(told) > LISTED:
+        more = len(told) - LISTED
         yield Fact("more", "more", more, f"{more} more; 'logreel text' lists all")
 
 
@@ -210,8 +214,10 @@ class Summary(Tabular):
     @property
     def findings(self) -> list[tuple[Section, Fact]]:
         """Facts that deserve attention with their sections, most severe first."""
-        found = [(section, fact) for section in self.sections for fact in section if fact.level is not None]
-        return sorted(found, key=lambda pair: pair[1].level or 0)
+        levelled = [
+            (section, fact) for section in self.sections for fact in section if fact.level is not None
+        ]
+        return sorted(levelled, key=lambda pair: pair[1].level or 0)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``summary --json``, with times in ns."""
@@ -285,12 +291,12 @@ def summary(
     Channels that cannot be decoded are left out and their problems recorded; they never raise an error here.
     """
     selection = Selection(topics, exclude, start, end, where, segment)
-    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as every:
+    with as_open_log(what, definitions) as opened, selected_log(opened, selection) as every:
         log = every
         part = ""
         if selection.has_interval:
             part = interval_text(
-                whole, *interval(whole if segment is None else whole.segment(segment), start, end)
+                opened, *interval(opened if segment is None else opened.segment(segment), start, end)
             )
         shift = utc_shift(log)
         large = {} if max_messages is None else _large(log, max_messages)
@@ -321,11 +327,11 @@ def summary(
 
 def _large(log: Log, most: int) -> dict[str, int]:
     """Return the numbers of messages of channels that have too many for a summary in bounded memory, by topic."""
-    found = {}
+    counts = {}
     for topic, ch in log.channels.items():
         if len(ch) > most or (len(ch) > most // 8 and (_is_text(ch) or _has_lens(ch, Transform))):
-            found[topic] = len(ch)
-    return found
+            counts[topic] = len(ch)
+    return counts
 
 
 def _is_text(ch: Channel) -> bool:
@@ -333,14 +339,14 @@ def _is_text(ch: Channel) -> bool:
     return ch.topic.partition("[")[0] == "~text" or (not ch.reserved and _has_lens(ch, Text))
 
 
-def _has_lens(ch: Channel, kind: type) -> bool:
+def _has_lens(ch: Channel, meaning: type) -> bool:
     with suppress(LogError):
-        return any(isinstance(lens, kind) for lens in lenses(ch))
+        return any(isinstance(lens, meaning) for lens in lenses(ch))
     return False
 
 
-def _left_out(one: tuple[str, int]) -> Fact:
-    topic, count = one
+def _left_out(left_out: tuple[str, int]) -> Fact:
+    topic, count = left_out
     return Fact(topic, topic, count, f"{count} messages", note="too many to be read in bounded memory")
 
 
@@ -352,11 +358,11 @@ def _stated(log: Log) -> Iterator[Section]:
 
 def _logs_in_file(log: Log) -> Iterator[Section]:
     """Yield a section about each log of a file with several; all other sections are about the first one."""
-    many = len(log.segments)
-    if many < 2:
+    count = len(log.segments)
+    if count < 2:
         return
-    facts = [Fact("count", "logs", many, f"{many}; what follows is about the first", level=WARNING)]
-    for number in range(1, many + 1):
+    facts = [Fact("count", "logs", count, f"{count}; what follows is about the first", level=WARNING)]
+    for number in range(1, count + 1):
         facts.append(_segment(log.segment(number), number))
     yield Section("segments", "Logs in the file", tuple(facts))
 
@@ -431,6 +437,6 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
         )
 
 
-def name_of(found: Summary) -> str:
+def name_of(summary: Summary) -> str:
     """Return the name of the file of a summary, without its folder."""
-    return os.path.basename(found.path)
+    return os.path.basename(summary.path)

@@ -98,9 +98,9 @@ def backwards(log: Log) -> Iterator[Finding]:
             for fall in group:
                 explained[fall.ch.number].append(fall.row)
     for ch in channels:
-        found = _late(ch, explained[ch.number])
-        if found is not None:
-            yield found
+        finding = _late(ch, explained[ch.number])
+        if finding is not None:
+            yield finding
 
 
 def _deepest(ch: Channel) -> Iterator[Fall]:
@@ -120,8 +120,8 @@ def _deepest(ch: Channel) -> Iterator[Fall]:
 def _reset(group: list[Fall]) -> Finding:
     depth, above = max(fall.depth for fall in group), max(fall.above for fall in group)
     names = topics_text(fall.ch.topic for fall in group)
-    many = len({fall.ch.number for fall in group})
-    text = f"time falls back by {duration_text(depth)} in {many} channels at once ({names}): "
+    channels = len({fall.ch.number for fall in group})
+    text = f"time falls back by {duration_text(depth)} in {channels} channels at once ({names}): "
     text += "the clock was set back, or logs were put one after another"
     return Finding("clock-reset", "warn", offset_of(group[0].ch, group[0].row), 0, text, None, above)
 
@@ -179,14 +179,14 @@ def find_jumps(channels: list[Channel]) -> list[Jump]:
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
     silent = np.flatnonzero(_steps(reach[:-1], start[1:]) > JUMP_NS)
-    found = [Jump(a, b) for a, b in zip(reach[silent].tolist(), start[silent + 1].tolist(), strict=True)]
-    found = sorted(found, key=lambda jump: -jump.length)
+    jumps = [Jump(a, b) for a, b in zip(reach[silent].tolist(), start[silent + 1].tolist(), strict=True)]
+    jumps = sorted(jumps, key=lambda jump: -jump.length)
     rest, kept = int(reach[-1]) - int(start[0]), 0
-    for n, jump in enumerate(found[:MOST_JUMPS], 1):
+    for n, jump in enumerate(jumps[:MOST_JUMPS], 1):
         rest -= jump.length
         if jump.length > JUMP_FACTOR * rest:
             kept = n
-    return found[:kept]
+    return jumps[:kept]
 
 
 def _activity(times: I64) -> tuple[I64, I64]:
@@ -206,16 +206,16 @@ def _jump_finding(jump: Jump, channels: list[Channel]) -> Finding:
     before = {ch: int(np.count_nonzero(ch.times <= jump.start)) for ch in channels}
     after = {ch: len(ch) - n for ch, n in before.items()}
     few, where = min((before, "before"), (after, "after"), key=lambda side: sum(side[0].values()))
-    some = [ch for ch, n in few.items() if n]
-    many = sum(few.values())
+    active = [ch for ch, n in few.items() if n]
+    count = sum(few.values())
     text = f"no message for {duration_text(jump.length)}, which is far longer than all else: the clock jumped, or the "
-    text += f"{many} message{'s' * (many > 1)} {where} it ({topics_text(ch.topic for ch in some)}) "
-    text += f"{'have' if many > 1 else 'has'} a wrong time"
-    first = some[0]
+    text += f"{count} message{'s' * (count > 1)} {where} it ({topics_text(ch.topic for ch in active)}) "
+    text += f"{'have' if count > 1 else 'has'} a wrong time"
+    first = active[0]
     is_few = first.times <= jump.start if where == "before" else first.times >= jump.end
     place = offset_of(first, int(np.argmax(is_few)))
     severity: Severity = "warn" if jump.length >= WRONG_NS else "note"
-    return Finding("jump", severity, place, 0, text, first.topic if len(some) == 1 else None, jump.start)
+    return Finding("jump", severity, place, 0, text, first.topic if len(active) == 1 else None, jump.start)
 
 
 #: A regular channel has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians.
@@ -258,16 +258,16 @@ def gaps(log: Log) -> Iterator[Finding]:
     """Yield ``gap`` for gaps that several channels share, and one per channel for the other gaps."""
     channels = [ch for ch in log.match(None) if len(ch)]
     known = find_jumps(channels)
-    regular = {ch: found for ch in channels if (found := _regular(ch, known)) is not None}
-    span = np.array([(one.first, one.last) for one in regular.values()], np.int64).reshape(-1, 2)
+    regular = {ch: measured for ch in channels if (measured := _regular(ch, known)) is not None}
+    span = np.array([(channel.first, channel.last) for channel in regular.values()], np.int64).reshape(-1, 2)
     alone: dict[Channel, list[ChannelGap]] = {}
-    every = [gap for one in regular.values() for gap in one.gaps]
+    every = [gap for channel in regular.values() for gap in channel.gaps]
     for group in group_overlapping(every, lambda gap: gap.start, lambda gap: gap.end):
         if len({gap.ch.number for gap in group}) > 1:
             yield _shared(group, span)
         else:
             alone.setdefault(group[0].ch, []).extend(group)
-    yield from (_own(ch, regular[ch].period, some) for ch, some in alone.items())
+    yield from (_own(ch, regular[ch].period, own) for ch, own in alone.items())
 
 
 def _regular(ch: Channel, known: list[Jump]) -> RegularChannel | None:
@@ -284,8 +284,8 @@ def _regular(ch: Channel, known: list[Jump]) -> RegularChannel | None:
         return None
     rows = rows[np.argsort(steps[rows], kind="stable")[-COMPARED_GAPS:]]
     every = [ChannelGap(ch, int(times[i]), int(times[i + 1])) for i in np.sort(rows)]
-    found = [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
-    return RegularChannel(int(times[0]), int(times[-1]), round(median), found)
+    gaps = [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
+    return RegularChannel(int(times[0]), int(times[-1]), round(median), gaps)
 
 
 def _ordered(ch: Channel) -> I64:
@@ -310,8 +310,8 @@ def _shared(group: list[ChannelGap], span: I64) -> Finding:
     return Finding("gap", "warn" if stall else "note", _place(group[0]), 0, text, None, start)
 
 
-def _own(ch: Channel, period: int, some: list[ChannelGap]) -> Finding:
-    worst, n = max(some, key=lambda gap: gap.length), len(some)
+def _own(ch: Channel, period: int, gaps: list[ChannelGap]) -> Finding:
+    worst, n = max(gaps, key=lambda gap: gap.length), len(gaps)
     text = f"silent for {duration_text(worst.length)}"
     text += f" and in {n - 1} more place{'s' * (n > 2)}" if n > 1 else ""
     text += f", though it comes every {duration_text(period)}"
