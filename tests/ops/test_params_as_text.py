@@ -14,7 +14,7 @@ import pytest
 import logreel
 from logreel.formats.ulog.sample.builder import flight
 from logreel.log.scan import Change, Parameter
-from logreel.ops.inspect.params_text import FORMS, params_text
+from logreel.ops.inspect.params import FORMS, params_text
 from support.harness.cli_runner import Run
 
 LINES = [

@@ -14,7 +14,7 @@ import logreel
 from logreel.errors import UsageError
 from logreel.formats.ulog.sample.builder import flight
 from logreel.log.scan import Change, Parameter
-from logreel.ops.inspect.params_text import params_text
+from logreel.ops.inspect.params import params_text
 from logreel.outputs.tables.csv import SafeTable, guarded, write, write_safe
 from support.harness.cli_runner import Run
 from support.harness.commands import commands

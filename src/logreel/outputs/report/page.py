@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.lenses.meaning import ERROR
 from logreel.log.times import duration_text, utc_text
-from logreel.ops.inspect.facts import facts
+from logreel.ops.inspect.info import facts
 from logreel.outputs import vendor
 from logreel.outputs.plot.printable import printable
 from logreel.outputs.report import tables

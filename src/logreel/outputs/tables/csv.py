@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from logreel.log.tables import distinct
-from logreel.ops.formula_text import FORMULA, NUMBER, safe_text
+from logreel.ops.json_values import FORMULA, NUMBER, safe_text
 from logreel.ops.query.record_batches import flatten
 from logreel.outputs.job import Job
 

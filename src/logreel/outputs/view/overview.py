@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.ops.inspect.checks.gaps import FACTOR, FAR, NEAR, PART, PERIODS
+from logreel.ops.inspect.time_checks import FACTOR, FAR, NEAR, PART, PERIODS
 from logreel.ops.query.charts import bands
 from logreel.outputs.view.limits import BINS, GAPS, MARKS
 from logreel.outputs.view.parameters import Parameters

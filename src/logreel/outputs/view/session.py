@@ -17,7 +17,7 @@ from logreel._version import __version__
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
-from logreel.ops.inspect.facts import recorded_by
+from logreel.ops.inspect.info import recorded_by
 from logreel.outputs.http.answer import Flows
 from logreel.outputs.view.limits import HEARTBEAT, OPENING
 from logreel.outputs.view.parameters import Parameters
