@@ -24,7 +24,7 @@ from logreel.io.source import Source
 logreel.open(logreel.known_formats()["bddf"].sample()).tables()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
-SCAN = Job("index by scan", "kept = Reader(Source.open(path)).read()", IMPORTS, bound="<= 2")
+SCAN = Job("index by scan", "kept = Reader(Source.open(path)).finish()", IMPORTS, bound="<= 2")
 OPEN = f"{IMPORTS}\nlog = logreel.open(path); ch = log['v']"
 KNOWN = Job(
     "values to Arrow, times read before", "kept = ch.to_arrow(['value'])", OPEN + "; ch.times", bound="<= 3"

@@ -227,7 +227,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished block of a growing BDDF",
-        "logreel.formats.bddf.growing:PENDING",
+        "logreel.formats.bddf.reader:PENDING",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),

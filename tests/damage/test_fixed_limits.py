@@ -37,7 +37,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (
             "formats.rosbag.growing:PENDING",
             "formats.mcap.growing:PENDING",
-            "formats.bddf.growing:PENDING",
+            "formats.bddf.reader:PENDING",
             "formats.carla.growing:LONGEST",
             "formats.koblenz.growing:LONGEST",
         ),
@@ -408,7 +408,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
         "koblenz": ("koblenz", koblenz),
     }
     name, build = SAMPLES.get(sample) or others[sample]
-    module = importlib.import_module(f"logreel.formats.{name}.growing")
+    module = importlib.import_module(f"logreel.formats.{name}.reader")
     limit = next(one.where.partition(":")[2] for one in FIXED if one.where.startswith(f"{module.__name__}:"))
     data = build()
 

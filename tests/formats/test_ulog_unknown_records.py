@@ -154,7 +154,7 @@ def test_records_kept_by_size_are_restored_from_sidecar(
     first = logreel.open(path)
     saved = [(p.code, p.text) for p in first.problems], _numbers(first), [t.text for t in first.text]
     index_cache.write(str(path))
-    monkeypatch.setattr(Reader, "read", None)
+    monkeypatch.setattr(Reader, "finish", None)
     again = logreel.open(path)
     assert (
         [(p.code, p.text) for p in again.problems],

@@ -88,7 +88,7 @@ def forbid_scan(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def fail(*_: object) -> None:
         raise Scanned
 
-    return lambda: monkeypatch.setattr(reader.Reader, "read", fail)
+    return lambda: monkeypatch.setattr(reader.Reader, "finish", fail)
 
 
 def test_log_with_sidecar_equals_the_scanned_log(log: Path, forbid_scan: Callable[[], None]) -> None:
