@@ -14,7 +14,6 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.outputs.http import websocket_gate
 from logreel.outputs.http.client_frames import ClientFrames, FrameError, close_frame
 from logreel.outputs.http.connection import HEAD_BYTES
@@ -22,6 +21,7 @@ from logreel.outputs.http.guard import Rules
 from logreel.outputs.live.foxglove import Foxglove
 from logreel.outputs.live.registry import sink
 from support.harness.serving import TOKEN, eventually
+from support.samples.rosbag.builder import drive
 
 pytest.importorskip("foxglove")
 from websockets.exceptions import ConnectionClosed, InvalidStatus
