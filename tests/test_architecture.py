@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "logreel"
 FLOORS = {
@@ -420,7 +420,7 @@ def test_only_known_modules_export_names_of_others() -> None:
 
 
 def test_modules_that_may_export_names_of_others_are_apis_of_formats() -> None:
-    assert {f"logreel.{name}" for name in APIS} <= {one.api for one in formats().values()}
+    assert {f"logreel.{name}" for name in APIS} <= {one.api for one in builtin_formats().values()}
 
 
 def test_modules_do_not_import_private_names_of_others() -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from browser.samples import SAMPLES, sample
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import drive
 from logreel.registry import registry
 from logreel.registry.commands import Answer, Command, Option
 from logreel.registry.format import Format
 from logreel.registry.plugins import Registry
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import drive
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ from logreel.io.source import Source
 from logreel.limits import FIXED, Limits
 from logreel.outputs.http.answer import Flow
 from logreel.outputs.view.limits import SQL_CHARACTERS, SQL_MEMORY
-from logreel.registry.registry import formats
 from support.builders.growing_samples import SAMPLES
+from support.formats import builtin_formats
 
 ROOT = Path(__file__).parents[2]
 
@@ -242,7 +242,7 @@ def test_a_ros_name_that_is_too_long_is_refused() -> None:
 
 
 def test_a_ulog_format_that_is_too_large_is_a_problem() -> None:
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags().format("t:uint64_t timestamp;uint8_t[65000] a;uint8_t[600] b;").subscribe("t", 0)
     log = logreel.open(out.data(0, bytes(30)).bytes())
@@ -255,7 +255,7 @@ def test_a_ulog_format_that_is_too_large_is_a_problem() -> None:
 
 def test_a_bag_header_that_is_too_long_is_a_problem() -> None:
     from logreel.formats.rosbag.records import MAX_HEADER
-    from logreel.formats.rosbag.sample.builder import tiny
+    from support.samples.rosbag.builder import tiny
 
     data = tiny("2.0")
     log = logreel.open(data + struct.pack("<I", MAX_HEADER + 1) + bytes(100))
@@ -278,7 +278,7 @@ def test_an_mcap_chunk_beyond_32_bit_offsets_is_named_as_such(monkeypatch: pytes
 
 def test_a_bddf_series_with_too_high_a_number_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.bddf import reader
-    from logreel.formats.bddf.sample.builder import Builder
+    from support.samples.bddf.builder import Builder
 
     monkeypatch.setattr(reader, "MAX_SERIES", 1)
     out = Builder()
@@ -291,7 +291,7 @@ def test_a_bddf_series_with_too_high_a_number_is_a_problem(monkeypatch: pytest.M
 
 def test_a_bddf_descriptor_that_is_too_long_is_a_problem() -> None:
     from logreel.formats.bddf.records import MAX_DESCRIPTOR
-    from logreel.formats.bddf.sample.builder import Builder
+    from support.samples.bddf.builder import Builder
 
     out = Builder()
     first = out.messages("a")
@@ -308,7 +308,7 @@ def test_a_bddf_descriptor_that_is_too_long_is_a_problem() -> None:
 
 def test_a_bddf_struct_that_is_too_deep_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.bddf import struct_series
-    from logreel.formats.bddf.sample.builder import PODS, Builder
+    from support.samples.bddf.builder import PODS, Builder
 
     monkeypatch.setattr(struct_series, "MAX_DEPTH", 1)
     out = Builder()
@@ -325,7 +325,7 @@ def test_a_bddf_struct_that_is_too_deep_is_a_problem(monkeypatch: pytest.MonkeyP
 
 def test_more_logs_in_a_ulog_than_segments_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.ulog import reader
-    from logreel.formats.ulog.sample.builder import tiny
+    from support.samples.ulog.builder import tiny
 
     def segments(count: int) -> tuple[int, list[str]]:
         log = logreel.open(tiny() * count)
@@ -343,7 +343,7 @@ def test_more_logs_in_a_ulog_than_segments_are_a_problem(monkeypatch: pytest.Mon
 
 def test_a_koblenz_message_that_is_too_large_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.koblenz import framing, records
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     for k in range(3):
@@ -360,7 +360,7 @@ def test_a_koblenz_message_that_is_too_large_is_a_problem(monkeypatch: pytest.Mo
 
 def test_too_many_unknown_types_of_a_koblenz_log_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.koblenz import framing
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     out.obd(1000.0, 1, 2, 3.0)
@@ -378,7 +378,7 @@ def test_too_many_unknown_types_of_a_koblenz_log_are_a_problem(monkeypatch: pyte
 
 
 def carla() -> bytes:
-    from logreel.formats.carla.sample.builder import Builder
+    from support.samples.carla.builder import Builder
 
     out = Builder()
     for k in range(3):
@@ -390,7 +390,7 @@ def carla() -> bytes:
 
 
 def koblenz() -> bytes:
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     for k in range(4):
@@ -416,7 +416,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
         """Return the lengths of the sample at which its last record is waited for."""
         found = set()
         for length in range(len(data) - 60, len(data)):
-            follow = formats()[name].follow
+            follow = builtin_formats()[name].follow
             assert follow is not None
             if follow().extend(Source(data[:length], "growing")) is not None:
                 found.add(length)
@@ -483,8 +483,8 @@ def test_logs_of_slices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_index_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.formats.ulog.sample.builder import tiny
     from logreel.registry import index_cache
+    from support.samples.ulog.builder import tiny
 
     path = tmp_path / "a.ulg"
     path.write_bytes(tiny())
@@ -500,8 +500,8 @@ def test_an_index_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch
 
 
 def test_an_sql_expression_over_too_many_rows_is_refused() -> None:
-    from logreel.formats.ulog.sample.builder import flight
     from logreel.ops.query.expression import expression_column
+    from support.samples.ulog.builder import flight
 
     pytest.importorskip("duckdb")
     ch = logreel.open(flight(1))["vehicle_attitude"]
@@ -515,8 +515,8 @@ def test_an_sql_expression_over_too_many_rows_is_refused() -> None:
 
 
 def test_an_sql_expression_has_bounded_memory() -> None:
-    from logreel.formats.ulog.sample.builder import tiny
     from logreel.ops.query.sql import Bounds, answer
+    from support.samples.ulog.builder import tiny
 
     query = "SELECT list(range) AS x FROM range(20000000)"
     with (

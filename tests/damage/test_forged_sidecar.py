@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample import builder
 from logreel.ops.open_logs import read_itself
 from logreel.registry import index_cache
 from support.builders.sidecars import forge
 from support.harness.cli_runner import Run
+from support.samples.ulog import builder
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,10 @@ import pytest
 
 from harness import SANITIZED
 from logreel.fleet import ingest
-from logreel.formats.ulog.sample.builder import flight
 from logreel.io import thread_room
 from logreel.ops.query.filter_rows import filter_rows
 from support.harness.cli_runner import environment
+from support.samples.ulog.builder import flight
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or SANITIZED, reason="needs /proc, and no sanitizer in the process"

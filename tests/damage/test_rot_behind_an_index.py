@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from logreel.registry import index_cache
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 #: Verbs that copy messages, and their options.
 COPYING = (

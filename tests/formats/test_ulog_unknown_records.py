@@ -10,9 +10,9 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.reader import Reader
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
+from support.samples.ulog.builder import Builder
 
 S = 1_000_000
 OTHER_MAGIC = b"\x00\x11\x22\x33\x44\x55\x66\x77"

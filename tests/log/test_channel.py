@@ -19,7 +19,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.formats.ulog.sample.builder import flight, tiny
+from support.samples.ulog.builder import flight, tiny
 
 S = 10**9
 START = 1_700_000_000 * S

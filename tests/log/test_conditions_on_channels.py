@@ -11,13 +11,13 @@ import pytest
 
 import logreel
 from logreel.errors import TopicError, UsageError
-from logreel.formats.bddf.sample.builder import T0, Builder, num, raw
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.schema import Schema
 from logreel.log.topic_match import fitting, match_in_each, match_topics
 from support.builders.contents import SAMPLES
+from support.samples.bddf.builder import T0, Builder, num, raw
 
 SERVICE, TYPE = "bosdyn:grpc:service", "bosdyn:message-type"
 

@@ -11,11 +11,11 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.formats.ulog.modes import MAIN_STATES, nav_state_names
-from logreel.formats.ulog.sample.builder import flight
 from logreel.lenses.charts import Chart, Series
 from logreel.ops.query.charts import MAX_CHARTS, bands, charts, first_charts, side_panels
 from logreel.ops.query.functions import FUNCTIONS, series_curve
 from support.builders.contents import SAMPLES
+from support.samples.ulog.builder import flight
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.formats.koblenz.sample.drive import drive as tour
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.lenses.sensors.grey_jpeg import jpeg
 from logreel.outputs.media.png import png
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
+from support.samples.grey_jpeg import jpeg
+from support.samples.koblenz.drive import drive as tour
+from support.samples.rosbag.builder import drive
 
 av = pytest.importorskip("av")
 

@@ -14,7 +14,6 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.outputs.http import websocket_gate
 from logreel.outputs.http.client_frames import ClientFrames, FrameError, close_frame
 from logreel.outputs.http.guard import Rules
@@ -22,6 +21,7 @@ from logreel.outputs.http.server import HEAD_BYTES
 from logreel.outputs.sinks.foxglove import Foxglove
 from logreel.outputs.sinks.registry import sink
 from support.harness.serving import TOKEN, eventually
+from support.samples.rosbag.builder import drive
 
 pytest.importorskip("foxglove")
 from websockets.exceptions import ConnectionClosed, InvalidStatus

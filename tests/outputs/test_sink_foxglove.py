@@ -14,13 +14,13 @@ from google.protobuf import message_factory
 
 import logreel
 from logreel.errors import DefinitionError, LogError
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.outputs.foxglove.wellknown import wellknown
 from logreel.outputs.sinks.registry import sink
 from logreel.schemas.protobuf.describe import descriptor_set
 from logreel.schemas.protobuf.types import Types
 from support.harness.replaying import BASE, MS, Numbered, bag
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder, flight
 
 pytest.importorskip("foxglove")
 from support.harness.foxglove_client import ENDED, PAUSE, PAUSED, PLAY, PLAYING, FoxgloveClient, Got

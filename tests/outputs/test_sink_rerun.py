@@ -11,10 +11,10 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError
-from logreel.formats.rosbag.sample.builder import drive
 from support.builders.recordings import Entity, entities
 from support.builders.sample_logs import short_flight
 from support.harness.replaying import BASE, MS, Numbered, bag
+from support.samples.rosbag.builder import drive
 
 pytest.importorskip("rerun")
 

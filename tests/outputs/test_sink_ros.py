@@ -14,13 +14,13 @@ from typing import ClassVar
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import tiny
 from logreel.outputs.sinks.ros import stamp
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run, environment
 from support.harness.live_sources import PATIENCE, wait_for
 from support.harness.replaying import BASE, MS, NUMBER, Numbered, bag, number
 from support.harness.ros_system import RECORDER, RosSystem, has_rospy_here, require_ros, ros_system
+from support.samples.rosbag.builder import tiny
 
 #: Genuine ``rosbag play``.
 GENUINE = RECORDER.with_name("play")

@@ -19,11 +19,11 @@ import logreel
 from damage.mutations import mutate
 from logreel.errors import LogError
 from logreel.formats.ulog import reader
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
 from support.builders.sidecars import forge
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 
 def to_bytes(table: pa.Table) -> bytes:

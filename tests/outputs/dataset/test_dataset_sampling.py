@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.errors import NotFoundError, UsageError
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.outputs.dataset.planning import NEVER, LogPlan, VectorSampler, stretches
 from logreel.outputs.dataset.spec import Feature, read_spec
 from support.builders.training_logs import robot_spec, write_robot
+from support.samples.ulog.builder import Builder, flight
 
 FAR = 10**12
 

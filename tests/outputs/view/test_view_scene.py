@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.drive import drive as carla_drive
-from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from logreel.lenses import LocalPose, lenses
 from logreel.lenses.local import from_aerospace
 from logreel.outputs.view import frames
@@ -21,6 +17,10 @@ from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
 from logreel.outputs.view.scene import scene_at, scene_sources
 from support.oracles.frames import Oracle, Sent, slerp
 from support.oracles.ros1 import channel
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.koblenz.drive import drive as koblenz_drive
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 S = 10**9
 

@@ -9,11 +9,11 @@ import pytest
 
 import logreel
 from logreel.errors import NotFoundError
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.carla.sample.drive import drive as carla_drive
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from logreel.outputs.view.track import POINTS, read_track, spread, thinned, track_sources, values_at
+from support.samples.bddf.builder import walk
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 
 def track(log: logreel.Log, id: str, **options: object):

@@ -43,6 +43,5 @@ FORMAT = Format(
     file_facts=("indexed", "checksum", "sha1"),
     meaning="logreel.formats.bddf.meaning:meaning",
     bands="logreel.formats.bddf.bands:bands",
-    sample=lazy("logreel.formats.bddf.sample.builder:walk"),
     storage="logreel.formats.bddf.storage:STORAGE",
 )

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from logreel.formats.carla.sample.records import (
+from support.samples.carla.records import (
     IDS,
     RELEASES,
     SINGLE,

@@ -10,8 +10,8 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.rosbag.sample.old import Message, Topic, stamp
-from logreel.lenses.sensors.grey_jpeg import jpeg
+from support.samples.grey_jpeg import jpeg
+from support.samples.rosbag.old import Message, Topic, stamp
 
 START_NS = 1_747_470_140 * 10**9 + 250_000_000
 #: The figure of eight: half its length and width in metres, seconds for one lap.

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from logreel.formats.rosbag.sample.types import definition, md5
+from support.samples.rosbag.types import definition, md5
 
 #: Message data of the index record of the file header, and what it is filled with.
 PADDED = 4096

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
-from logreel.formats.carla.sample.builder import Builder, Frame
+from support.samples.carla.builder import Builder, Frame
 
 LEAD, HERO, BIKE, VAN, WALKER, BARRIER, CAMERA = 101, 100, 102, 103, 200, 300, 401
 LIGHTS = (20, 21, 22, 23)

@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from logreel.formats.rosbag.sample import old as old
-from logreel.formats.rosbag.sample.old import PADDED, Message, Topic, header, record, stamp
+from support.samples.rosbag import old as old
+from support.samples.rosbag.old import PADDED, Message, Topic, header, record, stamp
 
 # Builder has a method `bytes`: its annotations need another name for the type.
 Buffer = bytes
@@ -270,6 +270,6 @@ def drive(seconds: float = 12.0, compression: str = "none", chunk_bytes: int = 2
 
     Ten topics, from an IMU at 100 Hz to a camera and a map that comes once; the same arguments give the same bytes.
     """
-    from logreel.formats.rosbag.sample.drive import messages
+    from support.samples.rosbag.drive import messages
 
     return version_2_0(messages(seconds), Builder(compression, chunk_bytes=chunk_bytes))

@@ -7,8 +7,8 @@ import math
 import struct
 from collections.abc import Callable
 
-from logreel.formats.mcap.sample.builder import START, Builder, string
 from logreel.schemas.ros1msg import full_text
+from support.samples.mcap.builder import START, Builder, string
 
 #: Where the circle is, and its radius in metres.
 LATITUDE, LONGITUDE, ALTITUDE, RADIUS = 50.3636, 7.5587, 67.5, 8.0

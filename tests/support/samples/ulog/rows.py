@@ -8,7 +8,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.ulog.sample.motion import (
+from support.samples.ulog.motion import (
     ARMED,
     CLIMB,
     DESCENT,
@@ -23,7 +23,7 @@ from logreel.formats.ulog.sample.motion import (
     Motion,
     State,
 )
-from logreel.formats.ulog.sample.tables import FORMATS
+from support.samples.ulog.tables import FORMATS
 
 BASIC = {
     "int8_t": "<i1",

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from logreel.formats.ulog.sample import rows as rows
-from logreel.formats.ulog.sample import tables as tables
-from logreel.formats.ulog.sample.motion import ARMED, CLIMB, DESCENT, DISARMED, EIGHT, LANDED
+from support.samples.ulog import rows as rows
+from support.samples.ulog import tables as tables
+from support.samples.ulog.motion import ARMED, CLIMB, DESCENT, DISARMED, EIGHT, LANDED
 
 # Builder has methods `bytes` and `format`: its annotations need another name for the type.
 Buffer = bytes

@@ -8,9 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from logreel.formats.koblenz.sample.builder import Builder
-from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
-from logreel.lenses.sensors.grey_jpeg import jpeg
+from support.samples.grey_jpeg import jpeg
+from support.samples.koblenz.builder import Builder
+from support.samples.koblenz.scene import FIRING_US, Scene, hdl32e, plane
 
 #: Packets in a Velodyne message.
 PACKETS = 18
