@@ -31,8 +31,8 @@ import biglog
 import logreel
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.io.arrays import keep_freed_memory
-from logreel.ops.query.field_column import FieldColumn
-from logreel.ops.query.pyramid import STEP, Pyramid
+from logreel.meaning.columns import FieldColumn
+from logreel.meaning.pyramids import STEP, Pyramid
 
 #: Width of a plot, and windows that are asked for.
 PIXELS, WINDOWS = 1200, 400

@@ -15,8 +15,8 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.sample import builder
-from logreel.ops.open_logs import read_itself
 from logreel.registry import index_cache
+from logreel.registry.open_logs import read_itself
 from support.builders.sidecars import forge
 from support.harness.cli_runner import Run
 

@@ -14,7 +14,7 @@ from pyulog import ULog
 
 import logreel
 from logreel.formats.ulog.sample.builder import flight
-from logreel.lenses.track import distances
+from logreel.meaning.tracks import distances
 from support.builders.contents import SAMPLES
 
 SECOND = 10**9

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.formats.ulog.sample.builder import flight
-from logreel.ops.query.curves import curves, extrema
+from logreel.meaning.curves import curves, extrema
 from logreel.outputs import vendor
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny

@@ -17,7 +17,7 @@ import logreel
 from logreel.formats.koblenz.sample.builder import Builder as Koblenz
 from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Position, lenses
-from logreel.lenses.track import distances
+from logreel.meaning.tracks import distances
 from logreel.ops.edit.pictures import black
 from support.builders.contents import content, sample
 from support.builders.ulog_gps import gps_log, pieces

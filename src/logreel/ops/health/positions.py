@@ -8,8 +8,8 @@ from logreel.errors import LogError
 from logreel.lenses import LocalPose, Pose, Position
 from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.lenses.meaning import since_start
-from logreel.lenses.track import JUMP_M, JUMP_SPEED, Track, length_text
 from logreel.log.log import Channel, Log
+from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, Track, length_text
 from logreel.ops.health.sensors import MESSAGES, sensors
 
 #: Jumps of one channel whose intervals are listed.

@@ -8,8 +8,8 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.lenses.meaning import since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
+from logreel.meaning.charts import bands
 from logreel.ops.health.sensors import regular, severity_of
-from logreel.ops.query.charts import bands
 
 #: A sensor is silent if its last message comes this long before the end, and this number of periods.
 LEAST_NS, PERIODS = 2 * SECOND, 20

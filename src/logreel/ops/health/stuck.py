@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.errors import LogError
+from logreel.io.arrays import F64
 from logreel.lenses import Imu, Pose, Position
-from logreel.lenses.base import F64
 from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
 from logreel.lenses.meaning import since_start
 from logreel.log.log import Channel, Log

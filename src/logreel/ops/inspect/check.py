@@ -19,9 +19,9 @@ from logreel.ops.inspect.checks.jumps import jumps
 from logreel.ops.inspect.checks.payloads import payloads
 from logreel.ops.inspect.checks.types import type_check
 from logreel.ops.inspect.contract import Contract, read_contract
-from logreel.ops.open_logs import as_open_log, read_itself
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

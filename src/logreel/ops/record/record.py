@@ -17,7 +17,6 @@ from logreel.io.source import Definitions
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.times import duration_ns
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.record.lines import AHEAD, LineRecorder
 from logreel.ops.record.parts import PartWriter, Split
 from logreel.ops.record.pipe_lines import LEAST_PATIENCE, Pipe, read_lines
@@ -29,6 +28,7 @@ from logreel.ops.record.sources.registry import live_source
 from logreel.ops.record.spool import Spool, is_kept
 from logreel.ops.record.wait import DrainLimit
 from logreel.ops.rewrite.target import Copied
+from logreel.registry.open_logs import as_open_log
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.

@@ -21,7 +21,6 @@ from logreel.log.brief import Brief
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
-from logreel.ops.open_logs import as_open_log
 from logreel.outputs.dataset.episode import Camera, Column, Episode, Head
 from logreel.outputs.dataset.frames import BrokenPicturesError, first_shape, frames
 from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, sync_data
@@ -31,6 +30,7 @@ from logreel.outputs.dataset.stats import Stats, as_arrays, as_lists, vector_sta
 from logreel.outputs.dataset.store import Store, make_store, module_of, typed
 from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
