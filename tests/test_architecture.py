@@ -24,6 +24,7 @@ FLOORS = {
     "registry": 5,
     "lenses": 5,
     "schemas": 5,
+    "meaning": 6,
     "write": 6,
     "formats": 7,
     "ops": 7,
@@ -38,7 +39,7 @@ FLOORS = {
 FACES = {"plugin"}
 EVERYWHERE = {"errors", "limits", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
-PUBLIC = {"layout", "index", "log", "registry", "write", "ops", "outputs", "fleet"}
+PUBLIC = {"layout", "index", "log", "registry", "meaning", "write", "ops", "outputs", "fleet"}
 MAX_LINES = 800
 #: Public modules that a Format names as its ``api``; users get them as ``logreel.NAME``, so they hand names on.
 APIS = {"formats.carla.simulator.api"}

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from logreel.limits import Limits
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
+    from logreel.meaning.transforms import RigidTransforms, Transforms, transforms
     from logreel.ops import definitions
     from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
@@ -50,9 +51,7 @@ if TYPE_CHECKING:
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
-    from logreel.ops.query.rigid_transforms import RigidTransforms
     from logreel.ops.query.sql import sql
-    from logreel.ops.query.transforms import Transforms, transforms
     from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
@@ -110,9 +109,9 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
-    "transforms": ("logreel.ops.query.transforms", "transforms"),
-    "Transforms": ("logreel.ops.query.transforms", "Transforms"),
-    "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
+    "transforms": ("logreel.meaning.transforms", "transforms"),
+    "Transforms": ("logreel.meaning.transforms", "Transforms"),
+    "RigidTransforms": ("logreel.meaning.transforms", "RigidTransforms"),
     "stats": ("logreel.ops.inspect.stats", "stats"),
     "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),

@@ -500,7 +500,7 @@ def test_an_index_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch
 
 
 def test_an_sql_expression_over_too_many_rows_is_refused() -> None:
-    from logreel.ops.query.expression import expression_column
+    from logreel.ops.query.where import expression_column
     from support.samples.ulog.builder import flight
 
     pytest.importorskip("duckdb")

@@ -247,8 +247,8 @@ def test_a_pyramid_whose_file_shrinks_is_an_error_and_built_again(tmp_path: Path
 
     import numpy as np
 
-    from logreel.ops.query.field_column import FieldColumn
-    from logreel.ops.query.pyramid import Pyramid
+    from logreel.meaning.columns import FieldColumn
+    from logreel.meaning.pyramids import Pyramid
 
     path, place = tmp_path / "a.ulg", tmp_path / "cache" / "a.logreel-pyramid"
     path.write_bytes(short_flight())

@@ -191,7 +191,7 @@ def test_every_place_that_takes_topics_takes_conditions(log: logreel.Log, tmp_pa
 
 
 def test_fields_can_be_taken_of_channels_that_fit_a_condition(log: logreel.Log) -> None:
-    from logreel.ops.query.topic_fields import fields_by_topic
+    from logreel.log.topic_fields import fields_by_topic
 
     assert fields_by_topic(log, "units=m/s:value") == {"v": ["value"]}
     assert fields_by_topic(log, "encoding=bddf:value,sample") == {

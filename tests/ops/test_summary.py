@@ -13,7 +13,7 @@ import pytest
 from pyulog import ULog
 
 import logreel
-from logreel.lenses.track import distances
+from logreel.meaning.tracks import distances
 from support.builders.contents import SAMPLES
 from support.formats import sample_log
 from support.samples.ulog.builder import flight

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logreel
-from logreel.ops.query.curves import curves, extrema
+from logreel.meaning.curves import curves, extrema
 from logreel.outputs import vendor
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny

@@ -16,7 +16,7 @@ import pytest
 
 import logreel
 from logreel.lenses.charts import Series
-from logreel.outputs.report.spectrum import spectrum
+from logreel.meaning.curves import spectrum
 from logreel.outputs.report.tables import ROWS
 from logreel.outputs.report.track import grid_step
 from support.builders.contents import SAMPLES

@@ -15,7 +15,7 @@ import pytest
 
 import logreel
 from logreel.lenses import Position, lenses
-from logreel.lenses.track import distances
+from logreel.meaning.tracks import distances
 from logreel.ops.edit.pictures import black
 from support.builders.contents import content, sample
 from support.builders.ulog_gps import gps_log, pieces

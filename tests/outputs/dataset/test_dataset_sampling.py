@@ -106,7 +106,7 @@ def test_names_have_to_fit_the_elements() -> None:
 
 def test_armed_intervals_of_a_flight_are_episodes() -> None:
     with logreel.open(flight(20)) as log:
-        from logreel.ops.query.charts import bands
+        from logreel.meaning.charts import bands
 
         wanted = [(one.start, one.end) for one in bands(log) if one.kind == "armed"]
         features = {"a": {"fields": ["vehicle_attitude.q"], "max_error": "1s"}}

@@ -12,9 +12,9 @@ import pytest
 import logreel
 from logreel.lenses import LocalPose, lenses
 from logreel.lenses.local import from_aerospace
-from logreel.outputs.view import frames
-from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
-from logreel.outputs.view.scene import scene_at, scene_sources
+from logreel.meaning import frames
+from logreel.meaning.frames import NOWHERE, Frames, Place, Tree
+from logreel.meaning.scenes import scene_at, scene_sources
 from support.oracles.frames import Oracle, Sent, slerp
 from support.oracles.ros1 import channel
 from support.samples.carla.drive import drive as carla_drive

@@ -13,9 +13,9 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.log.log import Log
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, interval
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 from logreel.registry.plugins import Registry
 from logreel.registry.registry import detectors_of, detectors_of_format, formats
 

@@ -10,7 +10,7 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.lenses.meaning import since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
-from logreel.ops.query.frame_links import Link, links_of, roots_of
+from logreel.meaning.frames import Link, links_of, roots_of
 
 #: A link is broken if it is missing for this number of periods, and this time.
 PERIODS, LEAST_NS, MESSAGES = 10, SECOND, 20

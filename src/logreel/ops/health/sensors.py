@@ -7,15 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.errors import LogError, Severity
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.lenses import Image, Imu, Lens, LocalPose, Pose, Position, Text, Transform, lenses
-from logreel.lenses.base import F64
 from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
 from logreel.lenses.local import body_of
 from logreel.lenses.meaning import since_start
-from logreel.lenses.track import JUMP_M, JUMP_SPEED, Track, length_text
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
+from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, Track, length_text
 
 #: A channel is regular from this number of messages on, if its 10th and 80th percentile of the periods are within NEAR
 #: and FAR medians: faults of a fifth of the time do not hide the rate.

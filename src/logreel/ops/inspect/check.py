@@ -15,9 +15,9 @@ from logreel.log.times import Time
 from logreel.ops.inspect.content_checks import duplicates, payloads
 from logreel.ops.inspect.contract import Contract, read_contract
 from logreel.ops.inspect.time_checks import backwards, gaps, jumps
-from logreel.ops.open_logs import as_open_log, read_itself
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -25,7 +25,7 @@ from logreel.ops.inspect.digests import Digests, digests
 from logreel.ops.inspect.stats import FieldStats, field_stats
 from logreel.ops.inspect.text import lines_between
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import open_many, read_itself
+from logreel.registry.open_logs import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

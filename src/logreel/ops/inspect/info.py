@@ -16,9 +16,9 @@ from logreel.log.scan import Segment
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, duration_text, mean_rate, utc_shift, utc_text
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 from logreel.registry.registry import meaning_of
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.meaning import WARNING, Fact, Section, since_start
-from logreel.lenses.track import Track, Way
 from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
+from logreel.meaning.frames import links_of, roots_of
+from logreel.meaning.tracks import Track, Way
 from logreel.ops.inspect.robot_description import robots
 from logreel.ops.inspect.stats import channel_stats
-from logreel.ops.query.frame_links import links_of, roots_of
 
 #: What channels with a lens are called; those of text and transforms have sections of their own.
 ROLES: dict[type, str] = {

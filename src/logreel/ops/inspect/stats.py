@@ -15,11 +15,11 @@ from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval, mean_rate
+from logreel.log.topic_fields import FieldsByTopic, fields_by_topic
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.topic_fields import FieldsByTopic, fields_by_topic
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,12 +18,12 @@ from logreel.log.log import Channel, Log
 from logreel.log.scan import TextLine
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, duration_text, interval, interval_text, utc_shift, utc_text
+from logreel.meaning.charts import bands
 from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text import level_counts, level_name
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.charts import bands
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 from logreel.registry.registry import formats, meaning_of
 
 if TYPE_CHECKING:

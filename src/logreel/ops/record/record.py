@@ -17,13 +17,13 @@ from logreel.io.source import Definitions
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.times import duration_ns
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.record.lines import AHEAD, LEAST_PATIENCE, LineRecorder, Pipe, Spool, is_kept, read_lines
 from logreel.ops.record.parts import PartWriter, Split
 from logreel.ops.record.session import Progress, Recorded, Session
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.rewrite.target import Copied
+from logreel.registry.open_logs import as_open_log
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.

@@ -18,12 +18,13 @@ from logreel.index.order import part_of
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
+from logreel.log.channel_facts import is_marked_latched
 from logreel.log.clock_shifts import Together, clock_shift
 from logreel.log.log import Channel, Log, Message
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.log.topic_match import match_topics
 from logreel.ops.replay.names import renamed
-from logreel.ops.rewrite.latched import in_force, is_latched_by_name, is_marked_latched
+from logreel.ops.rewrite.latched import in_force, is_latched_by_name
 from logreel.ops.rewrite.merge import kept_topics
 from logreel.ops.selection import Selection
 

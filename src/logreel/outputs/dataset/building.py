@@ -23,7 +23,6 @@ from logreel.log.brief import Brief
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Channel, Log
 from logreel.log.times import utc_shift
-from logreel.ops.open_logs import as_open_log
 from logreel.outputs.dataset.episode import (
     FOLDER,
     Camera,
@@ -49,6 +48,7 @@ from logreel.outputs.media.frames import CHAINED, RGB, Decoded, Frame, FrameDeco
 from logreel.outputs.registry import readers
 from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -18,11 +18,11 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
-from logreel.ops.open_logs import as_open_log
 from logreel.outputs.files import new_file
 from logreel.outputs.media.exif import Place, time_taken, with_place
 from logreel.outputs.registry import readers
 from logreel.outputs.tracks.tracks import valid
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

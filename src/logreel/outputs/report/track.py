@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Pose, Position, lenses
 from logreel.lenses.charts import XY
 from logreel.lenses.local import BODY, body_of
-from logreel.lenses.track import Track as Line
-from logreel.ops.query.curves import extrema
-from logreel.ops.query.functions import series_curve
+from logreel.meaning.curves import extrema, series_curve
+from logreel.meaning.tracks import Track as Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from logreel.lenses.charts import Chart
     from logreel.log.log import Channel, Log
 
-F64 = NDArray[np.float64]
 #: Metres of a degree of latitude.
 DEGREE = 111_320.0
 #: Points of a track, about; most tracks.

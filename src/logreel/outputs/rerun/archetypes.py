@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.lenses import (
-    F64,
     ActorPose,
     Image,
     Joints,

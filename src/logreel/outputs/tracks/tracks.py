@@ -13,9 +13,9 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.lenses import Fixes
-from logreel.lenses.track import Track as Line
-from logreel.lenses.track import length_text
 from logreel.log.times import utc_shift, utc_text
+from logreel.meaning.tracks import Track as Line
+from logreel.meaning.tracks import length_text
 from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.registry import readers
 

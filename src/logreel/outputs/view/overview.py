@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
+from logreel.meaning.charts import bands
 from logreel.ops.inspect.time_checks import FACTOR, FAR, NEAR, PART, PERIODS
-from logreel.ops.query.charts import bands
 from logreel.outputs.view.limits import BINS, GAPS, MARKS
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.problems import problems_of

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, NotFoundError
-from logreel.io.arrays import I64
-from logreel.lenses import F64, ActorPose, LocalPose, Pose, Position, Transform
-from logreel.lenses.track import GAP_NS
-from logreel.lenses.track import Track as Line
-from logreel.ops.query.frame_links import plain_name
-from logreel.outputs.view.frames import Frames
-from logreel.outputs.view.lens_cache import lenses_of
+from logreel.io.arrays import F64, I64
+from logreel.lenses import ActorPose, LocalPose, Pose, Position, Transform
+from logreel.meaning.channels import lenses_of
+from logreel.meaning.frames import Frames, plain_name
+from logreel.meaning.tracks import GAP_NS
+from logreel.meaning.tracks import Track as Line
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

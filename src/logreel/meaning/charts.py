@@ -24,9 +24,8 @@ from logreel.lenses import (
 from logreel.lenses.base import is_vector, members, nodes_of
 from logreel.lenses.charts import MAP, PICTURE, SCENE, SPECTROGRAM, Band, Chart, Series
 from logreel.log.log import Channel, Log
-from logreel.ops.query.curves import STAMPS, channel_curves
-from logreel.ops.query.functions import FUNCTIONS, TIMES, paths_of
-from logreel.ops.query.topic_fields import check_fields
+from logreel.log.topic_fields import check_fields
+from logreel.meaning.curves import FUNCTIONS, STAMPS, TIMES, channel_curves, paths_of
 from logreel.registry.registry import bands_of, charts_of
 
 #: Most charts, and most curves of a chart, that are proposed.

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from logreel.log.times import SECOND
 
 if TYPE_CHECKING:
-    from logreel.io.arrays import I64
-    from logreel.lenses.base import F64
+    from logreel.io.arrays import F64, I64
     from logreel.lenses.position import Fixes
 
 #: A step is a jump if it is longer than this, in m, faster than this, in m/s,

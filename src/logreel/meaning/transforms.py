@@ -3,27 +3,133 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.io.arrays import I64
-from logreel.lenses import F64
-from logreel.lenses.curve import Columns
+from logreel.io.arrays import F64, I64
+from logreel.lenses.rotation import Columns, conjugated, euler, matrices, multiplied, rotated
+from logreel.log.brief import Brief
 from logreel.log.times import duration_ns, interval, seconds_text, time_ns
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.frame_links import Link, links_of, plain_name
-from logreel.ops.query.frame_tree import FrameTree
-from logreel.ops.query.rigid_transforms import RigidTransforms
+from logreel.meaning.frames import FrameLink, FrameTree, Link, links_of, plain_name
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
     from logreel.log.log import Log
     from logreel.log.times import Length, Time
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RigidTransforms(Brief):
+    """Transforms that map points in the frame *source* to the frame *target*.
+
+    time         int64[n] ns of the log's clock
+    translation  float64[n, 3] metres: the origin of *source* in *target*; NaN where it is not known
+    rotation     float64[n, 4] unit quaternions x, y, z, w; NaN where it is not known
+    valid        bool[n]: where it is known
+
+    For a lookup at one time, the arrays have no first axis: ``translation`` is float64[3].
+    """
+
+    target: str
+    source: str
+    time: I64
+    translation: F64
+    rotation: F64
+    valid: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return self.time.size
+
+    @property
+    def matrix(self) -> F64:
+        """float64[n, 4, 4]: homogeneous matrices."""
+        found = np.zeros((*self.time.shape, 4, 4))
+        found[..., :3, :3], found[..., :3, 3] = matrices(self.rotation), self.translation
+        found[..., 3, 3] = 1.0
+        return found
+
+    @property
+    def euler(self) -> F64:
+        """float64[n, 3]: roll, pitch and yaw in rad; rotations about the fixed axes x, then y, then z."""
+        return euler(self.rotation)
+
+    def apply(self, points: Any) -> F64:
+        """Return *points*, given in the frame *source*, in the frame *target*.
+
+        points  [3] one point for all times, [n, 3] one for each time, or [n, k, 3] k for each time; of a lookup at one
+                time, [3] or [k, 3]
+
+        Raises UsageError for other shapes.
+        """
+        given = np.asarray(points, np.float64)
+        one = self.time.ndim == 0
+        turn, move = self.rotation, self.translation
+        if given.shape[-1:] != (3,) or given.ndim > 3 - one:
+            raise UsageError(
+                f"points have the shape {given.shape}: give [3], [n, 3] for each of n times, or [n, k, 3]"
+            )
+        if given.ndim == 3:
+            turn, move = turn[:, None], move[:, None]
+        if not one and given.ndim > 1 and len(given) != len(self):
+            raise UsageError(
+                f"there are {len(given)} points for {len(self)} times; for the same points at all times, give "
+                "points[None].repeat(n, 0)"
+            )
+        found: F64 = rotated(turn, given) + move
+        return found
+
+    def inverse(self) -> RigidTransforms:
+        """Return the transforms from *target* to *source*."""
+        back = conjugated(self.rotation)
+        return RigidTransforms(
+            self.source, self.target, self.time, -rotated(back, self.translation), back, self.valid
+        )
+
+    def __matmul__(self, other: RigidTransforms) -> RigidTransforms:
+        """Return the transforms that apply *other* first; raises UsageError if frames or times do not match."""
+        if other.target != self.source or not np.array_equal(self.time, other.time):
+            raise UsageError(
+                f"transforms from {self.source!r} cannot follow ones to {other.target!r}, or at other times"
+            )
+        return RigidTransforms(
+            self.target,
+            other.source,
+            self.time,
+            rotated(self.rotation, other.translation) + self.translation,
+            multiplied(self.rotation, other.rotation),
+            self.valid & other.valid,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the transforms as JSON data: a list of one dict per time, None for numbers that are not known."""
+        rows = zip(
+            np.atleast_1d(self.time).tolist(),
+            np.atleast_1d(self.valid).tolist(),
+            np.atleast_2d(self.translation).tolist(),
+            np.atleast_2d(self.rotation).tolist(),
+            strict=True,
+        )
+        return {
+            "target": self.target,
+            "source": self.source,
+            "transforms": [
+                {
+                    "time_ns": time,
+                    "translation": place if good else None,
+                    "rotation_xyzw": turn if good else None,
+                }
+                for time, good, place, turn in rows
+            ],
+        }
+
 
 #: What a lookup does at times for which a transform is not known.
 Missing = Literal["error", "nan", "hold"]
@@ -374,3 +480,144 @@ class _Clock:
         """Return a time for people: seconds after the start of the log."""
         since = time - (self.start or 0)
         return f"{'-' if since < 0 else '+'}{seconds_text(abs(since), 3)}s"
+
+
+#: Characters that XML 1.0 forbids.
+_FORBIDDEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "�")
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A link of the tree as it is drawn: with the tree's own root, or from a chosen frame.
+
+    turned    whether it is drawn from child to parent
+    position  float metres of the lower frame in the upper one, *rotation* x, y, z, w; at the chosen time
+    """
+
+    depth: int
+    upper: str
+    lower: str
+    turned: bool
+    link: FrameLink
+    position: tuple[float, ...]
+    rotation: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the joint as JSON data."""
+        return {
+            "upper": self.upper,
+            "lower": self.lower,
+            "static": self.link.static,
+            "translation": list(self.position),
+            "rotation_xyzw": list(self.rotation),
+        }
+
+
+def joints(frames: Transforms, fixed: str | None = None, time: Time | None = None) -> list[Joint]:
+    """Return the links of *frames* from the roots down, each with its transform.
+
+    fixed  draw the tree from this frame, and only what is connected with it; None: all, from the roots
+    time   time of the transforms; None: the last of each link. The nearest one is used beyond the first and last
+
+    Raises NotFoundError for an unknown frame, UsageError for a time that cannot be read.
+    """
+    if fixed is not None:
+        fixed = plain_name(fixed)
+        # The lookup names similar frames if it is unknown.
+        frames.lookup(fixed, fixed)
+    below: dict[str, list[tuple[str, FrameLink]]] = {}
+    for one in frames.tree.links:
+        below.setdefault(one.parent, []).append((one.child, one))
+        if fixed is not None:
+            below.setdefault(one.child, []).append((one.parent, one))
+    found, pending, seen = list[Joint](), dict[tuple[int, str], Joint](), set[str]()
+    tops = [fixed] if fixed is not None else [*frames.tree.roots, *(one.child for one in frames.tree.links)]
+    for top in tops:
+        stack: list[tuple[int, str]] = [(0, top)] if top not in seen else []
+        seen.add(top)
+        while stack:
+            depth, upper = stack.pop()
+            if depth:
+                found.append(pending.pop((depth, upper)))
+            for lower, link in sorted(below.get(upper, []), key=lambda pair: pair[0], reverse=True):
+                if lower not in seen:
+                    seen.add(lower)
+                    pending[depth + 1, lower] = _joint(frames, depth + 1, upper, lower, link, time)
+                    stack.append((depth + 1, lower))
+    return found
+
+
+def _joint(
+    frames: Transforms, depth: int, upper: str, lower: str, link: FrameLink, time: Time | None
+) -> Joint:
+    turned = link.child == upper
+    if time is None or link.static:
+        place, turn = np.array(link.position), np.array(link.rotation)
+    else:
+        at = frames.link_at(link.child, time)
+        place, turn = at.translation, at.rotation
+    if turned:
+        turn = conjugated(turn)
+        place = -rotated(turn, place)
+    return Joint(depth, upper, lower, turned, link, tuple(place.tolist()), tuple(turn.tolist()))
+
+
+def urdf(frames: Transforms, name: str, fixed: str | None = None, time: Time | None = None) -> str:
+    """Return the tree as URDF: fixed joints for static links, floating ones for moving links.
+
+    name  of the robot; *fixed* and *time* as for ``joints``
+
+    Raises UsageError if there are several trees and *fixed* does not choose one, or no frames.
+    """
+    roots = frames.tree.roots
+    if fixed is None and (len(roots) > 1 or frames.tree.circles):
+        raise UsageError(
+            f"URDF holds one tree, and the log has several: below {', '.join(roots)}",
+            path=frames.path,
+            hint="choose one with fixed='FRAME'",
+            cli="choose one with --fixed FRAME",
+        )
+    if not frames.frames:
+        raise UsageError("the log has no transforms between frames", path=frames.path)
+    found = joints(frames, fixed, time)
+    names = [fixed if fixed is not None else roots[0], *(one.lower for one in found)]
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<robot name={_attribute(name)}>"]
+    lines += [f"  <link name={_attribute(plain_name(frame))}/>" for frame in names]
+    for one in found:
+        kind = "fixed" if one.link.static else "floating"
+        lines += [
+            f'  <joint name={_attribute(f"{one.upper}_to_{one.lower}")} type="{kind}">',
+            f"    <parent link={_attribute(one.upper)}/>",
+            f"    <child link={_attribute(one.lower)}/>",
+            f'    <origin xyz="{_numbers(one.position)}" rpy="{_numbers(euler(np.array(one.rotation)))}"/>',
+            "  </joint>",
+        ]
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def dot(frames: Transforms, fixed: str | None = None) -> str:
+    """Return the tree as a graph for Graphviz: an edge per link with kind, rate, messages and coverage."""
+    lines = ["digraph frames {", "  node [shape=box];"]
+    lines += [f"  {_quoted(frame)};" for frame in ([] if fixed else frames.tree.roots)]
+    for one in joints(frames, fixed):
+        link = one.link
+        text = "\n".join(["static" if link.static else "moving", f"{link.messages} messages", *link.topics])
+        if link.rate is not None:
+            text += f"\n{link.rate:.3g} Hz"
+        style = ", style=dashed" if link.static else ""
+        for parent in link.parents:
+            lines.append(f"  {_quoted(parent)} -> {_quoted(link.child)} [label={_quoted(text)}{style}];")
+    return "\n".join([*lines, "}", ""])
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(text.translate(_FORBIDDEN))
+
+
+def _quoted(text: str) -> str:
+    safe = "".join(c if c == "\n" or c.isprintable() else "\ufffd" for c in text)
+    return '"' + safe.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _numbers(values: tuple[float, ...] | np.ndarray) -> str:
+    return " ".join(f"{float(value) + 0.0:.9g}" for value in values)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
+from logreel.io.arrays import F64
 from logreel.lenses import (
-    F64,
     ActorPose,
     LaserScan,
     Lens,
@@ -27,9 +27,8 @@ from logreel.lenses import (
 )
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
-from logreel.ops.query.frame_links import plain_name
-from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
-from logreel.outputs.view.lens_cache import lenses_of
+from logreel.meaning.channels import lenses_of
+from logreel.meaning.frames import NOWHERE, Frames, Place, Tree, plain_name
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
