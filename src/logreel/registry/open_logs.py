@@ -73,15 +73,15 @@ def read_itself(log: Log, also_remote: bool = True) -> Log:
     For functions that judge a log, or write its messages to another: an index cache may be older than damage of the
     log, or forged. Damage that the index did not know is added to the problems of *log*, too.
     """
-    sources = [part._source for part in log.parts]
+    sources = [part.source for part in log.parts]
     if not any(source.is_restored and (also_remote or not source.in_ranges) for source in sources):
         return log
-    options = {name: value for name, value in log._options.items() if name != "guard"}
+    options = {name: value for name, value in log.options.items() if name != "guard"}
     one_or_all = sources[0] if log.parts[0] is log else sources
     fresh = open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
     for part in fresh.parts:
         for known, source in zip(log.parts, sources, strict=True):
-            if source is part._source:
+            if source is part.source:
                 more = [
                     problem for problem in part.problems if problem.lost and problem not in known.problems
                 ]

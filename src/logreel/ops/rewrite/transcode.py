@@ -21,7 +21,6 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
 from logreel.lenses.text import line_fields
-from logreel.log.limited_log import with_scan
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import TableReader
@@ -278,7 +277,7 @@ class Transcoding(Rewriting):
             return super()._import(log)
         was, facts = self.was, self.fmt.file_facts
         metadata = {name: value for name, value in was.metadata.items() if name not in facts}
-        there = with_scan(log, metadata=lambda: metadata, attachments=was.attached)
+        there = log.derive(metadata=lambda: metadata, attachments=was.attached)
         return self.copier.import_foreign(there, True)
 
     def _account(self, written: Sequence[int]) -> None:

@@ -714,7 +714,7 @@ def _name_of(what: Any) -> str:
 def _identity(what: Any, definitions: Any) -> list[str]:
     """Return texts that differ if the content of a log or of its definitions does."""
     if isinstance(what, Log):
-        found = [part._source.identity for part in what.parts]
+        found = [part.source.identity for part in what.parts]
         given = [os.fspath(path) for path in what.definitions]
     else:
         several = what if isinstance(what, list | tuple) else [what]
@@ -730,7 +730,7 @@ def _opened(what: Any) -> str:
         return os.urandom(16).hex()
     if isinstance(what, str) and "://" in what:
         with open_log(what) as log:
-            return log._source.identity
+            return log.source.identity
     return Source.open(what).identity
 
 

@@ -1,19 +1,38 @@
-"""Convert tables of channels to xarray datasets."""
+"""Convert tables of channels to frames of pandas and polars, and to datasets of xarray; each is optional."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logreel.log.tables import column_values
+from logreel.errors import MissingDependencyError, NotFoundError
+from logreel.log.tables import MAX_COLUMNS, column_values, flattened
+
+
+def library(name: str) -> Any:
+    """Return an imported library; raises MissingDependencyError if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(name, name) from error
+
+
+def pandas_frame(table: pa.Table, flatten: bool, index: str | None, path: str) -> Any:
+    """Return a table of ``Channel.to_arrow`` as a ``pandas.DataFrame``, see ``Channel.to_pandas``."""
+    frame = (flattened(table, MAX_COLUMNS) if flatten else table).to_pandas()
+    if index is None:
+        return frame
+    if index not in frame.columns:
+        raise NotFoundError("column", index, frame.columns, path=path)
+    return frame.set_index(index)
 
 
 def dataset(table: pa.Table) -> Any:
     """Return a table of ``Channel.to_arrow`` as an ``xarray.Dataset``, see ``Channel.to_xarray``."""
-    import xarray
-
+    xarray = library("xarray")
     clock = table.schema.field(0)
     variables = {}
     for column, field in zip(table.columns[1:], list(table.schema)[1:], strict=True):
