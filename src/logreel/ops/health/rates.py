@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.formats.carla.charts import bands
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Struct
 from logreel.lenses.base import Nodes, columns, is_integer, members, nodes_of
@@ -15,6 +14,7 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
 from logreel.lenses.meaning import since_start
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
+from logreel.meaning.charts import bands
 from logreel.ops.health.sensors import regular, severity_of
 
 #: A gap is longer than this number of periods, and than this time.
