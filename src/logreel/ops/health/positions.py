@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.errors import LogError
-from logreel.lenses import LocalPose, Pose, Position
 from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.lenses.meaning import since_start
-from logreel.log.log import Channel, Log
-from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, Track, length_text
+from logreel.log.log import Log
+from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, is_of_robot, length_text, track_of
 from logreel.ops.health.sensors import MESSAGES, sensors
 
 #: Jumps of one channel whose intervals are listed.
@@ -22,7 +21,7 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
     for ch, lenses in sensors(log):
         for lens in lenses:
             try:
-                track = _track(ch, lens)
+                track = track_of(ch, lens) if is_of_robot(lens) else None
             except LogError:
                 continue
             if track is None or len(track) < MESSAGES:
@@ -49,17 +48,6 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
             break
     if not looked:
         yield NotAssessed("the log has no positions")
-
-
-def _track(ch: Channel, lens: object) -> Track | None:
-    """Return the track of a channel; None if it has none, or that of other vehicles."""
-    match lens:
-        case Position(number=None, of_others=False):
-            return Track.of_fixes(lens.fixes(ch))
-        case Pose(many=False) | LocalPose():
-            poses = lens.track(ch)
-            return Track(poses.time, poses.position, is_geographic=False)
-    return None
 
 
 JUMPS = Detector(
