@@ -32,6 +32,7 @@ from logreel.errors import (
 
 if TYPE_CHECKING:
     from logreel import fleet
+    from logreel.cli.stats import stats
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.limits import Limits
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.du import Usage, du
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.params import params
-    from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
@@ -112,7 +112,7 @@ _LAZY = {
     "transforms": ("logreel.meaning.transforms", "transforms"),
     "Transforms": ("logreel.meaning.transforms", "Transforms"),
     "RigidTransforms": ("logreel.meaning.transforms", "RigidTransforms"),
-    "stats": ("logreel.ops.inspect.stats", "stats"),
+    "stats": ("logreel.cli.stats.stats", "stats"),
     "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),

@@ -20,6 +20,7 @@ from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.channel_facts import is_marked_latched
 from logreel.log.times import SECOND, duration_text, mean_rate
 from logreel.meaning.channels import lenses_of
+from logreel.meaning.gaps import gap_limit
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 WORLD = "world"
 #: Last part of the topic of transforms that hold for all times (REP of tf2: the topic alone says so).
 STATIC_TOPIC = "tf_static"
-#: A link is interrupted if it is missing for longer than all of these: ns, median periods, twice the 90th percentile.
-GAP_NS, GAP_PERIODS = SECOND, 5
+#: A link is interrupted at gaps that are longer than this, in ns.
+INTERRUPTED = SECOND
 #: Positions in metres that are further away count as infinite.
 FAR = 1e100
 #: Stamps count as times of the clock of the log if they lie at most so far (ns) outside of it.
@@ -41,7 +42,7 @@ Bounds = Callable[["Channel"], tuple[int | None, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FrameBatch:
     """The transforms of one channel, in the order of the log.
 
     topic     the channel
@@ -133,8 +134,7 @@ class Link:
         steps = np.diff(self.time)
         if self.static or len(steps) < 3:
             return np.zeros((0, 2), np.int64)
-        limit = max(GAP_NS, GAP_PERIODS * float(np.median(steps)), 2 * float(np.percentile(steps, 90)))
-        at = np.flatnonzero(steps > limit)
+        at = np.flatnonzero(steps > gap_limit(steps, INTERRUPTED))
         return np.stack([self.time[at], self.time[at + 1]], axis=-1)
 
     @cached_property
@@ -185,7 +185,7 @@ def roots_of(links: Sequence[Link]) -> list[str]:
     return sorted({parent for link in links for parent in link.parents} - {link.child for link in links})
 
 
-def _are_of_log(log: Log, batches: list[Batch]) -> bool:
+def _are_of_log(log: Log, batches: list[FrameBatch]) -> bool:
     """Return whether most stamps of moving transforms are near the times of the log."""
     near = total = 0
     for one in batches:
@@ -197,7 +197,7 @@ def _are_of_log(log: Log, batches: list[Batch]) -> bool:
     return total == 0 or near * 2 > total
 
 
-def _transforms(log: Log, bounds: Bounds, notes: list[str]) -> Iterator[Batch]:
+def _transforms(log: Log, bounds: Bounds, notes: list[str]) -> Iterator[FrameBatch]:
     for ch, lens in transform_channels(log):
         static = is_static(ch)
         try:
@@ -225,7 +225,7 @@ def is_static(ch: Channel) -> bool:
     return topic.rpartition("/")[2] == STATIC_TOPIC or is_marked_latched(ch)
 
 
-def _poses(log: Log, start: int | None, end: int | None, notes: list[str]) -> Iterator[Batch]:
+def _poses(log: Log, start: int | None, end: int | None, notes: list[str]) -> Iterator[FrameBatch]:
     for ch in log.channels.values():
         if ch.reserved or not len(ch):
             continue
@@ -247,7 +247,7 @@ def _poses(log: Log, start: int | None, end: int | None, notes: list[str]) -> It
                 notes.append(f"channel {ch.topic!r} cannot be used: {error.text}")
 
 
-def _vehicles(log: Log, start: int | None, end: int | None, notes: list[str]) -> Iterator[Batch]:
+def _vehicles(log: Log, start: int | None, end: int | None, notes: list[str]) -> Iterator[FrameBatch]:
     for pose in vehicle_poses(log):
         try:
             places = pose.track(start, end)
@@ -260,11 +260,11 @@ def _vehicles(log: Log, start: int | None, end: int | None, notes: list[str]) ->
         yield replace(batch, topic=" + ".join(pose.topics))
 
 
-def _batch(ch: Channel, places: Places, parent: str, child: str, static: bool) -> Batch:
+def _batch(ch: Channel, places: Places, parent: str, child: str, static: bool) -> FrameBatch:
     n = len(places.time)
     above, below = _plain(places.frame, n, parent), _plain(places.child, n, child)
     held = np.zeros(n, np.bool_) if places.held is None else places.held
-    return Batch(
+    return FrameBatch(
         ch.topic, places.time, places.stamp, above, below, places.position, places.rotation, held, static
     )
 
@@ -282,7 +282,7 @@ def plain_name(frame: Any) -> str:
     return "" if frame is None else str(frame).lstrip("/")
 
 
-def _grouped(batches: list[Batch], stamps: bool, notes: list[str]) -> list[Link]:
+def _grouped(batches: list[FrameBatch], stamps: bool, notes: list[str]) -> list[Link]:
     """Return a Link for each child frame; add a sentence to *notes* for what is no link."""
     if not batches:
         return []
@@ -565,49 +565,49 @@ _FIXED = ("map", "earth", "world", "odom", "odom_combined")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FramePlace:
     """A rigid transform: *position* in metres, *rotation* as a quaternion x, y, z, w; float64 each."""
 
     position: F64
     rotation: F64
 
-    def after(self, other: Place) -> Place:
+    def after(self, other: FramePlace) -> FramePlace:
         """Return the transform that applies *other* first, then this one."""
-        return Place(
+        return FramePlace(
             self.position + rotated(self.rotation, other.position),
             multiplied(self.rotation, other.rotation),
         )
 
-    def inverse(self) -> Place:
+    def inverse(self) -> FramePlace:
         """Return the inverse transform."""
         back = conjugated(self.rotation)
-        return Place(-rotated(back, self.position), back)
+        return FramePlace(-rotated(back, self.position), back)
 
     def numbers(self) -> list[float]:
         """Return x, y, z of the position and x, y, z, w of the rotation."""
         return [float(value) for value in (*self.position, *self.rotation)]
 
 
-NOWHERE = Place(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
+NOWHERE = FramePlace(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
 
 
-_KNOWN: WeakKeyDictionary[Log, tuple[int, Frames]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Log, tuple[int, LogFrames]] = WeakKeyDictionary()
 
 
-class Frames:
+class LogFrames:
     """The frames of a log.
 
-    whole  all transforms by parent and child; None where there are too many to keep
+    links  all transforms by parent and child; None where there are too many to keep
     """
 
     def __init__(self, log: Log) -> None:
         # They are kept by log, and must not keep it alive.
         self._log = ref(log)
         total = _messages(log)
-        self.whole: list[Link] | None = links_of(log, poses=False)[0] if total <= MESSAGES else None
+        self.links: list[Link] | None = links_of(log, poses=False)[0] if total <= MESSAGES else None
 
     @classmethod
-    def of(cls, log: Log) -> Frames:
+    def of(cls, log: Log) -> LogFrames:
         """Return the frames of *log*, read once and again when the log has grown."""
         size = _messages(log)
         known = _KNOWN.get(log)
@@ -615,21 +615,24 @@ class Frames:
             known = _KNOWN[log] = (size, cls(log))
         return known[1]
 
-    def at(self, time: int) -> Tree:
+    def at(self, time: int) -> FramesAt:
         """Return the tree of frames at *time* (ns), interpolated; beyond the transforms of a frame, the nearest one."""
-        links: dict[str, tuple[str, Place]] = {}
+        links: dict[str, tuple[str, FramePlace]] = {}
         moment, good = np.array([time], np.int64), np.ones(1, np.bool_)
         for link in self._near(time):
             place, turn = link.curve.at(moment, True, None, good)
             # Of a frame with several parents, the one that was stated last counts.
             row = -1 if link.static else max(0, int(np.searchsorted(link.time, time, side="right")) - 1)
             size = float(np.linalg.norm(turn[:, 0]))
-            links[link.child] = (link.parents[int(link.parent[row])], Place(place[:, 0], turn[:, 0] / size))
-        return Tree(links)
+            links[link.child] = (
+                link.parents[int(link.parent[row])],
+                FramePlace(place[:, 0], turn[:, 0] / size),
+            )
+        return FramesAt(links)
 
     def _near(self, time: int) -> list[Link]:
-        if self.whole is not None:
-            return self.whole
+        if self.links is not None:
+            return self.links
         log = self._log()
         if log is None:
             return []
@@ -640,10 +643,10 @@ class Frames:
         return links_of(log, poses=False, bounds=bounds)[0]
 
 
-class Tree:
+class FramesAt:
     """The tree of frames at one moment: by child, its parent and its place there."""
 
-    def __init__(self, links: Mapping[str, tuple[str, Place]]) -> None:
+    def __init__(self, links: Mapping[str, tuple[str, FramePlace]]) -> None:
         self.links = dict(links)
 
     @property
@@ -660,7 +663,7 @@ class Tree:
         roots = [self._to_root(name)[0] for name in names]
         return max(sorted(set(roots)), key=roots.count) if roots else ""
 
-    def place(self, frame: str, fixed: str) -> Place | None:
+    def place(self, frame: str, fixed: str) -> FramePlace | None:
         """Return the transform from *frame* to *fixed*; None if they are not connected."""
         if frame == fixed:
             return NOWHERE
@@ -680,7 +683,7 @@ class Tree:
                     return name
         return next((name for name in there if own[name].startswith("base")), "")
 
-    def _to_root(self, frame: str) -> tuple[str, Place]:
+    def _to_root(self, frame: str) -> tuple[str, FramePlace]:
         place, seen = NOWHERE, 0
         while frame in self.links and seen < DEEP:
             frame, step = self.links[frame]

@@ -28,7 +28,7 @@ from logreel.lenses import (
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
 from logreel.meaning.channels import lenses_of
-from logreel.meaning.frames import NOWHERE, Frames, Place, Tree, plain_name
+from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -82,7 +82,7 @@ class Item:
     time: int
     frame: str = ""
     note: str = ""
-    place: Place | None = NOWHERE
+    place: FramePlace | None = NOWHERE
     total: int = 0
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Scene:
     """All that is shown at one moment, with the tree of frames; *fixed* is the frame in which it is placed."""
 
     fixed: str
-    tree: Tree
+    tree: FramesAt
     items: list[Item]
 
 
@@ -171,7 +171,7 @@ def scene_at(
     sources = [one for one in _spatial(log) if one[0].topic in chosen and one[2] != "frames"][:CHANNELS]
     asked = at
     at = max(at, min((int(ch.times.min()) for ch, _, _ in sources if len(ch)), default=at))
-    tree = Frames.of(log).at(at)
+    tree = LogFrames.of(log).at(at)
     fixed = fixed if fixed in tree.names else tree.fixed()
     clouds = sum(kind == "cloud" for _, _, kind in sources)
     for ch, lens, kind in sources:
@@ -322,7 +322,7 @@ def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at:
     return item
 
 
-def _place_all(items: list[Item], tree: Tree, fixed: str) -> None:
+def _place_all(items: list[Item], tree: FramesAt, fixed: str) -> None:
     """Find the place of each item in the fixed frame, and say what is assumed where the log does not tell it."""
     body = next((one for one in items if one.kind in ("body", "pose") and not one.frame), None)
     for item in items:
@@ -342,6 +342,6 @@ def _place_all(items: list[Item], tree: Tree, fixed: str) -> None:
             turn = body.arrays["rotation"][0].astype(np.float64)
             size = float(np.linalg.norm(turn))
             at = body.arrays["position"][0].astype(np.float64)
-            item.place = Place(at, turn / size if size else NOWHERE.rotation)
+            item.place = FramePlace(at, turn / size if size else NOWHERE.rotation)
             item.note += f" The log does not say where the sensor is: it is drawn at {body.topic!r}."
         item.note = item.note.strip()

@@ -14,7 +14,7 @@ from logreel.lenses.local import body_of
 from logreel.lenses.meaning import since_start
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
-from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, Track, length_text
+from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, is_of_robot, length_text, track_of
 
 #: A channel is regular from this number of messages on, if its 10th and 80th percentile of the periods are within NEAR
 #: and FAR medians: faults of a fifth of the time do not hide the rate.
@@ -158,7 +158,7 @@ def position_jumps(log: Log) -> Iterator[Detection | NotAssessed]:
     for ch, meanings in sensors(log):
         for lens in meanings:
             try:
-                track = _track(ch, lens)
+                track = track_of(ch, lens) if is_of_robot(lens) else None
             except LogError:
                 continue
             if track is None or len(track) < MESSAGES:
@@ -185,17 +185,6 @@ def position_jumps(log: Log) -> Iterator[Detection | NotAssessed]:
             break
     if not looked:
         yield NotAssessed("the log has no positions")
-
-
-def _track(ch: Channel, lens: object) -> Track | None:
-    """Return the track of a channel; None if it has none, or that of other vehicles."""
-    match lens:
-        case Position(number=None, of_others=False):
-            return Track.of_fixes(lens.fixes(ch))
-        case Pose(many=False) | LocalPose():
-            poses = lens.track(ch)
-            return Track(poses.time, poses.position, is_geographic=False)
-    return None
 
 
 JUMPS = Detector(

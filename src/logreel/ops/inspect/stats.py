@@ -16,6 +16,7 @@ from logreel.log.log import Log
 from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval, mean_rate
 from logreel.log.topic_fields import FieldsByTopic, fields_by_topic
+from logreel.meaning.gaps import gap_limit, steps_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
-#: A gap is longer than GAP_FACTOR median periods, and than twice the 90th percentile of the periods, so that channels
-#: with messages in bursts have no gaps.
-GAP_FACTOR = 5
 #: Least number of periods to find gaps.
 GAP_PERIODS = 10
 #: Number of gaps listed, the longest ones; all are counted.
@@ -164,8 +162,7 @@ def channel_stats(
     is_complete = len(times) == len(ch)
     late = int(np.count_nonzero(times[1:] < times[:-1]))
     ordered = np.sort(times) if late else times
-    # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
-    steps = ordered[1:].view(np.uint64) - ordered[:-1].view(np.uint64)
+    steps = steps_of(ordered)
     period, rate, gaps = None, None, np.zeros(0, np.int64)
     if len(steps):
         median = float(np.median(steps))
@@ -178,8 +175,7 @@ def channel_stats(
         )
         rate = mean_rate(len(steps), int(steps.sum()))
         if len(steps) >= GAP_PERIODS:
-            bound = max(GAP_FACTOR * median, 2 * float(np.percentile(steps, 90)))
-            gaps = np.flatnonzero(steps > bound)
+            gaps = np.flatnonzero(steps > gap_limit(steps))
     longest = np.sort(gaps[np.argsort(steps[gaps], kind="stable")[-GAPS_LISTED:]])
     return ChannelStats(
         topic=ch.topic,

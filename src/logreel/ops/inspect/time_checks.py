@@ -18,6 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
+from logreel.meaning.gaps import regular_times
 
 Item = TypeVar("Item")
 
@@ -218,12 +219,6 @@ def _jump_finding(jump: Jump, channels: list[Channel]) -> Finding:
     return Finding("jump", severity, place, 0, text, first.topic if len(active) == 1 else None, jump.start)
 
 
-#: A regular channel has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians.
-PERIODS = 50
-NEAR, FAR = 0.5, 1.5
-#: A gap is longer than FACTOR median periods; a channel with a larger share of gaps than PART has bursts.
-FACTOR = 10
-PART = 0.01
 #: Number of longest gaps of a channel that are compared with those of other channels.
 COMPARED_GAPS = 64
 #: If all regular channels, at least this many, have a gap of this length, the recorder stalled.
@@ -273,19 +268,13 @@ def gaps(log: Log) -> Iterator[Finding]:
 def _regular(ch: Channel, known: list[Jump]) -> RegularChannel | None:
     """Return a channel with its longest gaps outside of *known* jumps; None if it is not regular."""
     times = _ordered(ch)
-    if len(times) <= PERIODS:
+    regular = regular_times(times)
+    if regular is None:
         return None
-    steps = times[1:].view(np.uint64) - times[:-1].view(np.uint64)
-    low, median, high = np.percentile(steps, [10, 50, 90]).tolist()
-    if not median or low < NEAR * median or high > FAR * median:
-        return None
-    rows = np.flatnonzero(steps > FACTOR * median)
-    if len(rows) > max(1, PART * len(steps)):
-        return None
-    rows = rows[np.argsort(steps[rows], kind="stable")[-COMPARED_GAPS:]]
+    rows = regular.gaps[np.argsort(regular.steps[regular.gaps], kind="stable")[-COMPARED_GAPS:]]
     every = [ChannelGap(ch, int(times[i]), int(times[i + 1])) for i in np.sort(rows)]
     gaps = [gap for gap in every if not any(j.start >= gap.start and j.end <= gap.end for j in known)]
-    return RegularChannel(int(times[0]), int(times[-1]), round(median), gaps)
+    return RegularChannel(int(times[0]), int(times[-1]), round(regular.period), gaps)
 
 
 def _ordered(ch: Channel) -> I64:

@@ -18,7 +18,8 @@ from logreel.errors import MissingDependencyError, NotFoundError, UnsupportedErr
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning import scenes as scene
-from logreel.outputs.view import pictures, track
+from logreel.meaning import tracks as track
+from logreel.outputs.view import pictures
 from logreel.outputs.view.arrow_answer import arrow_response
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
