@@ -32,7 +32,7 @@ from logreel.errors import (
 
 if TYPE_CHECKING:
     from logreel import fleet
-    from logreel.cli.stats import stats
+    from logreel.ops.inspect.stats import stats
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.limits import Limits
@@ -112,7 +112,7 @@ _LAZY = {
     "transforms": ("logreel.meaning.transforms", "transforms"),
     "Transforms": ("logreel.meaning.transforms", "Transforms"),
     "RigidTransforms": ("logreel.meaning.transforms", "RigidTransforms"),
-    "stats": ("logreel.cli.stats.stats", "stats"),
+    "stats": ("logreel.ops.inspect.stats", "stats"),
     "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
