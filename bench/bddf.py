@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import bench_path  # noqa: F401 - before what it makes importable
 from harness import Job, compare, run
 
 #: CPU seconds of the vendor's stream reader for a million blocks of 8 bytes on such a machine (2 cores, quiet).
@@ -21,10 +22,11 @@ import pyarrow, logreel.layout.arrow, logreel.layout.arrow_from_buffers, logreel
 from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source
-logreel.open(logreel.known_formats()["bddf"].sample()).tables()
+from support.formats import sample_log
+logreel.open(sample_log("bddf")).tables()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
-SCAN = Job("index by scan", "kept = Reader(Source.open(path)).read()", IMPORTS, bound="<= 2")
+SCAN = Job("index by scan", "kept = Reader(Source.open(path)).finish()", IMPORTS, bound="<= 2")
 OPEN = f"{IMPORTS}\nlog = logreel.open(path); ch = log['v']"
 KNOWN = Job(
     "values to Arrow, times read before", "kept = ch.to_arrow(['value'])", OPEN + "; ch.times", bound="<= 3"

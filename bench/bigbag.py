@@ -10,8 +10,9 @@ from typing import IO
 
 import numpy as np
 
-from logreel.formats.rosbag.sample.builder import MAGIC, PACK, Builder, connection_record, string
-from logreel.formats.rosbag.sample.old import Topic, record
+import bench_path  # noqa: F401 - before what it makes importable
+from support.samples.rosbag.builder import MAGIC, PACK, Builder, connection_record, string
+from support.samples.rosbag.old import Topic, record
 
 START = 1_700_000_000 * 10**9
 CHUNK = 768 << 10

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from logreel.formats.ulog.sample.builder import flight
+import bench_path  # noqa: F401 - before what it makes importable
+from support.samples.ulog.builder import flight
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "ulog" / "quadrotor_local.ulg"
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+import bench_path  # noqa: F401 - before what it makes importable
 from harness import Job, compare, run
+from support.formats import sample_log
 
 SAMPLES = Path(os.environ.get("LOGREEL_SHARED", Path(__file__).parents[2] / "shared"))
 RECORDING = SAMPLES / "data/carla/sr_DistanceBetweenVehicles_2021.log"
@@ -21,7 +23,8 @@ PART = 10
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.carla.scan_builder, pyarrow
 import logreel.layout.arrow, logreel.layout.arrow_from_buffers
-logreel.open(logreel.known_formats()["carla"].sample()).tables()
+from support.formats import sample_log, sample_log
+logreel.open(sample_log("carla")).tables()
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 OPEN = Job("open", "kept = logreel.open(path)", IMPORTS, bound="<= 1.7")
@@ -128,14 +131,10 @@ def header_size(data: bytes) -> int:
 
 
 def recording() -> bytes:
-    """Return a real recording if there is one, else the sample of logreel."""
+    """Return a real recording if there is one, else a generated one."""
     if RECORDING.exists():
         return RECORDING.read_bytes()
-    from logreel.formats.carla import FORMAT
-
-    if FORMAT.sample is None:
-        sys.exit(f"no recording: {RECORDING} is absent")
-    return FORMAT.sample()
+    return sample_log("carla")
 
 
 def repeat(data: bytes, path: Path, size: int) -> None:

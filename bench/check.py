@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+import bench_path  # noqa: F401 - before what it makes importable
 import bigbag
 import biglog
 from harness import Job, compare
 
 IMPORTS = """
 import logreel
-from logreel.formats.ulog.sample.builder import tiny
+from support.samples.ulog.builder import tiny
 logreel.check(tiny()); logreel.diff(tiny(), tiny(), messages=True)
 def read():
     with open(path, 'rb', buffering=0) as file:

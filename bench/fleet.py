@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import bench_path  # noqa: F401 - before what it makes importable
 import biglog
 from logreel.fleet import LocalEngine, ingest
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.ulog.builder import flight
 
 MB = 1_000_000
 BOUND = 1.7

@@ -19,10 +19,11 @@ import threading
 import time
 from pathlib import Path
 
+import bench_path  # noqa: F401 - before what it makes importable
 import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Struct
-from logreel.registry.registry import formats
+from support.formats import builtin_formats, sample_log
 
 LAYOUT = Layout(
     Struct((Field("n", Scalar("int64")), Field("values", FixedArray(Scalar("float64"), 30)))), "bench"
@@ -34,7 +35,7 @@ def measure(name: str, messages: int, hz: float) -> None:
     """Print the latencies of one format."""
     seen: dict[int, float] = {}
     with tempfile.TemporaryDirectory() as where:
-        path = Path(where) / f"log{formats()[name].suffixes[0]}"
+        path = Path(where) / f"log{builtin_formats()[name].suffixes[0]}"
         writer = logreel.create(path, format=name)
         channel = writer.add_channel("bench", LAYOUT)
         command = [sys.executable, "-m", "logreel", "cat", "-f", "--format", "ndjson", str(path)]
@@ -79,7 +80,7 @@ def idle(seconds: float = 5.0) -> None:
     """Print the share of a core that a follower takes while nothing comes."""
     with tempfile.TemporaryDirectory() as where:
         path = Path(where) / "log.ulg"
-        path.write_bytes(formats()["ulog"].sample()[:-1])
+        path.write_bytes(sample_log("ulog")[:-1])
         follower = subprocess.Popen(
             [sys.executable, "-m", "logreel", "cat", "-f", "-t", "none", str(path)], stdout=subprocess.DEVNULL
         )

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+import bench_path  # noqa: F401 - before what it makes importable
 from harness import Job, compare, run
-from logreel.formats.koblenz.sample.builder import Builder
-from logreel.formats.koblenz.sample.scene import Scene, hdl32e
 from logreel.lenses.sensors import velodyne
+from support.samples.koblenz.builder import Builder
+from support.samples.koblenz.scene import Scene, hdl32e
 
 #: Points a second on one core that are wanted at least.
 WANTED = 20e6
@@ -20,7 +21,7 @@ IMPORTS = """
 import logreel, logreel.log.log, logreel.formats.koblenz.scan_builder, ctypes, sys
 from logreel.io.source import Source
 from logreel.formats.koblenz.scan_builder import scan
-from logreel.formats.koblenz.sample.drive import drive
+from support.samples.koblenz.drive import drive
 from logreel.formats.koblenz.variant import detect_variant
 from logreel.formats.koblenz.reader import Reader
 scan(Source.open(drive(0.1)))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+import bench_path  # noqa: F401 - before what it makes importable
 import bigbag
 import biglog
 import logreel
@@ -73,7 +74,7 @@ COMPRESS = Job(
 #: What is loaded when a first log is converted is loaded before: a short one is.
 CONVERT_SETUP = (
     OUT
-    + "from logreel.formats.ulog.sample.builder import flight\n"
+    + "from support.samples.ulog.builder import flight\n"
     + "for raw in (True, False): logreel.convert(flight(1.0), out + '.mcap', raw=raw, force=True)\n"
     + "os.remove(out + '.mcap')\n"
 )

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+import bench_path  # noqa: F401 - before what it makes importable
 import logreel
 from biglog import make
 from harness import Job, compare, run
-from logreel.lenses.sensors.grey_jpeg import jpeg
 from logreel.schemas.ros1msg import define
+from support.samples.grey_jpeg import jpeg
 
 #: Pictures of a camera, and bytes of each.
 TYPE = "sensor_msgs/CompressedImage"

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bench_path  # noqa: F401 - before what it makes importable
 import bigbag
 import biglog
 import logreel
@@ -18,7 +19,8 @@ import logreel.ops.rewrite.slice, logreel.registry.open_parts, logreel.log.read_
 folder = tempfile.TemporaryDirectory(prefix="logreel-bench-")
 parts = sorted(str(p) for p in pathlib.Path(path).with_suffix("").iterdir())
 name = folder.name + "/out" + pathlib.Path(path).suffix
-logreel.open(logreel.known_formats()["ulog"].sample())
+from support.formats import sample_log
+logreel.open(sample_log("ulog"))
 """
 BOTH = (
     IMPORTS

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+import bench_path  # noqa: F401 - before what it makes importable
 import bigbag
 import biglog
 import logreel
 from harness import Job, compare
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 IMPORTS = """
-import collections, logreel, logreel.ops.replay, logreel.outputs.live.null
-from logreel.formats.rosbag.sample.builder import drive
+import collections, logreel, logreel.ops.replay, logreel.outputs.sinks.stdout
+from support.samples.rosbag.builder import drive
+
 collections.deque(logreel.open(drive(1.0)).play(rate=0), 0)  # whatever is imported at first use
 class Touch(logreel.Sink):
     batches = True

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
+import bench_path  # noqa: F401 - before what it makes importable
 import logreel
 from logreel.formats.rosbag import records
 from support.harness.range_server import Served, serving_ranges

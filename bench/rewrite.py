@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import bench_path  # noqa: F401 - before what it makes importable
 import bigbag
 import bigbddf
 import biglog
@@ -22,9 +23,9 @@ from harness import Job, compare
 
 IMPORTS = """
 import logreel, subprocess, tempfile, pathlib
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import tiny
+from support.samples.bddf.builder import walk
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import tiny
 import logreel.formats.carla.writer, logreel.formats.koblenz.writer
 import logreel.ops.rewrite.recover, logreel.ops.rewrite.merge, logreel.ops.rewrite.slice
 folder = tempfile.TemporaryDirectory(prefix="logreel-bench-"); out = folder.name

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
+import bench_path  # noqa: F401 - before what it makes importable
 import bigbag
 from harness import Job, compare, run
 
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.rosbag.scan_builder, lz4.frame, bz2
 import pyarrow, logreel.layout.arrow, logreel.index.gather
-from logreel.formats.rosbag.sample.builder import drive
+from support.samples.rosbag.builder import drive
 logreel.open(drive(1.0)).tables()  # whatever is imported at first use
 """
 PEER = """

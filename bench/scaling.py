@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import bench_path  # noqa: F401 - before what it makes importable
+
 TASKS = ("open", "info", "check", "summary", "recover", "table")
 #: CPU seconds after which a task is given up.
 SECONDS = 120
@@ -23,7 +25,7 @@ MOST = 65_000
 
 def ulog_channels(n: int) -> bytes:
     """Each with a format, a subscription and a message."""
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags()
     for i in range(min(n, MOST)):
@@ -35,7 +37,7 @@ def ulog_channels(n: int) -> bytes:
 
 def ulog_definitions(n: int) -> bytes:
     """Formats of which one is used."""
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags()
     for i in range(n):
@@ -45,7 +47,7 @@ def ulog_definitions(n: int) -> bytes:
 
 def ulog_parameters(n: int) -> bytes:
     """Distinct ones before the data."""
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags().format("t:uint64_t timestamp;float x;")
     for i in range(n):
@@ -55,7 +57,7 @@ def ulog_parameters(n: int) -> bytes:
 
 def ulog_changes(n: int) -> bytes:
     """Changes of 100 parameters between messages."""
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags().format("t:uint64_t timestamp;float x;").subscribe("t", 0)
     for i in range(n):
@@ -65,7 +67,7 @@ def ulog_changes(n: int) -> bytes:
 
 def ulog_info(n: int) -> bytes:
     """Distinct keys."""
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags().format("t:uint64_t timestamp;float x;")
     for i in range(n):
@@ -75,7 +77,7 @@ def ulog_info(n: int) -> bytes:
 
 def ulog_problems(n: int) -> bytes:
     """A byte of damage after every six messages."""
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     start = Builder().flags().format("t:uint64_t timestamp;float x;").subscribe("t", 0).bytes()
     head = len(Builder().bytes())
@@ -84,14 +86,14 @@ def ulog_problems(n: int) -> bytes:
 
 
 def _topic(i: int, **more: str) -> object:
-    from logreel.formats.rosbag.sample.old import Topic
+    from support.samples.rosbag.old import Topic
 
     return Topic(f"/t{i}", "std_msgs/String", text="string data\n", **more)  # type: ignore[arg-type]
 
 
 def bag_connections(n: int) -> bytes:
     """Each of another topic with a message."""
-    from logreel.formats.rosbag.sample.builder import Builder
+    from support.samples.rosbag.builder import Builder
 
     out = Builder("none")
     for i in range(n):
@@ -101,7 +103,7 @@ def bag_connections(n: int) -> bytes:
 
 def bag_chunks(n: int) -> bytes:
     """Each with two messages."""
-    from logreel.formats.rosbag.sample.builder import Builder
+    from support.samples.rosbag.builder import Builder
 
     out = Builder("lz4", chunk_bytes=60)
     conn = out.connection(_topic(0))  # type: ignore[arg-type]
@@ -112,7 +114,7 @@ def bag_chunks(n: int) -> bytes:
 
 def bag_damaged_chunks(n: int) -> bytes:
     """Each compressed, and not to be unpacked."""
-    from logreel.formats.rosbag.sample.builder import Builder
+    from support.samples.rosbag.builder import Builder
 
     out = Builder("lz4", pack=lambda data: b"\xff" * 40, chunk_bytes=60)
     conn = out.connection(_topic(0))  # type: ignore[arg-type]
@@ -123,7 +125,7 @@ def bag_damaged_chunks(n: int) -> bytes:
 
 def bag_problems(n: int) -> bytes:
     """Connections with a wrong md5."""
-    from logreel.formats.rosbag.sample.builder import Builder
+    from support.samples.rosbag.builder import Builder
 
     out = Builder("none")
     for i in range(n):
@@ -133,7 +135,7 @@ def bag_problems(n: int) -> bytes:
 
 def mcap_channels(n: int) -> bytes:
     """Each with a schema and a message, in chunks of 64 KiB."""
-    from logreel.formats.mcap.sample.builder import Builder
+    from support.samples.mcap.builder import Builder
 
     out = Builder("")
     for i in range(1, min(n, MOST) + 1):
@@ -144,7 +146,7 @@ def mcap_channels(n: int) -> bytes:
 
 def mcap_chunks(n: int, compression: str = "zstd") -> bytes:
     """Each with two messages."""
-    from logreel.formats.mcap.sample.builder import Builder
+    from support.samples.mcap.builder import Builder
 
     out = Builder(compression, chunk_bytes=60)
     out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
@@ -155,7 +157,7 @@ def mcap_chunks(n: int, compression: str = "zstd") -> bytes:
 
 def mcap_attachments(n: int) -> bytes:
     """Each with a metadata record behind it."""
-    from logreel.formats.mcap.sample.builder import Builder
+    from support.samples.mcap.builder import Builder
 
     out = Builder("")
     out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1").message(1, 10**18, bytes(4))
@@ -166,7 +168,7 @@ def mcap_attachments(n: int) -> bytes:
 
 def mcap_problems(n: int) -> bytes:
     """Damage behind every second message of a file without chunks and index."""
-    from logreel.formats.mcap.sample.builder import Builder
+    from support.samples.mcap.builder import Builder
 
     out = Builder(None, finished=False)
     out.schema(1, "pkg/T", "ros1msg", b"uint32 x\n").channel(1, 1, "/t", "ros1")
@@ -182,7 +184,7 @@ def mcap_damaged_chunks(n: int) -> bytes:
 
 def bddf_channels(n: int) -> bytes:
     """Series, each with a message."""
-    from logreel.formats.bddf.sample.builder import Builder
+    from support.samples.bddf.builder import Builder
 
     out = Builder()
     for i in range(min(n, MOST)):
@@ -192,7 +194,7 @@ def bddf_channels(n: int) -> bytes:
 
 def bddf_problems(n: int) -> bytes:
     """Damage behind every third block."""
-    from logreel.formats.bddf.sample.builder import Builder
+    from support.samples.bddf.builder import Builder
 
     out = Builder()
     series = out.messages("c")
@@ -205,7 +207,7 @@ def bddf_problems(n: int) -> bytes:
 
 def carla_actors(n: int) -> bytes:
     """All added in the first frame, and moved in 3."""
-    from logreel.formats.carla.sample.builder import Builder
+    from support.samples.carla.builder import Builder
 
     out = Builder()
     for k in range(3):
@@ -219,7 +221,7 @@ def carla_actors(n: int) -> bytes:
 
 def carla_frames(n: int) -> bytes:
     """Each with an actor that moves."""
-    from logreel.formats.carla.sample.builder import Builder
+    from support.samples.carla.builder import Builder
 
     out = Builder()
     for k in range(n):
@@ -232,7 +234,7 @@ def carla_frames(n: int) -> bytes:
 
 def koblenz_problems(n: int) -> bytes:
     """A message that is not marked as valid behind every third one."""
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     for i in range(n):
@@ -244,7 +246,7 @@ def koblenz_problems(n: int) -> bytes:
 
 def koblenz_messages(n: int) -> bytes:
     """Of one kind."""
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     for i in range(n):
@@ -313,7 +315,7 @@ def task_in_this_process(task: str, path: str, seconds: str) -> None:
 
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), resource.RLIM_INFINITY))
 
-    from logreel.formats.ulog.sample.builder import tiny
+    from support.samples.ulog.builder import tiny
 
     small = path + ".small"
     Path(small).write_bytes(tiny())

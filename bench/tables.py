@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
+import bench_path  # noqa: F401 - before what it makes importable
 import biglog
 from harness import Job, compare, run
 
 IMPORTS = """
 import logreel, logreel.outputs.convert, logreel.ops.query.topic_table, pyarrow.parquet, polars as pl, tempfile
-from logreel.formats.ulog.sample.builder import tiny
+from support.samples.ulog.builder import tiny
 logreel.sql('SELECT avg(flag) FROM pair', tiny())  # whatever is imported at first use
 folder = tempfile.mkdtemp(); import atexit, shutil; atexit.register(shutil.rmtree, folder)
 """

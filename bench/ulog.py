@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import tempfile
 
+import bench_path  # noqa: F401 - before what it makes importable
 import biglog
 from harness import Job, compare, run
 
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.ulog.scan_builder, logreel.formats.ulog.reader
 import pyarrow, logreel.layout.arrow, logreel.index.gather
-from logreel.formats.ulog.sample.builder import tiny
+from support.samples.ulog.builder import tiny
 logreel.open(tiny()).tables()  # whatever is imported at first use
 """
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")

@@ -27,12 +27,13 @@ from urllib.parse import urlencode, urlsplit
 import numpy as np
 import pyarrow as pa
 
+import bench_path  # noqa: F401 - before what it makes importable
 import biglog
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.io.arrays import keep_freed_memory
-from logreel.ops.query.field_column import FieldColumn
-from logreel.ops.query.pyramid import STEP, Pyramid
+from logreel.meaning.columns import FieldColumn
+from logreel.meaning.pyramids import STEP, Pyramid
+from support.samples.ulog.builder import Builder
 
 #: Width of a plot, and windows that are asked for.
 PIXELS, WINDOWS = 1200, 400

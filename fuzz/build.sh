@@ -4,7 +4,7 @@ cd "$SRC/logreel"
 pip3 install .
 
 for harness in fuzz/fuzz_*.py; do
-    compile_python_fuzzer "$harness" --add-data fuzz/targets.py:.
+    compile_python_fuzzer "$harness" --add-data fuzz/targets.py:. --add-data tests/support:support
 done
 
 python3 fuzz/seeds.py "$WORK/seeds"

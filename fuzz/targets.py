@@ -14,10 +14,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.registry.registry import formats
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+from support.formats import builtin_formats, sample_log
 
 Target = Callable[[bytes], None]
 #: Messages decoded one by one, and columns read, of each log.
@@ -133,7 +136,7 @@ def json_in_mcap(data: bytes) -> None:
 
 
 def _schema_in_mcap(data: bytes, encoding: str, language: str) -> None:
-    from logreel.formats.mcap.sample.builder import Builder
+    from support.samples.mcap.builder import Builder
 
     size = int.from_bytes(data[:2], "little")
     schema, payload = data[2 : 2 + size], data[2 + size :]
@@ -189,7 +192,7 @@ def times(data: bytes) -> None:
 
 @functools.cache
 def _tiny() -> logreel.Log:
-    from logreel.formats.ulog.sample.builder import tiny
+    from support.samples.ulog.builder import tiny
 
     return logreel.open(tiny())
 
@@ -200,9 +203,7 @@ def _small(sample: bytes) -> Iterator[bytes]:
 
 
 def _log_seeds(name: str) -> Iterator[bytes]:
-    sample = formats()[name].sample
-    if sample is not None:
-        yield from _small(sample())
+    yield from _small(sample_log(name))
     out = io.BytesIO()
     with suppress(*DOCUMENTED):
         from logreel.layout.layout import Layout
@@ -265,10 +266,10 @@ def _lines(*texts: str) -> Callable[[], Iterator[bytes]]:
 ROS2 = f"int32 a\nstring<=5 b\nfloat64[3] c\ngeometry_msgs/Point[] d\n{'=' * 80}\nMSG: geometry_msgs/Point\nint8 x\n"
 #: Target and seeds by name; the name of a harness is fuzz_NAME.py.
 TARGETS: dict[str, tuple[Target, Callable[[], Iterator[bytes]]]] = {
-    **{f"read_{name}": (reader(name), lambda name=name: _log_seeds(name)) for name in formats()},
+    **{f"read_{name}": (reader(name), lambda name=name: _log_seeds(name)) for name in builtin_formats()},
     **{
         f"rewrite_{name}": (recovery(name), lambda name=name: _log_seeds(name))
-        for name, one in formats().items()
+        for name, one in builtin_formats().items()
         if one.create is not None
     },
     "ros1_definition": (ros1_definition, _ros1_seeds),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 BENCH = Path(__file__).parents[1] / "bench"
-NAME = re.compile(r"\blogreel(?:\.[A-Za-z_]\w*)+")
-IMPORT = re.compile(r"from (logreel[\w.]*) import ([\w, ]+)")
+NAME = re.compile(r"\b(?:logreel|support)(?:\.[A-Za-z_]\w*)+")
+IMPORT = re.compile(r"from ((?:logreel|support)[\w.]*) import ([\w, ]+)")
 
 
 def texts(script: Path) -> list[str]:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import environment
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "arrow_c"
 

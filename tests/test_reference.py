@@ -20,15 +20,15 @@ import logreel.plugin
 from logreel.cli import main
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.log.actor import Actor
 from logreel.ops.replay.timeline import Place
 from logreel.registry.commands import Answer
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.faults import Inline
+from support.samples.carla.builder import eventful
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import tiny
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 CODE = re.compile(r"`([^`]+)`")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from logreel.errors import DamagedError
-from logreel.formats.rosbag.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.ops.rewrite.recover import recover
@@ -20,6 +19,7 @@ from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing import FormatSuite, operations
 from support.harness.cli_runner import Spawn
+from support.samples.rosbag.builder import tiny
 
 BAG = formats()["rosbag"]
 

@@ -10,7 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.samples.ulog.builder import flight
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 #: Greatest size of a picture in bytes, and of the window in pixels.

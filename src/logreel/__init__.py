@@ -32,11 +32,13 @@ from logreel.errors import (
 
 if TYPE_CHECKING:
     from logreel import fleet
+    from logreel.cli.stats import stats
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.limits import Limits
     from logreel.log.log import Channel, Log, Message
     from logreel.log.schema import Schema
+    from logreel.meaning.transforms import RigidTransforms, Transforms, transforms
     from logreel.ops import definitions
     from logreel.ops.edit.edit import edit
     from logreel.ops.health.health import Health, health
@@ -45,14 +47,11 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.du import Usage, du
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.params import params
-    from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
     from logreel.ops.query.polars import scan_polars
-    from logreel.ops.query.rigid_transforms import RigidTransforms
     from logreel.ops.query.sql import sql
-    from logreel.ops.query.transforms import Transforms, transforms
     from logreel.ops.record import Feed, LiveSource, live_source, record
     from logreel.ops.replay import Player, Sink, play
     from logreel.ops.rewrite.recover import recover
@@ -62,13 +61,13 @@ if TYPE_CHECKING:
     from logreel.ops.selection import Selection
     from logreel.outputs.convert import convert
     from logreel.outputs.dataset import DatasetWritten, dataset
-    from logreel.outputs.live.registry import sink
     from logreel.outputs.media.arrays import clouds, pictures, positions
     from logreel.outputs.media.geotag import geotag
     from logreel.outputs.merge_formats import merge
     from logreel.outputs.plot import Plot, plot
     from logreel.outputs.report import Report, report
     from logreel.outputs.serve import Service
+    from logreel.outputs.sinks.registry import sink
     from logreel.outputs.view import Viewer, view
     from logreel.registry.format import Format
     from logreel.registry.open import open_log as open
@@ -110,10 +109,10 @@ _LAZY = {
     "info": ("logreel.ops.inspect.info", "info"),
     "params": ("logreel.ops.inspect.params", "params"),
     "sql": ("logreel.ops.query.sql", "sql"),
-    "transforms": ("logreel.ops.query.transforms", "transforms"),
-    "Transforms": ("logreel.ops.query.transforms", "Transforms"),
-    "RigidTransforms": ("logreel.ops.query.rigid_transforms", "RigidTransforms"),
-    "stats": ("logreel.ops.inspect.stats", "stats"),
+    "transforms": ("logreel.meaning.transforms", "transforms"),
+    "Transforms": ("logreel.meaning.transforms", "Transforms"),
+    "RigidTransforms": ("logreel.meaning.transforms", "RigidTransforms"),
+    "stats": ("logreel.cli.stats.stats", "stats"),
     "edit": ("logreel.ops.edit.edit", "edit"),
     "health": ("logreel.ops.health.health", "health"),
     "Health": ("logreel.ops.health.health", "Health"),
@@ -127,7 +126,7 @@ _LAZY = {
     "play": ("logreel.ops.replay", "play"),
     "Player": ("logreel.ops.replay", "Player"),
     "Sink": ("logreel.ops.replay", "Sink"),
-    "sink": ("logreel.outputs.live.registry", "sink"),
+    "sink": ("logreel.outputs.sinks.registry", "sink"),
     "record": ("logreel.ops.record", "record"),
     "live_source": ("logreel.ops.record", "live_source"),
     "LiveSource": ("logreel.ops.record", "LiveSource"),

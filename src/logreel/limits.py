@@ -227,7 +227,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished block of a growing BDDF",
-        "logreel.formats.bddf.growing:PENDING",
+        "logreel.formats.bddf.reader:PENDING",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),
@@ -293,13 +293,13 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of a line of `record`",
-        "logreel.ops.record.pipe_lines:LONGEST",
+        "logreel.ops.record.lines:LONGEST",
         "a line is held until it ends",
         "the line is cut there",
     ),
     FixedLimit(
         "bytes of a frame of `record`",
-        "logreel.ops.record.sources.frames:LONGEST",
+        "logreel.ops.record.sources.streams:LONGEST",
         "a frame is held until it ends",
         "it is left out, which a note says",
     ),
@@ -317,19 +317,19 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of the head of a request",
-        "logreel.outputs.http.connection:HEAD_BYTES",
+        "logreel.outputs.http.server:HEAD_BYTES",
         "a head is held until it ends",
         "the answer is 431",
     ),
     FixedLimit(
         "seconds for the head of a request",
-        "logreel.outputs.http.connection:HEAD_SECONDS",
+        "logreel.outputs.http.server:HEAD_SECONDS",
         "half a request would hold a connection",
         "the connection is closed",
     ),
     FixedLimit(
         "seconds in which a client takes nothing",
-        "logreel.outputs.http.connection:SLOW_SECONDS",
+        "logreel.outputs.http.server:SLOW_SECONDS",
         "an answer is held until it is taken",
         "the connection is closed",
     ),
@@ -341,7 +341,7 @@ FIXED = (
     ),
     FixedLimit(
         "connections of one address",
-        "logreel.outputs.http.connection:PER_CLIENT",
+        "logreel.outputs.http.server:PER_CLIENT",
         "one client must not keep all others out",
         "the answer is 503",
     ),

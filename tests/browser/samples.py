@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
-from logreel.formats.carla.sample.drive import drive as carla_drive
-from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
-from logreel.formats.mcap.sample.walk import walk as mcap_walk
-from logreel.formats.rosbag.sample.builder import drive as bag_drive
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.koblenz.drive import drive as koblenz_drive
+from support.samples.mcap.walk import walk as mcap_walk
+from support.samples.rosbag.builder import drive as bag_drive
+from support.samples.ulog.builder import flight
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from browser.samples import SAMPLES, sample
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -52,6 +53,30 @@ def test_the_tree_shows_units_counts_and_pins_fields(view, tmp_path: Path) -> No
     page.reload()
     page.wait_for_selector("html[data-ready=yes]")
     assert page.locator("#tree .item.head").first.inner_text() == "Pinned"
+
+
+def test_the_page_is_ready_with_its_channels_and_says_nothing_of_them_before(view, tmp_path: Path) -> None:
+    found = view(sample("bddf", tmp_path))
+    page = found.page
+    # All that the tree says in place of channels, while the answer about them is late.
+    page.add_init_script(
+        """window.heads = [];
+        addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
+            for (const head of document.querySelectorAll("#tree .item.head")) window.heads.push(head.textContent);
+        }).observe(document.getElementById("tree"), { childList: true, subtree: true }));"""
+    )
+
+    def late(route: Any) -> None:
+        page.wait_for_function("() => window.heads.length > 0")
+        route.continue_()
+
+    page.route("**/api/logs/*/channels*", late)
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]")
+    assert page.locator("#tree [role=treeitem]").count() > 1
+    heads = page.evaluate("window.heads")
+    assert heads[0] == "Reading the channels …"
+    assert "This log has no channels." not in heads
 
 
 def test_a_field_is_dragged_from_the_tree_into_a_plot(view, tmp_path: Path) -> None:

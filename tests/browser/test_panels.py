@@ -10,7 +10,7 @@ import pytest
 
 import logreel
 from browser.samples import content, sample
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.ulog.builder import flight
 
 
 def panels(*given: dict) -> str:

@@ -241,7 +241,7 @@ def test_picture_changes_with_the_cursor(view, tmp_path: Path, name: str) -> Non
 
 def test_before_the_first_picture_a_sentence_is_shown(view) -> None:
     channel = compressed("png", png(np.full((8, 8, 3), 90, np.uint8)), png(np.full((8, 8, 3), 200, np.uint8)))
-    channel.log._scan.start = -5 * 10**9
+    channel.log.scan.start = -5 * 10**9
     found = view(channel.log, state=state("picture", 1))
     ready(found, "picture")
     assert "first one comes 5.000 s after the start" in found.page.inner_text("#panel-picture")
@@ -297,7 +297,7 @@ def test_a_jump_breaks_the_line_on_the_map_and_is_told(view, tmp_path: Path) -> 
 
 def test_the_first_picture_is_shown_at_the_start(view) -> None:
     channel = compressed("png", png(np.full((8, 8, 3), 90, np.uint8)), png(np.full((8, 8, 3), 200, np.uint8)))
-    channel.log._scan.start = -400_000
+    channel.log.scan.start = -400_000
     found = view(channel.log, state=state("picture", 0))
     ready(found, "picture")
     assert "first one comes" not in found.page.inner_text("#panel-picture")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run, Spawn
+from support.samples.ulog.builder import flight
 
 STRING = logreel.Schema("std_msgs/String", "ros1msg")
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.drive import HERO, LEAD, drive
 from support.harness.cli_runner import Run, environment
+from support.samples.carla.drive import HERO, LEAD, drive
 
 carla: Any = logreel.carla
 
@@ -116,7 +116,7 @@ def test_written_steps_are_a_recording_with_a_frame_per_step(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("release", ["0.9.4", "0.9.16", "0.10.0"])
 def test_written_steps_keep_doors_bones_and_weather(release: str, tmp_path: Path) -> None:
-    from logreel.formats.carla.sample.builder import eventful
+    from support.samples.carla.builder import eventful
 
     log = logreel.open(eventful(release).bytes())
     replay = carla.Replay(log)
@@ -155,7 +155,7 @@ def test_wrong_options_are_refused(run: Run, town: Path, options: list[str], tex
 
 
 def test_recordings_without_complete_frames_have_no_steps(run: Run, tmp_path: Path) -> None:
-    from logreel.formats.carla.sample.builder import Builder
+    from support.samples.carla.builder import Builder
 
     empty, one = Builder(), Builder()
     one.frame(0.0)

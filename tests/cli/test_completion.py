@@ -18,9 +18,9 @@ import pytest
 
 from logreel.cli.app import VERBS
 from logreel.cli.completion import Word, split_line
-from logreel.formats.ulog.sample.builder import flight
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import SRC, Run, environment
+from support.samples.ulog.builder import flight
 
 #: Seconds that a shared machine may take for one answer.
 PATIENCE = 90.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import drive
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from damage.mutations import mutate
-from logreel.formats.mcap.sample.builder import START, Builder
 from support.builders.sample_logs import short_flight, tiny
 from support.harness.cli_runner import Run
+from support.samples.mcap.builder import START, Builder
 
 VERBS = [
     ["info"],

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import Builder
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 #: Verb, options, and the exit code for a log whose end is missing.
 VERBS = (

@@ -13,12 +13,12 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, NotFoundError, TopicError, UsageError
-from logreel.formats.ulog.sample.builder import flight
 from logreel.log.tables import column_values
+from logreel.log.topic_fields import field_picker, fields_by_topic
 from logreel.ops.json_values import to_json_values
-from logreel.ops.query.topic_fields import field_picker, fields_by_topic
 from support.builders.contents import SAMPLES, sample
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 
 @pytest.fixture(autouse=True)

@@ -163,7 +163,7 @@ def test_recover_and_following_name_the_way_for_several_files(
     ids=" ".join,
 )
 def test_commands_of_one_format_take_several_files(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
-    from logreel.formats.carla.sample.drive import drive
+    from support.samples.carla.drive import drive
 
     (tmp_path / "a.rec").write_bytes(drive().bytes())
     done = logreel.split(tmp_path / "a.rec", tmp_path / "parts", every=10 * SECOND)

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import drive
 from logreel.registry import registry
 from logreel.registry.commands import Answer, Command, Option
+from logreel.registry.format import Format
+from logreel.registry.plugins import Registry
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import drive
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +148,9 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(sys.modules, "special_thermo", module)
     ulog = registry.formats()["ulog"]
     thermo = replace(ulog, name="ulog", api="special_thermo", commands="special_thermo:COMMANDS")
-    own = {**registry._builtin_formats(), "ulog": thermo}
-    monkeypatch.setattr(registry, "_builtin_formats", lambda: own)
+    own = {**registry.FORMATS.own(), "ulog": thermo}
+    # Not the function that lists the formats: the registry has called it long ago.
+    monkeypatch.setattr(registry, "FORMATS", Registry("log format", registry.GROUP, own, Format))
     return "ulog"
 
 

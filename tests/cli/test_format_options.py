@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import few, version_2_0
 from support.harness.cli_runner import Run
 from support.oracles import genuine_rosbag
+from support.samples.rosbag.builder import few, version_2_0
 
 #: Arguments of each verb before ``--option``; the output is the bag ``out.bag``.
 VERBS = {

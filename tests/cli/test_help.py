@@ -15,15 +15,15 @@ import pytest
 import logreel
 from logreel.cli.app import logreel as group
 from logreel.cli.help import verb
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.mcap.sample.walk import walk as mcap_walk
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.cli_runner import Run
 from support.harness.faults import Inline
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.carla.builder import eventful
+from support.samples.mcap.walk import walk as mcap_walk
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 from test_reference import METRIC, RULES, command_of, section_of, verbs
 
 WIDTHS = (60, 80, 100)

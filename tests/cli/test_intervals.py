@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 S = 10**9
 SPAN = ("-S", "+2s", "-E", "+5s")

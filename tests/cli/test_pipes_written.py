@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample.builder import tiny as mcap
-from logreel.registry.registry import formats
 from support.builders.sample_logs import tiny
+from support.formats import builtin_formats, sample_log
 from support.harness.cli_runner import Run, Spawn, environment
+from support.samples.mcap.builder import tiny as mcap
 
 
 @pytest.fixture
@@ -57,13 +57,10 @@ def test_no_log_is_written_to_a_terminal(field: Path, args: list[str]) -> None:
     assert b"no text for a terminal" in err
 
 
-@pytest.mark.parametrize("name", formats())
+@pytest.mark.parametrize("name", builtin_formats())
 def test_a_reader_that_closes_the_pipe_ends_the_verb_quietly(name: str, tmp_path: Path) -> None:
-    sample = formats()[name].sample
-    if sample is None:
-        pytest.skip("no sample")
-    path = tmp_path / f"x{formats()[name].suffixes[0]}"
-    path.write_bytes(sample())
+    path = tmp_path / f"x{builtin_formats()[name].suffixes[0]}"
+    path.write_bytes(sample_log(name))
     # More than a pipe holds, so that the verb is still writing when the reader ends.
     command = [sys.executable, "-m", "logreel", "merge", *[str(path)] * 12, "--align", "+1s", "-o", "-"]
     with subprocess.Popen(

@@ -19,7 +19,7 @@ import pytest
 
 from logreel.cli import keys
 from logreel.cli.console import Status
-from logreel.outputs.live.null import Null
+from logreel.outputs.sinks.stdout import Null
 from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.replaying import MS, Numbered, bag, numbers
 
@@ -292,7 +292,7 @@ def test_options_about_clients_reach_the_server(
         given.append({"name": name, **options})
         return Null()
 
-    monkeypatch.setattr("logreel.outputs.live.registry.sink", noted)
+    monkeypatch.setattr("logreel.outputs.sinks.registry.sink", noted)
     monkeypatch.setenv("LOGREEL_TOKEN", "a-token-of-the-environment")
     more = ["--allow-host", "a", "--allow-host", "b", "--allow-origin", "https://x", "--read-only"]
     play = ["play", logs / "tiny.ulg", "-r", "0", "--to"]

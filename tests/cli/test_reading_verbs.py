@@ -11,9 +11,9 @@ import pytest
 
 import logreel
 from logreel.cli.app import VERBS
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 from support.harness.cli_runner import Run, Spawn
+from support.samples.rosbag.builder import drive
 
 
 def test_info_shows_the_log(run: Run, logs: Path) -> None:
@@ -289,7 +289,7 @@ def test_formats_lists_formats_and_outputs(run: Run) -> None:
     assert "PX4 ULog" in done.out
     assert ".parquet/" in done.out
     found = run("formats", "--json").json
-    assert {one["name"] for one in found["formats"]} == set(formats())
+    assert {one["name"] for one in found["formats"]} == set(builtin_formats())
     assert ".ndjson" in {one["suffix"] for one in found["outputs"]}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import logreel
 from support.builders.contents import SAMPLES
+from support.formats import builtin_formats, sample_log
 from support.harness.cli_runner import Run
 
 
@@ -87,9 +88,9 @@ def test_sort_orders_messages_by_time(run: Run) -> None:
     times = [m.time for m in logreel.open("b.bag").messages(order="file")]
     assert times == sorted(times)
     assert len(times) == logreel.open("a.bag").message_count
-    for fmt in logreel.known_formats().values():
-        if fmt.create is None and fmt.sample is not None:
-            Path("other").write_bytes(fmt.sample())
+    for fmt in builtin_formats().values():
+        if fmt.create is None:
+            Path("other").write_bytes(sample_log(fmt.name))
             done = run("sort", "other", "-o", "sorted")
             assert done.code == 1
             assert "cannot be written yet; what can be: " in done.err

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from support.builders.contents import content
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 
 @pytest.fixture(autouse=True)

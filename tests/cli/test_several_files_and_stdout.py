@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample.builder import tiny as mcap
-from logreel.formats.rosbag.sample.builder import tiny as bag
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run, Spawn, environment
+from support.samples.mcap.builder import tiny as mcap
+from support.samples.rosbag.builder import tiny as bag
 
 
 @pytest.fixture

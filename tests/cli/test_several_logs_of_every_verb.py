@@ -12,9 +12,9 @@ from typing import NamedTuple
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 PAGE = Path(__file__).parents[2] / "docs/howto/several-logs.md"
 UUID = b"000600000000393438353132510400270031"

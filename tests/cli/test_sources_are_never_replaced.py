@@ -10,10 +10,10 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.rosbag.sample.builder import tiny as bag
 from logreel.io.atomic_file import keep_sources
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import tiny as bag
 
 QUERY = "SELECT * FROM rate"
 #: Verbs that read x.ulg and write OUT.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from logreel.cli import app, exits
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import struct
 from pathlib import Path
 
 import logreel
-from logreel.formats.rosbag.sample.builder import CHATTER, START, Builder, version_2_0
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import CHATTER, START, Builder, version_2_0
 
 TEXT = b"a\xff\xfeb"
 PAYLOAD = struct.pack("<I", len(TEXT)) + TEXT

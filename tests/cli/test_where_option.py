@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from support.harness.cli_runner import Run
 from support.oracles.genuine_rosbag import connections, filtered, genuine
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 pytest.importorskip("duckdb")
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 
 from logreel.formats.ulog.records import SYNC
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 TICK = "tick:uint64_t timestamp;uint32_t n;"
 

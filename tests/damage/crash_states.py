@@ -41,9 +41,9 @@ from logreel.cli import main as command  # noqa: E402
 from logreel.errors import LogError, UnknownFormatError  # noqa: E402
 from logreel.io.part_files import existing_parts  # noqa: E402
 from logreel.ops.record.parts import PartWriter, Split  # noqa: E402
-from logreel.outputs.dataset.records import Records  # noqa: E402
+from logreel.outputs.dataset.episode import Records  # noqa: E402
 from logreel.registry import index_cache  # noqa: E402
-from logreel.registry.registry import formats  # noqa: E402
+from support.formats import builtin_formats  # noqa: E402
 from support.harness.crash_disk import Disk, digest, put  # noqa: E402
 from support.harness.faults import Inline  # noqa: E402
 from support.harness.system_calls import Calls, Op, read_events, with_unseen_renames  # noqa: E402
@@ -108,7 +108,7 @@ def judge_recording(
     name: str, content: Simple | Replay, most: int, old: bytes | None, folder: Path, due: int, is_done: bool
 ) -> str:
     """Return what is wrong with a recording of *most* messages, of which *due* were confirmed."""
-    path = folder / f"x{formats()[name].suffixes[0]}"
+    path = folder / f"x{builtin_formats()[name].suffixes[0]}"
     active = Path(f"{path}.active")
     data = path.read_bytes() if path.exists() else None
     if data is not None and data != old:
@@ -148,7 +148,7 @@ def record_split(path: Path, name: str, content: Simple | Replay, mark: Callable
     def make(part: str) -> logreel.Writer:
         return logreel.create(part, format=name, flush_every=None)
 
-    w = PartWriter(str(path), formats()[name], make, split, force=False)
+    w = PartWriter(str(path), builtin_formats()[name], make, split, force=False)
     content.begin(w)
     confirmed(w, content, mark, 0, count_of(content))
     w.close()
@@ -157,7 +157,7 @@ def record_split(path: Path, name: str, content: Simple | Replay, mark: Callable
 def judge_parts(name: str, content: Simple | Replay, path: str, folder: Path, due: int, is_done: bool) -> str:
     """Return what is wrong with the parts of a log, of which *due* messages were confirmed."""
     found = content.due(0)
-    for part in existing_parts(str(folder / path), formats()[name].suffixes):
+    for part in existing_parts(str(folder / path), builtin_formats()[name].suffixes):
         is_final = not part.endswith(".active")
         if not is_final and (is_done or Path(part.removesuffix(".active")).exists()):
             if is_done:
@@ -195,7 +195,7 @@ def cli(folder: Path, mark: Callable[[int], None], *args: str, codes: tuple[int,
 def format_jobs(name: str, scratch: Path) -> dict[str, Job]:
     """Return what can be written in one format."""
     content = content_of(name, scratch)
-    suffix = formats()[name].suffixes[0]
+    suffix = builtin_formats()[name].suffixes[0]
     most, half = count_of(content), count_of(content) // 2
     x = f"x{suffix}"
     base, broken = scratch / f"base{suffix}", scratch / f"broken{suffix}"
@@ -253,7 +253,7 @@ def format_jobs(name: str, scratch: Path) -> dict[str, Job]:
             partial(judge_sidecar, x, old, content.found(logreel.open(old)), content),
         ),
     }
-    if formats()[name].append is None:
+    if builtin_formats()[name].append is None:
         del jobs["append"]
     try:
         index_cache.write(str(base), out=scratch / "index")
@@ -314,7 +314,7 @@ def fleet_jobs(scratch: Path) -> dict[str, Job]:
     logs = scratch / "logs"
     logs.mkdir()
     for n, name in enumerate(("ulog", "mcap", "rosbag")):
-        old_log(logs / f"{n}{formats()[name].suffixes[0]}", name, content, 10 * n, 10 * n + 10)
+        old_log(logs / f"{n}{builtin_formats()[name].suffixes[0]}", name, content, 10 * n, 10 * n + 10)
 
     def ingest(folder: Path, mark: Callable[[int], None], count: int = 3) -> None:
         paths = sorted(logs.iterdir())[:count]

@@ -23,7 +23,7 @@ from logreel.cli import cat  # noqa: F401 - loaded before there are forks
 from logreel.cli.run import run
 from logreel.outputs.tables.ndjson import Decoder, line
 from logreel.registry import open_growing  # noqa: F401
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 
 #: Seconds in which a follower ends after a complete recording.
 ENDS = 10.0
@@ -165,7 +165,7 @@ def main() -> None:
         for one in range(seed, seed + runs):
             folder = Path(where) / str(one)
             folder.mkdir()
-            text = wrong(folder / f"log{formats()[name].suffixes[0]}", name, content, one, tally)
+            text = wrong(folder / f"log{builtin_formats()[name].suffixes[0]}", name, content, one, tally)
             bad += [(one, text)] if text else []
     sys.stdout.write(f"{tally}\n")
     if bad:

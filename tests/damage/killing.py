@@ -27,7 +27,9 @@ from logreel.layout import encode_message  # noqa: F401 - loaded before there ar
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.ops.rewrite.recover import recover
-from logreel.registry.registry import formats
+
+sys.path[:0] = [str(Path(__file__).parents[1])]
+from support.formats import builtin_formats, sample_log  # noqa: E402
 
 START = 1_700_000_000 * 10**9
 ANNOUNCED = struct.Struct("<QQQ")
@@ -113,9 +115,7 @@ def content_of(name: str, folder: Path) -> Simple | Replay:
     try:
         Simple().begin(w)
     except (DefinitionError, UnsupportedError):
-        sample = formats()[name].sample
-        assert sample is not None, f"{name} has neither types nor a sample"
-        return Replay(sample())
+        return Replay(sample_log(name))
     finally:
         w.discard()
     return Simple()
@@ -212,7 +212,7 @@ def main() -> None:
         folder = Path(where)
         content = content_of(name, folder)
         for run in range(seed, seed + runs):
-            path = folder / f"{run}{formats()[name].suffixes[0]}"
+            path = folder / f"{run}{builtin_formats()[name].suffixes[0]}"
             count, size, file = killed(path, name, content, run)
             announced += count > 0
             kept = path if path.exists() else Path(f"{path}.active")

@@ -34,7 +34,7 @@ from killing import Replay, Simple, content_of, left, wrong
 import logreel
 from logreel.errors import LogError
 from logreel.io import old_file
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 
 #: Phase, messages in the file that were flushed, size and inode of the unfinished file, calls so far.
 EVENT = struct.Struct("<QQQQQ")
@@ -228,7 +228,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as where:
         folder = Path(where)
         content = content_of(name, folder)
-        old_path = folder / f"old{formats()[name].suffixes[0]}"
+        old_path = folder / f"old{builtin_formats()[name].suffixes[0]}"
         with logreel.create(old_path, format=name) as w:
             content.begin(w)
             for n in range(old_count(content)):

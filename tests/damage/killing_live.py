@@ -27,7 +27,7 @@ from logreel.layout import encode_message  # noqa: F401 - loaded before there ar
 from logreel.ops.record import Feed
 from logreel.ops.record import record as recording
 from logreel.ops.record import session as sessions
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 
 #: Seconds after which a recorder is killed at the latest.
 LATEST = 0.06
@@ -120,7 +120,7 @@ def main() -> None:
             folder = Path(where) / str(run)
             folder.mkdir()
             count, size, file = killed(
-                folder / f"a{formats()[name].suffixes[0]}", name, content, run, recorder, LATEST
+                folder / f"a{builtin_formats()[name].suffixes[0]}", name, content, run, recorder, LATEST
             )
             announced += count > 0
             # For a moment, a file has both its temporary and its final name. Hidden files were never announced.

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from damage.structure import Structure, bddf, carla, koblenz, mcap, rosbag, ulog
-from logreel.formats.bddf.sample.builder import T0
-from logreel.formats.bddf.sample.builder import Builder as BddfBuilder
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.carla.sample.records import RELEASES
-from logreel.formats.koblenz.sample.builder import Builder as KoblenzBuilder
-from logreel.formats.mcap.sample.builder import Builder as McapBuilder
-from logreel.formats.mcap.sample.builder import tiny as mcap_tiny
-from logreel.formats.rosbag.sample import old
-from logreel.formats.rosbag.sample.builder import Builder as BagBuilder
-from logreel.formats.rosbag.sample.builder import few, version_2_0
-from logreel.formats.ulog.sample import builder as ulog_builder
-from logreel.formats.ulog.sample.builder import Builder as UlogBuilder
+from support.samples.bddf.builder import T0
+from support.samples.bddf.builder import Builder as BddfBuilder
+from support.samples.carla.builder import eventful
+from support.samples.carla.records import RELEASES
+from support.samples.koblenz.builder import Builder as KoblenzBuilder
+from support.samples.mcap.builder import Builder as McapBuilder
+from support.samples.mcap.builder import tiny as mcap_tiny
+from support.samples.rosbag import old
+from support.samples.rosbag.builder import Builder as BagBuilder
+from support.samples.rosbag.builder import few, version_2_0
+from support.samples.ulog import builder as ulog_builder
+from support.samples.ulog.builder import Builder as UlogBuilder
 
 
 @dataclass(frozen=True)

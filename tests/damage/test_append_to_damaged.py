@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.registry.registry import formats
+from support.formats import builtin_formats, sample_log
 
-NAMES = sorted(name for name, fmt in formats().items() if fmt.append is not None)
+NAMES = sorted(name for name, fmt in builtin_formats().items() if fmt.append is not None)
 #: Number of messages that are appended.
 APPENDED = 5
 
@@ -60,9 +60,8 @@ def append(path: Path) -> Counter[tuple[str, int, bytes]]:
 def test_garbage_in_a_log_hides_no_message_of_it_after_appending(
     name: str, seed: int, tmp_path: Path
 ) -> None:
-    fmt = formats()[name]
-    assert fmt.sample is not None
-    data = bytearray(fmt.sample())
+    fmt = builtin_formats()[name]
+    data = bytearray(sample_log(fmt.name))
     dice = random.Random(f"{name} {seed}")
     size = dice.choice([1, 20, 500])
     place = dice.randrange(len(data) // 10, len(data) * 9 // 10)

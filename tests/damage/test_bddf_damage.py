@@ -13,7 +13,10 @@ from small_log_queries import in_time, read_all
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
-from logreel.formats.bddf.sample.builder import (
+from logreel.formats.bddf.scan_builder import ScanBuilder
+from logreel.io.source import Source
+from support.oracles import bddf as oracle
+from support.samples.bddf.builder import (
     T0,
     Builder,
     block,
@@ -25,9 +28,6 @@ from logreel.formats.bddf.sample.builder import (
     stamp,
     walk,
 )
-from logreel.formats.bddf.scan_builder import ScanBuilder
-from logreel.io.source import Source
-from support.oracles import bddf as oracle
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
 SAMPLES = SHARED / "data/bddf"

@@ -9,10 +9,10 @@ from mutations import mutate
 from small_log_queries import in_time, read_all
 
 import logreel
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.records import RELEASES
 from support.builders.carla_rows import assert_accounted, packets, walked
 from support.oracles import carla as oracle
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.records import RELEASES
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "200"))
 

@@ -12,12 +12,12 @@ from mutations import mutate
 
 import logreel
 from logreel.errors import SEVERITIES, LogError
-from logreel.formats.bddf.sample.builder import T0
-from logreel.formats.bddf.sample.builder import Builder as Bddf
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.koblenz.sample.builder import Builder as Koblenz
-from logreel.formats.rosbag.sample import builder as rosbag
-from logreel.formats.ulog.sample import builder as ulog
+from support.samples.bddf.builder import T0
+from support.samples.bddf.builder import Builder as Bddf
+from support.samples.carla.builder import eventful
+from support.samples.koblenz.builder import Builder as Koblenz
+from support.samples.rosbag import builder as rosbag
+from support.samples.ulog import builder as ulog
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "0")) // 50 or 15
 CONTRACT = {

@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 
 from harness import SANITIZED
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 from support.harness.cli_runner import SRC
 from support.harness.crash_disk import Disk, State
 from support.harness.system_calls import Event, Op, environment, library, with_unseen_renames
 
 #: Random subsets after each call, and the most states of a job (0: all); ``make fuzz`` sets more.
 SUBSETS, MOST = (int(os.environ["LOGREEL_FUZZ"]) // 500, 0) if "LOGREEL_FUZZ" in os.environ else (1, 8)
-FORMATS, OTHERS = [f.name for f in formats().values() if f.create is not None], ["tables", "fleet", "dataset"]
+FORMATS, OTHERS = (
+    [f.name for f in builtin_formats().values() if f.create is not None],
+    ["tables", "fleet", "dataset"],
+)
 #: Names of jobs of one process each; by default two processes do all, which saves imports.
 LANES = [*FORMATS, *OTHERS] if MOST == 0 else [",".join(FORMATS), ",".join(OTHERS)]
 

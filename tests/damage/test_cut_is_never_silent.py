@@ -6,11 +6,11 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.bddf.sample.builder import T0
-from logreel.formats.bddf.sample.builder import Builder as BddfBuilder
-from logreel.formats.mcap.sample.walk import walk
-from logreel.formats.rosbag.sample.builder import Builder, few, version_2_0
-from logreel.formats.rosbag.sample.old import version_1_2
+from support.samples.bddf.builder import T0
+from support.samples.bddf.builder import Builder as BddfBuilder
+from support.samples.mcap.walk import walk
+from support.samples.rosbag.builder import Builder, few, version_2_0
+from support.samples.rosbag.old import version_1_2
 
 
 def small_bddf() -> bytes:

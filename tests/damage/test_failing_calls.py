@@ -26,12 +26,12 @@ from logreel.fleet import jobs, task_reader
 from logreel.formats.mcap import chunk_compressor
 from logreel.formats.mcap.chunks import _zstd
 from logreel.formats.rosbag.chunks import _zlib
-from logreel.formats.ulog.sample.builder import flight
 from logreel.io.lz4_frames import unpack_lz4
-from logreel.registry.registry import formats
+from support.formats import sample_log
 from support.harness import faults
 from support.harness.cli_runner import SRC
 from support.harness.system_calls import environment, library
+from support.samples.ulog.builder import flight
 
 #: Runs of each verb; ``make fuzz`` sets more, and LOGREEL_FAILING_CALLS=0 means all.
 CASES = int(os.environ.get("LOGREEL_FAILING_CALLS", int(os.environ.get("LOGREEL_FUZZ", "500")) // 500))
@@ -168,7 +168,7 @@ def test_a_log_is_read_again_after_memory_has_ended(
 
     monkeypatch.setattr(jobs, "WAIT", 0)
     log, dataset = tmp_path / "a.ulg", tmp_path / "fleet"
-    log.write_bytes(formats()["ulog"].sample())
+    log.write_bytes(sample_log("ulog"))
     with monkeypatch.context() as without:
         without.setattr(*place, no_memory)
         assert list(fleet.ingest(log, dataset, engine=faults.Inline()).failed) == [str(log)]
@@ -194,7 +194,7 @@ def test_a_lack_of_memory_while_a_chunk_is_packed_is_a_sentence(
 
     monkeypatch.setattr(chunk_compressor, "_compressor", lambda *options: no_memory)
     log = tmp_path / "a.ulg"
-    log.write_bytes(formats()["ulog"].sample())
+    log.write_bytes(sample_log("ulog"))
     with pytest.raises(MemoryError):
         logreel.convert(log, tmp_path / "a.mcap")
     assert [path.name for path in tmp_path.iterdir()] == ["a.ulg"]

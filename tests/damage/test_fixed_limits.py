@@ -19,10 +19,10 @@ import logreel
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.source import Source
 from logreel.limits import FIXED, Limits
-from logreel.outputs.http.flow import Flow
+from logreel.outputs.http.answer import Flow
 from logreel.outputs.view.limits import SQL_CHARACTERS, SQL_MEMORY
-from logreel.registry.registry import formats
 from support.builders.growing_samples import SAMPLES
+from support.formats import builtin_formats
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (
             "formats.rosbag.growing:PENDING",
             "formats.mcap.growing:PENDING",
-            "formats.bddf.growing:PENDING",
+            "formats.bddf.reader:PENDING",
             "formats.carla.growing:LONGEST",
             "formats.koblenz.growing:LONGEST",
         ),
@@ -52,7 +52,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
             "formats.koblenz.framing:MAX_UNKNOWN",
         ),
         "test_an_index_file_that_is_too_large_is_not_read": ("registry.index_cache:_TIMES",),
-        "test_a_recorded_line_that_was_cut_says_so": ("ops.record.pipe_lines:LONGEST",),
+        "test_a_recorded_line_that_was_cut_says_so": ("ops.record.lines:LONGEST",),
         "test_channels_of_a_foxglove_server_are_bounded": ("ops.record.sources.foxglove:MOST_CHANNELS",),
         "test_logs_of_slices_are_bounded_together": ("outputs.http.answer:LOGS",),
         "test_an_sql_expression_that_is_too_long_is_refused": ("outputs.view.limits:SQL_CHARACTERS",),
@@ -85,7 +85,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_a_message_larger_than_allowed_ends_the_source": ("ops.record.sources.foxglove:LARGEST",),
     },
     "tests/ops/test_record_sockets.py": {
-        "test_endless_lines_need_bounded_memory": ("ops.record.sources.frames:LONGEST",),
+        "test_endless_lines_need_bounded_memory": ("ops.record.sources.streams:LONGEST",),
     },
     "tests/outputs/test_file_names.py": {
         "test_file_names_of_a_thousand_hostile_attachments_are_different": ("outputs.file_names:MAX_BYTES",),
@@ -102,13 +102,13 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "tests/outputs/test_serve_limits.py": {
-        "test_the_head_limit_is_16_kib_however_the_head_arrives": ("outputs.http.connection:HEAD_BYTES",),
+        "test_the_head_limit_is_16_kib_however_the_head_arrives": ("outputs.http.server:HEAD_BYTES",),
         "test_half_requests_are_closed_and_shut_nobody_out": (
-            "outputs.http.connection:HEAD_SECONDS",
+            "outputs.http.server:HEAD_SECONDS",
             "outputs.http.server:CONNECTIONS",
         ),
-        "test_a_client_that_takes_nothing_is_dropped": ("outputs.http.connection:SLOW_SECONDS",),
-        "test_one_client_cannot_have_all_connections": ("outputs.http.connection:PER_CLIENT",),
+        "test_a_client_that_takes_nothing_is_dropped": ("outputs.http.server:SLOW_SECONDS",),
+        "test_one_client_cannot_have_all_connections": ("outputs.http.server:PER_CLIENT",),
     },
     "tests/outputs/test_serve_streams.py": {
         "test_too_many_slices_at_once_give_503": ("outputs.http.answer:MOST",),
@@ -242,7 +242,7 @@ def test_a_ros_name_that_is_too_long_is_refused() -> None:
 
 
 def test_a_ulog_format_that_is_too_large_is_a_problem() -> None:
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     out = Builder().flags().format("t:uint64_t timestamp;uint8_t[65000] a;uint8_t[600] b;").subscribe("t", 0)
     log = logreel.open(out.data(0, bytes(30)).bytes())
@@ -255,7 +255,7 @@ def test_a_ulog_format_that_is_too_large_is_a_problem() -> None:
 
 def test_a_bag_header_that_is_too_long_is_a_problem() -> None:
     from logreel.formats.rosbag.records import MAX_HEADER
-    from logreel.formats.rosbag.sample.builder import tiny
+    from support.samples.rosbag.builder import tiny
 
     data = tiny("2.0")
     log = logreel.open(data + struct.pack("<I", MAX_HEADER + 1) + bytes(100))
@@ -278,7 +278,7 @@ def test_an_mcap_chunk_beyond_32_bit_offsets_is_named_as_such(monkeypatch: pytes
 
 def test_a_bddf_series_with_too_high_a_number_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.bddf import reader
-    from logreel.formats.bddf.sample.builder import Builder
+    from support.samples.bddf.builder import Builder
 
     monkeypatch.setattr(reader, "MAX_SERIES", 1)
     out = Builder()
@@ -291,7 +291,7 @@ def test_a_bddf_series_with_too_high_a_number_is_a_problem(monkeypatch: pytest.M
 
 def test_a_bddf_descriptor_that_is_too_long_is_a_problem() -> None:
     from logreel.formats.bddf.records import MAX_DESCRIPTOR
-    from logreel.formats.bddf.sample.builder import Builder
+    from support.samples.bddf.builder import Builder
 
     out = Builder()
     first = out.messages("a")
@@ -308,7 +308,7 @@ def test_a_bddf_descriptor_that_is_too_long_is_a_problem() -> None:
 
 def test_a_bddf_struct_that_is_too_deep_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.bddf import struct_series
-    from logreel.formats.bddf.sample.builder import PODS, Builder
+    from support.samples.bddf.builder import PODS, Builder
 
     monkeypatch.setattr(struct_series, "MAX_DEPTH", 1)
     out = Builder()
@@ -325,7 +325,7 @@ def test_a_bddf_struct_that_is_too_deep_is_a_problem(monkeypatch: pytest.MonkeyP
 
 def test_more_logs_in_a_ulog_than_segments_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.ulog import reader
-    from logreel.formats.ulog.sample.builder import tiny
+    from support.samples.ulog.builder import tiny
 
     def segments(count: int) -> tuple[int, list[str]]:
         log = logreel.open(tiny() * count)
@@ -343,7 +343,7 @@ def test_more_logs_in_a_ulog_than_segments_are_a_problem(monkeypatch: pytest.Mon
 
 def test_a_koblenz_message_that_is_too_large_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.koblenz import framing, records
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     for k in range(3):
@@ -360,7 +360,7 @@ def test_a_koblenz_message_that_is_too_large_is_a_problem(monkeypatch: pytest.Mo
 
 def test_too_many_unknown_types_of_a_koblenz_log_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.formats.koblenz import framing
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     out.obd(1000.0, 1, 2, 3.0)
@@ -378,7 +378,7 @@ def test_too_many_unknown_types_of_a_koblenz_log_are_a_problem(monkeypatch: pyte
 
 
 def carla() -> bytes:
-    from logreel.formats.carla.sample.builder import Builder
+    from support.samples.carla.builder import Builder
 
     out = Builder()
     for k in range(3):
@@ -390,7 +390,7 @@ def carla() -> bytes:
 
 
 def koblenz() -> bytes:
-    from logreel.formats.koblenz.sample.builder import Builder
+    from support.samples.koblenz.builder import Builder
 
     out = Builder()
     for k in range(4):
@@ -408,7 +408,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
         "koblenz": ("koblenz", koblenz),
     }
     name, build = SAMPLES.get(sample) or others[sample]
-    module = importlib.import_module(f"logreel.formats.{name}.growing")
+    module = importlib.import_module(f"logreel.formats.{name}.reader")
     limit = next(one.where.partition(":")[2] for one in FIXED if one.where.startswith(f"{module.__name__}:"))
     data = build()
 
@@ -416,7 +416,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
         """Return the lengths of the sample at which its last record is waited for."""
         found = set()
         for length in range(len(data) - 60, len(data)):
-            follow = formats()[name].follow
+            follow = builtin_formats()[name].follow
             assert follow is not None
             if follow().extend(Source(data[:length], "growing")) is not None:
                 found.add(length)
@@ -431,7 +431,8 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
 
 
 def test_a_recorded_line_that_was_cut_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.ops.record import lines, pipe_lines
+    from logreel.ops.record import lines
+    from logreel.ops.record import lines as pipe_lines
 
     for module in (lines, pipe_lines):
         monkeypatch.setattr(module, "LONGEST", 80)
@@ -482,8 +483,8 @@ def test_logs_of_slices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_index_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.formats.ulog.sample.builder import tiny
     from logreel.registry import index_cache
+    from support.samples.ulog.builder import tiny
 
     path = tmp_path / "a.ulg"
     path.write_bytes(tiny())
@@ -499,8 +500,8 @@ def test_an_index_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch
 
 
 def test_an_sql_expression_over_too_many_rows_is_refused() -> None:
-    from logreel.formats.ulog.sample.builder import flight
-    from logreel.ops.query.expression import expression_column
+    from logreel.ops.query.where import expression_column
+    from support.samples.ulog.builder import flight
 
     pytest.importorskip("duckdb")
     ch = logreel.open(flight(1))["vehicle_attitude"]
@@ -514,8 +515,8 @@ def test_an_sql_expression_over_too_many_rows_is_refused() -> None:
 
 
 def test_an_sql_expression_has_bounded_memory() -> None:
-    from logreel.formats.ulog.sample.builder import tiny
     from logreel.ops.query.sql import Bounds, answer
+    from support.samples.ulog.builder import tiny
 
     query = "SELECT list(range) AS x FROM range(20000000)"
     with (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 from support.harness.cli_runner import Spawn
 
 #: `make soak` sets more.
@@ -17,7 +17,7 @@ PARTS = max(1, RUNS // 10)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("name", [f.name for f in formats().values() if f.create is not None])
+@pytest.mark.parametrize("name", [f.name for f in builtin_formats().values() if f.create is not None])
 def test_followers_print_each_message_once_over_kills_and_restarts(
     name: str, part: int, spawn: Spawn
 ) -> None:

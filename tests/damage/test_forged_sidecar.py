@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample import builder
-from logreel.ops.open_logs import read_itself
 from logreel.registry import index_cache
+from logreel.registry.open_logs import read_itself
 from support.builders.sidecars import forge
 from support.harness.cli_runner import Run
+from support.samples.ulog import builder
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def indexed(tmp_path: Path) -> Path:
 
 
 def is_used(path: Path) -> bool:
-    return logreel.open(path)._source.is_restored
+    return logreel.open(path).source.is_restored
 
 
 def overwrite(path: Path, at: int, data: bytes) -> None:
@@ -91,7 +91,7 @@ def test_check_recover_and_diff_read_the_log_itself(hiding: Path, run: Run) -> N
     original = hiding.with_name("original.ulg")
     original.write_bytes(hiding.read_bytes())
     log, whole = logreel.open(hiding), logreel.open(original)
-    assert log._source.is_restored, "this is what remains possible"
+    assert log.source.is_restored, "this is what remains possible"
     assert log.message_count == whole.message_count - 2
     for what in (log, hiding):
         assert logreel.check(what).findings == logreel.check(whole).findings
@@ -108,7 +108,7 @@ def test_check_of_a_segment_and_of_several_files_reads_the_logs(hiding: Path) ->
     second = hiding.with_name("second.ulg")
     second.write_bytes(builder.tiny())
     for log in (logreel.open(hiding, segment=1), logreel.open([hiding, second])):
-        assert any(one._source.is_restored for one in log.parts)
+        assert any(one.source.is_restored for one in log.parts)
         itself = read_itself(log)
         assert itself.message_count == log.message_count + 2
         assert list(itself) == list(log)

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from mutations import mutate
 
-from logreel.registry.registry import formats
+from support.formats import builtin_formats, sample_log
 
 FUZZ = Path(__file__).parents[2] / "fuzz"
 #: Mutants of each target; ``make fuzz`` sets more.
@@ -30,16 +30,16 @@ targets = load()
 
 
 def test_every_format_and_target_has_a_harness() -> None:
-    assert {f"read_{name}" for name in formats()} <= set(targets.TARGETS)
+    assert {f"read_{name}" for name in builtin_formats()} <= set(targets.TARGETS)
     files = {path.stem.removeprefix("fuzz_"): path.read_text() for path in FUZZ.glob("fuzz_*.py")}
     assert set(files) == set(targets.TARGETS)
     assert all(f'targets.main("{name}")' in text for name, text in files.items())
 
 
-@pytest.mark.parametrize("name", [f.name for f in formats().values() if f.sample is not None])
+@pytest.mark.parametrize("name", [f.name for f in builtin_formats().values()])
 def test_problems_of_shortest_files_lie_inside(name: str) -> None:
     """Found by read_bddf with an empty file: a problem at byte 4."""
-    sample = formats()[name].sample()
+    sample = sample_log(name)
     for size in (*range(9), 12, 16, 19):
         for data in (sample[:size], bytes(size)):
             targets.TARGETS[f"read_{name}"][0](data)

@@ -19,7 +19,7 @@ import pytest
 import logreel
 from logreel.errors import LogError
 from logreel.ops.record import record
-from logreel.ops.record.spool import spool_path, waiting_lines
+from logreel.ops.record.lines import spool_path, waiting_lines
 from support.harness.cli_runner import Run, environment
 
 #: Interval of flushes, s.

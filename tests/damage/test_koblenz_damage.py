@@ -13,9 +13,9 @@ from small_log_queries import read_all
 import logreel
 from conftest import SHARED
 from logreel.errors import LogError
-from logreel.formats.koblenz.sample.builder import END, Builder
 from logreel.lenses import lenses
 from support.oracles import koblenz as oracle
+from support.samples.koblenz.builder import END, Builder
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 SAMPLES = SHARED / "data/koblenz"

@@ -16,10 +16,10 @@ import pytest
 
 from harness import SANITIZED
 from logreel.fleet import ingest
-from logreel.formats.ulog.sample.builder import flight
 from logreel.io import thread_room
-from logreel.ops.query.filter_rows import filter_rows
+from logreel.ops.query.topic_table import filter_rows
 from support.harness.cli_runner import environment
+from support.samples.ulog.builder import flight
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or SANITIZED, reason="needs /proc, and no sanitizer in the process"
@@ -88,7 +88,7 @@ def test_a_query_of_a_log_ends(fleet: Path, arguments: list[str], room: int) -> 
 
 def test_duckdb_has_no_threads_of_its_own_in_a_limited_process() -> None:
     code = """
-from logreel.ops.query.database import connect, import_duckdb
+from logreel.ops.query.sql import connect, import_duckdb
 limit(1 << 12)
 before = threads()
 con = connect(import_duckdb())

@@ -228,7 +228,7 @@ def test_event_definitions_beyond_their_limit_are_not_used() -> None:
 
 
 def test_an_index_beyond_its_limit_is_refused_with_its_name() -> None:
-    from logreel.formats.mcap.sample import builder
+    from support.samples.mcap import builder
 
     data = next(value() for name, value in vars(builder).items() if name == "tiny")
     logreel.open(data)
@@ -251,7 +251,7 @@ def test_a_log_that_is_opened_again_has_the_same_limits(tmp_path: Path) -> None:
 PEAK = """
 import resource, sys
 import logreel, lz4.frame, zstandard
-from logreel.formats.mcap.sample.builder import tiny
+from support.samples.mcap.builder import tiny
 for data in (tiny(), open(sys.argv[1], "rb").read()):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     log = logreel.open(data)

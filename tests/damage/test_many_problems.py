@@ -6,9 +6,9 @@ import pytest
 
 import logreel
 from logreel.errors import Problem
-from logreel.formats.rosbag.sample.builder import Builder
-from logreel.formats.rosbag.sample.old import Topic
 from logreel.log.noted import Noted
+from support.samples.rosbag.builder import Builder
+from support.samples.rosbag.old import Topic
 
 MANY = 400
 

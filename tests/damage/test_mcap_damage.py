@@ -13,11 +13,11 @@ from mutations import mutate
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.mcap.sample.builder import MAGIC, Builder, record, string, tiny
-from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows
 from support.harness.limits import limited, processor
 from support.oracles import mcap_file as mcap_oracle
+from support.samples.mcap.builder import MAGIC, Builder, record, string, tiny
+from support.samples.mcap.walk import walk
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "150"))
 #: Of a processor: ten times what the slowest case takes here, or nearly.

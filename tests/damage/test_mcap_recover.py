@@ -12,7 +12,7 @@ from mutations import mutate
 import logreel
 from logreel.errors import LogError
 from logreel.formats.mcap import index_check
-from logreel.formats.mcap.sample.builder import Builder, tiny
+from support.samples.mcap.builder import Builder, tiny
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "30"))
 BASES = {

@@ -13,9 +13,9 @@ import zstandard
 from small_samples import SMALL
 
 import logreel
-from logreel.formats.rosbag.sample.builder import lz4_frame
-from logreel.formats.ulog.sample.builder import flight
 from logreel.io.lz4_frames import unpack_lz4
+from support.samples.rosbag.builder import lz4_frame
+from support.samples.ulog.builder import flight
 
 #: What zstd says when it cannot allocate.
 ZSTD = "zstd decompress error: Allocation error : not enough memory"

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from damage.mutations import KINDS, mutate
-from logreel.formats.ulog.sample import builder
 from support.oracles import ulog as ulog_oracle
+from support.samples.ulog import builder
 
 
 def test_mutation_depends_on_seed_only() -> None:

@@ -11,11 +11,11 @@ import pytest
 from mutations import mutate
 
 import logreel
-from logreel.formats.bddf.sample.builder import T0
-from logreel.formats.bddf.sample.builder import Builder as Bddf
-from logreel.formats.carla.sample.builder import Builder as Carla
-from logreel.formats.koblenz.sample.builder import Builder as Koblenz
 from support.builders.contents import patrol
+from support.samples.bddf.builder import T0
+from support.samples.bddf.builder import Builder as Bddf
+from support.samples.carla.builder import Builder as Carla
+from support.samples.koblenz.builder import Builder as Koblenz
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 

@@ -11,11 +11,11 @@ from mutations import mutate
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.rosbag.sample.builder import Builder, few, tiny, version_2_0
-from logreel.formats.rosbag.sample.old import version_1_2
 from support.builders.bag_rows import fast_rows, plain_rows
 from support.harness.limits import processor
 from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import Builder, few, tiny, version_2_0
+from support.samples.rosbag.old import version_1_2
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
 #: Nothing this small may take longer.

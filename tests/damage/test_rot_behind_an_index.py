@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from logreel.registry import index_cache
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 #: Verbs that copy messages, and their options.
 COPYING = (
@@ -86,7 +86,7 @@ def rotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     index_cache.write(str(path))
     rot(path, 8, 1500)
     with logreel.open(path) as log:
-        assert log._source.is_restored
+        assert log.source.is_restored
         assert not log.problems
     return path
 
@@ -151,7 +151,7 @@ def test_changed_values_of_sound_records_are_told_by_the_index(rotten: Path, run
     path.write_bytes(data)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     with logreel.open(path) as log:
-        assert log._source.is_restored, "the place is one that is not compared"
+        assert log.source.is_restored, "the place is one that is not compared"
         assert not log.problems
         _ = log["vehicle_attitude"]["q"]
         assert {problem.code for problem in log.problems} == {"changed"}

@@ -132,7 +132,7 @@ log = logreel.open(sys.argv[1]{options})
 {after}
 os.truncate(sys.argv[1], 0)
 try:
-    log._source.data.sum()
+    log.source.data.sum()
     log.tables()
 except logreel.FileChangedError as error:
     print(error.offset)
@@ -247,8 +247,8 @@ def test_a_pyramid_whose_file_shrinks_is_an_error_and_built_again(tmp_path: Path
 
     import numpy as np
 
-    from logreel.ops.query.field_column import FieldColumn
-    from logreel.ops.query.pyramid import Pyramid
+    from logreel.meaning.columns import FieldColumn
+    from logreel.meaning.pyramids import Pyramid
 
     path, place = tmp_path / "a.ulg", tmp_path / "cache" / "a.logreel-pyramid"
     path.write_bytes(short_flight())
@@ -274,7 +274,7 @@ def test_a_sidecar_that_shrinks_is_an_error(flight: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(index_cache, "MAPPED_BYTES", 1)
     side = index_cache.write(str(flight))
     log = logreel.open(flight)
-    assert log._source.is_restored
+    assert log.source.is_restored
     os.truncate(side, 100)
     with pytest.raises(logreel.FileChangedError, match="truncated") as caught:
         log.tables()

@@ -34,7 +34,7 @@ from small_samples import SMALL
 
 import logreel
 from damage.structure.operators import OPERATORS, Operator, declared, mutate
-from logreel.formats.ulog.sample.builder import Builder as UlogBuilder
+from support.samples.ulog.builder import Builder as UlogBuilder
 
 FUZZ = int(os.environ.get("LOGREEL_FUZZ", "0"))
 #: Mutants of each format without LOGREEL_FUZZ.

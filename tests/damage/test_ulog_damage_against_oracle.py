@@ -11,10 +11,10 @@ from mutations import mutate
 import logreel
 from logreel.errors import LogError
 from logreel.formats.ulog import FORMAT
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from support.oracles import ulog as ulog_oracle
+from support.samples.ulog.builder import tiny
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "1500"))
 

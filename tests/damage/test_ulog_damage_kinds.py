@@ -11,10 +11,10 @@ from mutations import mutate
 from ulog_byte_accounting import assert_accounted
 
 import logreel
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.index import block_builder
 from logreel.log.log import Log
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 TICK = "tick:uint64_t timestamp;uint32_t n;"
 TOCK = "tock:uint64_t timestamp;uint16_t n;"

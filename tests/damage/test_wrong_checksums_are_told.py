@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import drive
 
 #: Verbs that copy messages, and verbs that read them; TOPIC is a channel with messages.
 COPYING = (
@@ -136,7 +136,7 @@ def test_du_counts_what_is_left_of_a_damaged_chunk(tmp_path: Path, run: Run) -> 
 
 def test_messages_that_decode_to_other_sizes_are_left_out_of_a_conversion(tmp_path: Path, run: Run) -> None:
     first, path = tmp_path / "flight.ulg", tmp_path / "flight.mcap"
-    from logreel.formats.ulog.sample.builder import flight
+    from support.samples.ulog.builder import flight
 
     first.write_bytes(flight(2.0))
     logreel.convert(first, path, compression="none")

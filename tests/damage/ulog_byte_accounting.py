@@ -18,11 +18,11 @@ def _size(data: np.ndarray, at: int) -> int:
 
 def accepted(log: Log) -> list[Range]:
     """Return the file intervals of all accepted records and file headers, unsorted."""
-    saved, data = log._scan.saved, log._source.data
+    saved, data = log.scan.saved, log.source.data
     assert saved is not None
     ranges = [(0, FILE_HEADER)]
     read_again = FILE_HEADER in saved.arrays["parsed"] or FILE_HEADER in (a for a, _ in lost(log))
-    if log._source.head[18:19] == b"B" and not read_again:
+    if log.source.head[18:19] == b"B" and not read_again:
         ranges.append((FILE_HEADER, FILE_HEADER + _size(data, FILE_HEADER)))
     own = zip(saved.plain["segments"], saved.plain["own_definitions"], strict=True)
     ranges += [(at, at + FILE_HEADER) for at, fresh in list(own)[1:] if fresh]
@@ -51,6 +51,6 @@ def assert_accounted(log: Log) -> None:
     assert sum(c - b for b, c in gaps) == undeclared, f"neither read nor reported: {gaps[:5]}, {undeclared}"
     for a, b in gaps:
         while a < b:
-            assert log._source.data[a + 2] == ord("D"), f"no message at {a}"
-            a += _size(log._source.data, a)
+            assert log.source.data[a + 2] == ord("D"), f"no message at {a}"
+            a += _size(log.source.data, a)
         assert a == b

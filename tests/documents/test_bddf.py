@@ -16,7 +16,7 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.bddf.sample.builder import T0, Builder, block, num, raw, walk
+from support.samples.bddf.builder import T0, Builder, block, num, raw, walk
 
 SECOND = 10**9
 SERVICE, TYPE = "bosdyn:grpc:service", "bosdyn:message-type"

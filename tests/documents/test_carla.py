@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.builder import Builder
-from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 from support.harness.cli_runner import Run
+from support.samples.carla.builder import Builder
+from support.samples.carla.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 
 carla: Any = logreel.carla
 DRIVE = drive().bytes()

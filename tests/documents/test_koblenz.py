@@ -10,10 +10,10 @@ import pytest
 
 import logreel
 from logreel.formats.koblenz import type_id
-from logreel.formats.koblenz.sample.builder import Builder
-from logreel.formats.koblenz.sample.drive import drive
 from logreel.lenses import lenses
 from support.harness.cli_runner import Run
+from support.samples.koblenz.builder import Builder
+from support.samples.koblenz.drive import drive
 
 
 def obd(count: int = 3) -> Builder:

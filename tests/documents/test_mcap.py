@@ -14,8 +14,8 @@ import pytest
 
 import logreel
 from logreel.errors import UnknownFormatError
-from logreel.formats.mcap.sample.builder import MAGIC, START, Builder, pairs, record, string, tiny
-from logreel.formats.mcap.sample.walk import walk
+from support.samples.mcap.builder import MAGIC, START, Builder, pairs, record, string, tiny
+from support.samples.mcap.walk import walk
 
 OBJECT = b'{"type":"object","properties":{"n":{"type":"integer"}}}'
 

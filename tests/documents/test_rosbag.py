@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample import old
-from logreel.formats.rosbag.sample.builder import START, Builder, drive, few, string, tiny, version_2_0
-from logreel.formats.rosbag.sample.old import Topic
 from support.harness.cli_runner import Run
+from support.samples.rosbag import old
+from support.samples.rosbag.builder import START, Builder, drive, few, string, tiny, version_2_0
+from support.samples.rosbag.old import Topic
 
 CHATTER = Topic("/chatter", "std_msgs/String")
 

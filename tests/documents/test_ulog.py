@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 
 def opened(out: Builder) -> logreel.Log:

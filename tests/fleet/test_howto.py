@@ -15,7 +15,7 @@ import pytest
 
 import logreel
 from logreel.fleet import PlanTable, plan
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.ulog.builder import flight
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "fleet.md"

@@ -14,9 +14,9 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.fleet import Dataset, LocalEngine, ingest, report, status, verify
-from logreel.formats.ulog.sample.builder import Builder, flight
 from support.builders.fleets import firmware_log, make_fleet
 from support.harness.faults import Faults, Inline, started_ingest
+from support.samples.ulog.builder import Builder, flight
 
 #: Number of files; ``make test-fleet`` runs 400.
 FILES = int(os.environ.get("LOGREEL_FLEET", "40"))

@@ -14,11 +14,11 @@ import pytest
 import logreel
 from logreel.fleet import cut, plan
 from logreel.fleet.local import ALLOCATION
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.index import channel_index
 from logreel.log.log import Log
 from logreel.ops.inspect.summary import summary
 from support.builders.contents import SAMPLES
+from support.samples.ulog.builder import Builder, flight
 
 #: What a log that is eight times as large may add to the peak, its own pages not counted: bytes for each message of its
 #: index, the rest for batches that are full now. With times of

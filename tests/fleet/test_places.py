@@ -14,10 +14,10 @@ import pytest
 from logreel.errors import LogError, UsageError
 from logreel.fleet import Dataset, ingest, query, remove, status, verify
 from logreel.fleet.jobs import Job
-from logreel.formats.ulog.sample.builder import flight
 from support.builders.fleets import firmware_log
 from support.harness.cli_runner import Run, environment
 from support.harness.faults import Inline
+from support.samples.ulog.builder import flight
 
 
 @pytest.fixture

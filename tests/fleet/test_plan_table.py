@@ -20,7 +20,7 @@ from logreel.errors import LogError, UsageError
 from logreel.fleet import Dataset, Plan, PlanTable, plan, scan_polars
 from logreel.fleet.task_reader import TaskReader
 from logreel.fleet.topic_schema import TopicSchema
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.ulog.builder import flight
 
 TOPICS = ("vehicle_attitude", "odd", "/fix")
 

@@ -17,11 +17,11 @@ import pytest
 import logreel
 from logreel.errors import MissingDependencyError, UsageError
 from logreel.fleet import Plan, Task, plan
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from support.builders.fleets import firmware_log, fleet_log
 from support.harness.cli_runner import Run
 from support.harness.range_server import serving_ranges
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 
 def rows_read(found: Plan) -> dict[tuple[str, str], int]:

@@ -11,9 +11,9 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.bddf.sample.builder import T0, Builder, block, walk
 from support.builders.contents import patrol
 from support.oracles import bddf as oracle
+from support.samples.bddf.builder import T0, Builder, block, walk
 
 FILES = sorted((SHARED / "data/bddf").glob("*.bddf"))
 #: Samples that are damaged, or were not completed.

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import Builder, event, num, raw, stamp
 from logreel.formats.bddf.text import parameter
-from logreel.lenses.sensors.grey_jpeg import jpeg
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import Builder, event, num, raw, stamp
+from support.samples.grey_jpeg import jpeg
 
 T0 = 1_700_000_000 * 10**9
 

@@ -9,8 +9,8 @@ import logreel
 from damage.mutations import mutate
 from logreel.formats.bddf import index_reader
 from logreel.formats.bddf.index_reader import VerifiedIndex
-from logreel.formats.bddf.sample.builder import T0, Builder, data_block, walk
 from support.oracles import bddf as oracle
+from support.samples.bddf.builder import T0, Builder, data_block, walk
 
 
 @pytest.fixture

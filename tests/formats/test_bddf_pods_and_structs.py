@@ -12,8 +12,8 @@ import pytest
 
 import logreel
 from logreel.errors import DamagedError
-from logreel.formats.bddf.sample.builder import PODS, T0, Builder, hash_of
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import PODS, T0, Builder, hash_of
 
 
 @pytest.mark.parametrize("kind", PODS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, ti
 
 import logreel
 from logreel.errors import DamagedError
-from logreel.formats.bddf.sample.builder import T0, Builder, num, raw, schema, stamp, tick, walk
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import T0, Builder, num, raw, schema, stamp, tick, walk
 
 KIND = descriptor_pb2.FieldDescriptorProto
 
@@ -195,10 +196,11 @@ def test_every_verb_accepts_a_bddf_log(run: Run, tmp_path: Path, monkeypatch: py
 def test_opening_does_not_import_protobuf() -> None:
     code = (
         "import sys; sys.modules['google.protobuf'] = None\n"
-        "import logreel; from logreel.formats.bddf.sample.builder import walk\n"
+        "import logreel; from support.samples.bddf.builder import walk\n"
         "log = logreel.open(walk(2)); log['mission'].to_arrow(); log['body'].to_arrow(); log.text; log.start\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    tests = str(Path(__file__).parents[1])
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": tests})
 
 
 def test_signals_become_columns() -> None:

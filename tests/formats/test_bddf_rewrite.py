@@ -13,10 +13,10 @@ import logreel
 from conftest import SHARED
 from damage.mutations import mutate
 from logreel.formats.bddf import block_copier, index_reader
-from logreel.formats.bddf.sample.builder import T0, Builder, block, data_block, walk
 from support.builders.contents import content, other_content, patrol
 from support.harness.rewriting import rewrite
 from support.oracles import bddf as oracle
+from support.samples.bddf.builder import T0, Builder, block, data_block, walk
 
 FILES = sorted((SHARED / "data/bddf").glob("*.bddf"))
 #: Samples that are damaged or have no index.

@@ -42,7 +42,7 @@ def sample(name: str) -> bytes:
 
 
 def scanned(data: bytes) -> Found:
-    return Reader(Source.open(data)).read()
+    return Reader(Source.open(data)).finish()
 
 
 def blocks_of(data: bytes, found: Found) -> list[list[dict[str, Any]]]:

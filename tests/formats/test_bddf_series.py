@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logreel
 from logreel.formats.bddf.descriptors import Identifier
-from logreel.formats.bddf.sample.builder import T0, Builder, hash_of, walk
 from logreel.formats.bddf.verify import verify_checksum as verify
 from logreel.io.source import Source
+from support.samples.bddf.builder import T0, Builder, hash_of, walk
 
 
 def test_sample_reads_the_same_with_and_without_index() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import T0
 from support.builders.bddf_rows import LINE, NUMBERED, POINT, rows
 from support.harness.killed import killed
 from support.oracles import bddf as oracle
+from support.samples.bddf.builder import T0
 
 
 def recording(path: Path, flushed: int) -> bytes:

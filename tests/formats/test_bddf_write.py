@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import PODS, T0, Builder, number, raw
 from support.builders.bddf_rows import FLOAT, LINE, NUMBERED, closed, rows
 from support.oracles import bddf as oracle
+from support.samples.bddf.builder import PODS, T0, Builder, number, raw
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import T0, Builder, walk
 from support.builders.bddf_rows import LINE, NUMBERED, POINT, rows
+from support.samples.bddf.builder import T0, Builder, walk
 
 
 def test_tables_and_single_messages_give_the_same_file(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.errors import NotFoundError, UsageError
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
 from logreel.layout.arrow_arrays import as_struct
 from support.builders.sample_logs import tiny
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
 
 
 @pytest.fixture(scope="module")

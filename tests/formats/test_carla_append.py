@@ -14,10 +14,10 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.carla.sample.records import RELEASES
 from logreel.ops.record import record
 from support.oracles import carla as oracle
+from support.samples.carla.builder import eventful
+from support.samples.carla.records import RELEASES
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 STEP = 50_000_000

@@ -7,10 +7,11 @@ import struct
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
-from logreel.formats.carla.sample.drive import drive
-from logreel.formats.carla.sample.records import IDS, RELEASES
+from support.formats import sample_log
 from support.oracles import carla as carla_oracle
+from support.samples.carla.builder import Builder, eventful, text_mode
+from support.samples.carla.drive import drive
+from support.samples.carla.records import IDS, RELEASES
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -80,4 +81,4 @@ def test_drive_is_valid_and_reproducible() -> None:
     assert (log.problems, log.metadata["map"], log.end) == ((), "Town03", 29975000447)
     collisions = carla_oracle.read(data).rows("Collision")
     assert [frame.number for frame, _ in collisions] == [515, 515, 516, 516, 517, 517]
-    assert logreel.known_formats()["carla"].sample is not None
+    assert sample_log("carla") == data

@@ -15,9 +15,9 @@ import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.formats.carla.metric_run.modules import metric_modules
 from logreel.formats.carla.metric_run.runner_log import RunnerLog
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 from support.harness.cli_runner import Run
+from support.samples.carla.builder import eventful
+from support.samples.carla.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 
 carla: Any = logreel.carla
 

@@ -9,11 +9,11 @@ import pytest
 
 import logreel
 from logreel.errors import NotFoundError, UsageError
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 from support.builders.sample_logs import tiny
 from support.oracles import carla as carla_oracle
 from support.oracles.carla import Recording
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
 
 carla: Any = logreel.carla
 

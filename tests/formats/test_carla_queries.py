@@ -13,11 +13,11 @@ import logreel
 from conftest import SHARED
 from damage.mutations import mutate
 from logreel.errors import UsageError
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import drive
-from logreel.formats.carla.sample.records import RELEASES
 from support.oracles import carla as carla_oracle
 from support.oracles import carla_queries
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import drive
+from support.samples.carla.records import RELEASES
 
 carla: Any = logreel.carla
 SAMPLES = SHARED / "data/carla"

@@ -7,9 +7,9 @@ import random
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.builder import Builder
 from logreel.formats.carla.simulator import api as carla
 from logreel.formats.carla.simulator.blocked import BUCKET_COUNTS, UnorderedIds
+from support.samples.carla.builder import Builder
 
 
 class Chain:

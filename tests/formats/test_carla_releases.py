@@ -8,11 +8,11 @@ import pytest
 
 import logreel
 from logreel.errors import UnsupportedError
-from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
-from logreel.formats.carla.sample.drive import drive
-from logreel.formats.carla.sample.records import RELEASES, counted
 from support.builders.carla_rows import assert_accounted, assert_equal, walked
 from support.oracles import carla as oracle
+from support.samples.carla.builder import Builder, eventful, text_mode
+from support.samples.carla.drive import drive
+from support.samples.carla.records import RELEASES, counted
 
 #: Bytes up to the end of the first packet of the samples.
 FIRST = 63

@@ -10,12 +10,12 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import drive
 from logreel.formats.carla.simulator.rotation import axes, rotation_of
 from logreel.formats.carla.simulator.values import Rotation
 from support.oracles import carla as carla_oracle
 from support.oracles import carla_queries
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import drive
 
 carla: Any = logreel.carla
 

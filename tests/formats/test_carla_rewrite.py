@@ -10,12 +10,12 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.carla import packet_copier
-from logreel.formats.carla.sample.builder import Builder, eventful, text_mode
-from logreel.formats.carla.sample.drive import drive
-from logreel.formats.carla.sample.records import RELEASES
 from logreel.ops.rewrite.recover import Recovered
 from support.builders.contents import content, other_content
 from support.oracles import carla as oracle
+from support.samples.carla.builder import Builder, eventful, text_mode
+from support.samples.carla.drive import drive
+from support.samples.carla.records import RELEASES
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 STEP = 50_000_000

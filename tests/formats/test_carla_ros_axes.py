@@ -9,9 +9,9 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.lenses import ActorPose, lenses
+from support.samples.carla.builder import Builder, eventful
+from support.samples.ulog.builder import tiny
 
 
 def unit(log: logreel.Log, topic: str, path: str) -> bytes:

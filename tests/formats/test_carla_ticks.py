@@ -10,12 +10,12 @@ import pytest
 import logreel
 from formats.test_carla_samples import REAL, SYNTHETIC, sample
 from logreel.errors import NotFoundError, UsageError
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.drive import BIKE, CAMERA, HERO, LEAD, WALKER, drive
-from logreel.formats.carla.sample.records import RELEASES
 from support.oracles import carla as carla_oracle
 from support.oracles import carla_queries
 from support.oracles.carla_replay import Options, ticks
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.drive import BIKE, CAMERA, HERO, LEAD, WALKER, drive
+from support.samples.carla.records import RELEASES
 
 carla: Any = logreel.carla
 

@@ -13,12 +13,12 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.carla.sample.builder import Builder, eventful
-from logreel.formats.carla.sample.records import RELEASES
 from support.builders.contents import content
 from support.harness.killed import killed
 from support.harness.rewriting import rewrite
 from support.oracles import carla as oracle
+from support.samples.carla.builder import Builder, eventful
+from support.samples.carla.records import RELEASES
 
 SAMPLES = sorted((SHARED / "data/carla").rglob("*.log"))
 HEADER = {"version": 1, "map": "Town01", "date": 1_700_000_001}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from logreel.formats.carla.sample.builder import eventful
 from logreel.registry.format import Format
-from logreel.registry.registry import formats
 from logreel.testing import FormatSuite
 from support.builders.contents import SAMPLES
+from support.formats import builtin_formats, sample_log
+from support.samples.carla.builder import eventful
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
 SHORT = {"carla": lambda: eventful().bytes(), "rosbag": SAMPLES[".bag"], "ulog": SAMPLES[".ulg"]}
@@ -20,11 +22,11 @@ TESTS = sorted(name for name in vars(FormatSuite) if name.startswith("test_"))
 
 
 @pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize("fmt", formats().values(), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", builtin_formats().values(), ids=lambda fmt: fmt.name)
 def test_format_passes_the_suite_for_formats(fmt: Format, test: str) -> None:
     class Suite(FormatSuite):
         format = fmt
-        samples = [SHORT.get(fmt.name, fmt.sample)]  # noqa: RUF012
+        samples = [SHORT.get(fmt.name) or partial(sample_log, fmt.name)]  # noqa: RUF012
         cuts = mutations = 10
         always = ALWAYS.get(fmt.name, ())
         completed = COMPLETED.get(fmt.name, ())

@@ -15,8 +15,8 @@ from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
 from logreel.io.source import Source
 from logreel.log.log import Log
 from logreel.registry.open import log_of, open_log
-from logreel.registry.registry import formats
 from support.builders.growing_samples import SAMPLES, VARIANTS
+from support.formats import builtin_formats
 
 Row = tuple[str, int, bytes]
 
@@ -32,7 +32,7 @@ class Grown:
     """Messages that a growing log yields: those after the place of the last one."""
 
     def __init__(self, name: str) -> None:
-        self.format = formats()[name]
+        self.format = builtin_formats()[name]
         assert self.format.follow is not None
         self.growing = self.format.follow()
         self.place: Place = BEGIN

@@ -10,8 +10,8 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.koblenz.records import pack_utc_note
-from logreel.formats.koblenz.sample.drive import drive
 from support.oracles import koblenz as oracle
+from support.samples.koblenz.drive import drive
 
 SAMPLES = sorted((SHARED / "data/koblenz").glob("*.log"))
 CAR = logreel.Schema("OBDDataM", "koblenz")

@@ -11,8 +11,8 @@ import logreel
 from logreel.errors import DefinitionError
 from logreel.formats.koblenz import type_id
 from logreel.formats.koblenz.definitions import KNOWN, message_type, text_of
-from logreel.formats.koblenz.sample.builder import Builder
 from support.harness.cli_runner import Run
+from support.samples.koblenz.builder import Builder
 
 THERMO = "float32 celsius  # temperature [degC]\nuint8 sensor\nbool ok\nstring place\nuint32[] raw\n"
 FIELDS = {"celsius": 21.5, "sensor": 3, "ok": 1, "place": "lab", "raw": [7, 8]}

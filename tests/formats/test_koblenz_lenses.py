@@ -11,15 +11,15 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError
-from logreel.formats.koblenz.sample.builder import Builder
-from logreel.formats.koblenz.sample.drive import URG, UTM, drive, picture
-from logreel.formats.koblenz.sample.scene import FIRING_US, Scene, hdl32e, plane
 from logreel.lenses import Image, PacketCloud, Points, Pose, Position, RangeScan, lenses
 from logreel.lenses.sensors.velodyne import HDL32E, HDL64E
 from support.builders.calibrations import UNIT, status, xml
 from support.harness.cli_runner import Run
 from support.oracles import velodyne as oracle
 from support.oracles.ros1 import channel
+from support.samples.koblenz.builder import Builder
+from support.samples.koblenz.drive import URG, UTM, drive, picture
+from support.samples.koblenz.scene import FIRING_US, Scene, hdl32e, plane
 
 MS = 10**6
 

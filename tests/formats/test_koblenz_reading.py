@@ -11,11 +11,11 @@ import pytest
 import logreel
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.formats.koblenz import FORMAT, definitions, register_type, registered_types, type_id
-from logreel.formats.koblenz.sample.builder import END, NAMES, Builder, number
-from logreel.formats.koblenz.sample.drive import drive
 from logreel.formats.koblenz.sensors import MAX_SENSORS
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Sequence, Struct
+from support.samples.koblenz.builder import END, NAMES, Builder, number
+from support.samples.koblenz.drive import drive
 
 URG = "Hokuyo_URG-04LX"
 POINT = Layout(Struct((Field("x", Scalar("float32")), Field("y", Scalar("float32")))), "MyDataM")
@@ -330,6 +330,5 @@ def test_bundled_drive_has_all_types() -> None:
     assert log.utc_offset == 1276778090 * 10**9 - 2_500_000
     assert {ch.schema.name for ch in log.channels.values()} == set(NAMES)
     assert len(log.channels) == 8
-    assert FORMAT.sample is not None
-    assert logreel.open(FORMAT.sample()).metadata["index_entries"] == 2
+    assert logreel.open(drive()).metadata["index_entries"] == 2
     assert logreel.open(drive(0.3)).table("VelodyneRawDataM", ["blocks.azimuth"]).num_rows > 500

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import logreel
-from logreel.formats.koblenz.sample.builder import END, Builder
 from logreel.ops.inspect.check import check
 from support.oracles import koblenz as oracle
+from support.samples.koblenz.builder import END, Builder
 
 COUNTED = {17: "A", 21: "B", 0: "C"}
 URG = "Hokuyo_URG-04LX"

@@ -14,12 +14,12 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.koblenz import time_index
-from logreel.formats.koblenz.sample.builder import Builder
-from logreel.formats.koblenz.sample.drive import drive
 from support.builders.contents import content
 from support.harness.killed import killed
 from support.harness.rewriting import rewrite
 from support.oracles import koblenz as oracle
+from support.samples.koblenz.builder import Builder
+from support.samples.koblenz.drive import drive
 
 SAMPLES = sorted((SHARED / "data/koblenz").glob("*.log"))
 #: Whose index is wrong or empty, or that were damaged.

@@ -13,9 +13,9 @@ from mcap.writer import CompressionType, Writer
 
 import logreel
 from conftest import SHARED
-from logreel.formats.mcap.sample.builder import Builder
-from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
+from support.samples.mcap.builder import Builder
+from support.samples.mcap.walk import walk
 
 STRING = logreel.Schema("std_msgs/String", "ros1msg")
 
@@ -161,11 +161,9 @@ def test_content_after_the_summary_is_refused(tmp_path: Path) -> None:
 
 
 def test_span_of_a_converted_log_goes_on(tmp_path: Path) -> None:
-    from logreel.formats.ulog import FORMAT
 
     path = tmp_path / "a.mcap"
-    assert FORMAT.sample is not None
-    logreel.convert(FORMAT.sample(), path, raw=True)
+    logreel.convert(walk(), path, raw=True)
     old = logreel.open(path)
     ch = max(old.match(None), key=len)
     late = (old.end or 0) + 10**9

@@ -9,10 +9,10 @@ import pytest
 
 import logreel
 from logreel.formats.mcap.copier import McapCopier
-from logreel.formats.mcap.sample.builder import START, Builder
 from logreel.formats.mcap.writer import McapWriter
-from logreel.formats.ulog.sample.builder import flight
 from logreel.io.append_file import Appender
+from support.samples.mcap.builder import START, Builder
+from support.samples.ulog.builder import flight
 
 SECOND = 10**9
 

@@ -16,8 +16,8 @@ import zstandard
 import logreel
 from logreel.formats.mcap import chunks as packing
 from logreel.formats.mcap import index_check
-from logreel.formats.mcap.sample.builder import MAGIC, START, message, pairs, record, string
 from support.harness.cli_runner import Run
+from support.samples.mcap.builder import MAGIC, START, message, pairs, record, string
 
 Entries = dict[int, list[tuple[int, int]]]
 #: Two chunks of five messages, of two channels.

@@ -14,10 +14,10 @@ import pytest
 import logreel
 from logreel.formats.mcap import chunks as packing
 from logreel.formats.mcap.channels import unique
-from logreel.formats.mcap.sample.builder import START, Builder, message, pairs, record, string, tiny
-from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
 from support.oracles import mcap_file as mcap_oracle
+from support.samples.mcap.builder import START, Builder, message, pairs, record, string, tiny
+from support.samples.mcap.walk import walk
 
 WAYS = list(itertools.product(("zstd", "lz4", "", None), (True, False), (True, False), (True, False)))
 

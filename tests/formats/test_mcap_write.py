@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample.builder import START, Builder
-from logreel.formats.mcap.sample.walk import walk
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
 from support.oracles import mcap_file as mcap_oracle
+from support.samples.mcap.builder import START, Builder
+from support.samples.mcap.walk import walk
 
 STRING = logreel.Schema("std_msgs/String", "ros1msg")
 OPTIONS = [

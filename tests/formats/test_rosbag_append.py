@@ -14,13 +14,13 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.rosbag.records import read_record
-from logreel.formats.rosbag.sample.builder import Builder, few, version_2_0
 from logreel.formats.rosbag.writer_v2 import MAGIC
 from logreel.io.source import Source
 from logreel.schemas.ros1msg import full_text
 from support.builders.bag_variants import ODD, SYNTHETIC
 from support.oracles import rosbag as bag_oracle
 from support.oracles.genuine_rosbag import SYSTEM, genuine
+from support.samples.rosbag.builder import Builder, few, version_2_0
 
 START = 1_700_000_000 * 10**9
 STRING = logreel.Schema("std_msgs/String", "ros1msg", "string data\n")

@@ -12,7 +12,10 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.rosbag.sample.builder import (
+from support.builders.bag_rows import read_all
+from support.builders.bag_variants import many
+from support.harness.limits import limited, processor
+from support.samples.rosbag.builder import (
     CHATTER,
     MAGIC,
     START,
@@ -21,10 +24,7 @@ from logreel.formats.rosbag.sample.builder import (
     string,
     tiny,
 )
-from logreel.formats.rosbag.sample.old import header, record, version_0, version_1_0, version_1_1, version_1_2
-from support.builders.bag_rows import read_all
-from support.builders.bag_variants import many
-from support.harness.limits import limited, processor
+from support.samples.rosbag.old import header, record, version_0, version_1_0, version_1_1, version_1_2
 
 MANY = 2**32 - 1
 

@@ -11,8 +11,8 @@ import pytest
 
 import logreel
 from logreel.cli import main
-from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, tiny
 from support.builders.bag_variants import SYNTHETIC
+from support.samples.rosbag.builder import CHATTER, COUNT, START, Builder, tiny
 
 VERSIONS = ["0", "1.0", "1.1", "1.2", "2.0"]
 OTHERS = [

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import START, Builder, string
-from logreel.formats.rosbag.sample.old import Topic
 from support.builders.bag_variants import SYNTHETIC
 from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import START, Builder, string
+from support.samples.rosbag.old import Topic
 
 #: What came by which connection: time, payload, and what the publisher said of itself.
 Row = tuple[int, bytes, bytes, bytes]

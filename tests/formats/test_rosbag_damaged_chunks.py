@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from logreel.formats.rosbag.sample.builder import (
+from support.builders.bag_rows import plain_rows, read_all
+from support.builders.bag_variants import many
+from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import (
     CHATTER,
     START,
     Builder,
@@ -15,9 +18,6 @@ from logreel.formats.rosbag.sample.builder import (
     string,
     version_2_0,
 )
-from support.builders.bag_rows import plain_rows, read_all
-from support.builders.bag_variants import many
-from support.oracles import rosbag as bag_oracle
 
 
 def _unsqueezable(n: int) -> list[Any]:

@@ -17,29 +17,27 @@ import logreel
 from logreel.errors import LogError, UsageError
 from logreel.fleet.jobs import do_job
 from logreel.formats.rosbag import encryption
-from logreel.formats.rosbag.sample.builder import version_2_0
-from logreel.formats.rosbag.sample.drive import messages
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.io.source import Source
 from logreel.log.decrypted import refusal
 from logreel.log.log import Log
 from logreel.log.scan import Saved, Scan
 from logreel.ops.add import add_attachments, add_metadata
 from logreel.ops.replay.growing import play_growing
-from logreel.outputs.live.frames import Frames
-from logreel.outputs.live.null import Null
-from logreel.outputs.live.registry import SINKS
-from logreel.outputs.live.stdout import Stdout
 from logreel.outputs.registry import OUTPUTS
+from logreel.outputs.sinks.registry import SINKS
+from logreel.outputs.sinks.stdout import Frames, Null, Stdout
 from logreel.outputs.view.table_stream import TableStream
 from logreel.outputs.view.view_log import ViewLog
 from logreel.registry import index_cache
-from logreel.registry.registry import formats
 from support.builders.bag_secret import KEY, encrypted
 from support.builders.ulog_camera import PICTURE
+from support.formats import builtin_formats
 from support.harness.cli_runner import Run
 from support.harness.commands import commands
 from support.harness.serving import running
+from support.samples.rosbag.builder import version_2_0
+from support.samples.rosbag.drive import messages
+from support.samples.ulog.builder import tiny
 
 REFUSED, NOTE = "is encrypted", "what was written from it is not"
 SPEC = """
@@ -178,7 +176,7 @@ def test_no_index_is_kept_of_an_encrypted_log(
     folder = tmp_path / "cache"
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
     monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
-    path, real = tmp_path / "a.ulg", formats()["ulog"]
+    path, real = tmp_path / "a.ulg", builtin_formats()["ulog"]
     path.write_bytes(tiny())
     logreel.open(path)
     assert [one.name for one in folder.iterdir()]

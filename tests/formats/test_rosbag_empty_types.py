@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
-from logreel.formats.rosbag.sample.old import Topic
 from logreel.schemas import ros1msg
+from support.samples.rosbag.builder import START, Builder, version_2_0
+from support.samples.rosbag.old import Topic
 
 RULE = "\n" + "=" * 80 + "\n"
 TEXT = f"Empty[] e\nEmpty[2] pair\nEmpty one\nint32 n\nInner[] inner\n{RULE}MSG: pkg/Empty\n# nothing\n{RULE}"

@@ -13,11 +13,11 @@ import pytest
 import logreel
 from logreel.errors import UnsupportedError
 from logreel.formats.rosbag import encryption
-from logreel.formats.rosbag.sample.builder import CHATTER, START, Builder, version_2_0
 from support.builders.bag_rows import fast_rows
 from support.builders.bag_secret import KEY, USER, encrypt, encrypted, gpg_home
 from support.builders.bag_variants import many
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import CHATTER, START, Builder, version_2_0
 
 _SYSTEM = "/usr/bin/python3"
 _PROGRAM = "/usr/lib/rosbag/encrypt"

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import (
+from support.builders.bag_rows import plain_rows, read_all
+from support.builders.bag_variants import SYNTHETIC, many
+from support.harness.limits import limited
+from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import (
     CHATTER,
     COUNT,
     START,
     Builder,
     lz4_frame,
 )
-from support.builders.bag_rows import plain_rows, read_all
-from support.builders.bag_variants import SYNTHETIC, many
-from support.harness.limits import limited
-from support.oracles import rosbag as bag_oracle
 
 MANY = 2**32 - 1
 

@@ -10,10 +10,10 @@ import pytest
 
 import logreel
 from logreel.formats.rosbag import index_check
-from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, Chunk, lz4_frame, string
-from logreel.formats.rosbag.sample.old import record, stamp
 from support.builders.bag_rows import Row, fast_rows, plain_rows
 from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import CHATTER, COUNT, START, Builder, Chunk, lz4_frame, string
+from support.samples.rosbag.old import record, stamp
 
 PACKS: dict[str, Callable[[bytes], bytes]] = {"none": bytes, "lz4": lz4_frame, "bz2": bz2.compress}
 

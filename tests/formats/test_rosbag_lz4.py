@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import Builder, lz4_frame, version_2_0
 from logreel.io.lz4_frames import unpack_lz4
 from support.builders.bag_rows import fast_rows, plain_rows
 from support.builders.bag_variants import many
 from support.harness.limits import limited, processor
 from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import Builder, lz4_frame, version_2_0
 
 SKIPPED = struct.pack("<II", 0x184D2A5C, 7) + b"a note\n"
 EMPTY = lz4_frame(b"")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import CHATTER, PACK, START, Builder, string
 from support.harness.limits import limited
+from support.samples.rosbag.builder import CHATTER, PACK, START, Builder, string
 
 #: The cache of chunks takes 64 MiB, a batch some more; the bag holds 286 MiB.
 GROWTH = 160 << 20

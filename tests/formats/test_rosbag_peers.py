@@ -12,9 +12,9 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.rosbag.sample.builder import Builder, drive, few, version_2_0
-from logreel.formats.rosbag.sample.types import TYPES, definition, md5
 from support.builders.bag_variants import SYNTHETIC, many
+from support.samples.rosbag.builder import Builder, drive, few, version_2_0
+from support.samples.rosbag.types import TYPES, definition, md5
 
 SAMPLES = sorted((SHARED / "data" / "rosbag").glob("v20_*.bag"))
 #: LZ4 frames that genuine ROS refuses.

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import Builder, few, tiny, version_2_0
-from logreel.formats.rosbag.sample.old import version_1_2
 from logreel.testing.mutations import mutate
+from support.samples.rosbag.builder import Builder, few, tiny, version_2_0
+from support.samples.rosbag.old import version_1_2
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "60"))
 BASES = {

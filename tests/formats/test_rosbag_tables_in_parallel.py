@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.index import ranges
 from support.builders.arrows import same
+from support.samples.rosbag.builder import drive
 
 LZ4 = b"\x04\x22\x4d\x18"
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample import old
-from logreel.formats.rosbag.sample.old import Topic
 from logreel.schemas import ros1msg
 from support.oracles import genuine_rosbag
 from support.oracles.ros1 import random_payload
+from support.samples.rosbag import old
+from support.samples.rosbag.old import Topic
 
 START = 1_230_000_000 * 10**9
 #: Types of 2008 to 2010 that bags recorded, with the version by which they were recorded.

@@ -8,10 +8,10 @@ import pytest
 
 import logreel
 from logreel.errors import UnsupportedError
-from logreel.formats.rosbag.sample.builder import drive, tiny
 from support.builders.bag_rows import fast_rows, plain_rows
 from support.builders.bag_variants import CHANGED, ODD, SYNTHETIC, encrypted
 from support.oracles import rosbag as bag_oracle
+from support.samples.rosbag.builder import drive, tiny
 
 ALL = {**SYNTHETIC, **ODD}
 CODES = {

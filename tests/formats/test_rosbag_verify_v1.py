@@ -9,8 +9,8 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.rosbag.sample.builder import few
-from logreel.formats.rosbag.sample.old import Topic, header, record, version_1_2
+from support.samples.rosbag.builder import few
+from support.samples.rosbag.old import Topic, header, record, version_1_2
 
 SOUND = version_1_2(few())
 

@@ -19,14 +19,14 @@ import pytest
 
 import logreel
 from logreel.errors import DamagedError, DefinitionError, IncompleteOutputError, LogError
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.mcap.sample.builder import tiny as tiny_mcap
-from logreel.formats.ulog.sample.builder import Builder, tiny
 from logreel.ops.json_values import to_json_values
 from logreel.ops.record import record
 from support.builders import bag_variants
 from support.builders.contents import PLACES, SAMPLES
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.carla.builder import eventful
+from support.samples.mcap.builder import tiny as tiny_mcap
+from support.samples.ulog.builder import Builder, tiny
 
 S = 1_000_000
 #: Larger logs would take too long to be written so often.

@@ -13,10 +13,10 @@ from pyulog import ULog
 
 import logreel
 from conftest import SHARED
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from support.oracles import ulog as oracle
+from support.samples.ulog.builder import Builder, flight
 
 REAL = sorted((SHARED / "data/ulog").glob("*.ulg"))
 WIND = logreel.Schema("wind", "ulog", "wind:uint64_t timestamp;float speed;")

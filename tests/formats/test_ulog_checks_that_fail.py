@@ -17,8 +17,8 @@ import logreel
 from logreel.formats.ulog import events
 from logreel.formats.ulog.events import Line, Row, load
 from logreel.log.scan import TextLine
+from logreel.ops.inspect.summary import sentences, text_sections
 from logreel.ops.inspect.text import text
-from logreel.ops.inspect.text_sections import sentences, text_sections
 from support.harness.cli_runner import Run
 
 #: Ids of a report: its summaries, and two checks.

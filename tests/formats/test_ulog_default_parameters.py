@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder, flight
 from support.oracles.pyulog_values import load
+from support.samples.ulog.builder import Builder, flight
 
 A = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;")
 FLAGS_AT = 19

@@ -10,9 +10,9 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.gps_dump import gps_dump
-from logreel.formats.ulog.sample.builder import tiny
 from support.builders.ulog_gps import Piece, gps_log, pieces
 from support.harness.cli_runner import Run, Spawn
+from support.samples.ulog.builder import tiny
 
 
 def expected(some: list[Piece], instance: int, to_device: bool) -> bytes:

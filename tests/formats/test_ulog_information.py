@@ -10,8 +10,8 @@ import pytest
 import logreel
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.information import release, release_number
-from logreel.formats.ulog.sample.builder import Builder, flight
 from support.oracles.pyulog_values import load
+from support.samples.ulog.builder import Builder, flight
 
 
 def _started() -> Builder:

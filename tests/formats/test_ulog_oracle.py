@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from conftest import SHARED
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from support.oracles.pyulog_values import assert_same, load
 from support.oracles.ulog import MAGIC, read
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 LOGS = sorted((SHARED / "ulog").glob("*.ulg")) or sorted((SHARED / "data" / "ulog").glob("*.ulg"))
 DAMAGED = "corrupt_actuator_armed_wrong_size.ulg"

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from logreel.formats.ulog.sample import builder, tables
-from logreel.formats.ulog.sample import rows as sample_rows
-from logreel.formats.ulog.sample.builder import Builder
 from support.oracles import ulog as ulog_oracle
 from support.oracles.pyulog_values import assert_same, load
+from support.samples.ulog import builder, tables
+from support.samples.ulog import rows as sample_rows
+from support.samples.ulog.builder import Builder
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder, flight
+from support.samples.ulog.builder import Builder, flight
 
 NAMES = ("a", "b", "c", "d")
 

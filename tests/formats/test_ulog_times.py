@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from support.oracles import ulog as ulog_oracle
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 S = 1_000_000
 TICK = "tick:uint64_t timestamp;uint32_t n;"

@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 US = 10**6
 #: UTC of the boot by GNSS, microseconds.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder, flight, tiny
 from support.builders.contents import content, other_content
+from support.samples.ulog.builder import Builder, flight, tiny
 
 PX4 = logreel.Schema("a", "ulog", "a:uint64_t timestamp;float x;uint8_t[4] _padding0;")
 

@@ -14,9 +14,9 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UnsupportedError
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.io import source
 from logreel.io.source import Source
+from support.samples.ulog.builder import tiny
 
 DATA = tiny()
 

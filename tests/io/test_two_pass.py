@@ -159,8 +159,8 @@ def test_bddf_index_is_built_from_passing_blocks(kept: int, monkeypatch: pytest.
 
     from logreel.formats.bddf import index_writer as module
     from logreel.formats.bddf.index_writer import IndexFromFile
-    from logreel.formats.bddf.sample.builder import walk
     from logreel.io.source import Source
+    from support.samples.bddf.builder import walk
 
     data = walk()
     end = int.from_bytes(data[-32:-24], "little")

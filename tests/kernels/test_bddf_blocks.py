@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from logreel.formats.bddf.sample.builder import data_block, num, number, raw, stamp
 from logreel.kernels import bddf
 from support.harness.guard import guarded
 from support.oracles import bddf as oracle
+from support.samples.bddf.builder import data_block, num, number, raw, stamp
 
 END, OTHER, BAD, CUT, FULL = range(5)
 TIMES = st.integers(-(1 << 62), (1 << 63) - 1)

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logreel.formats.bddf.sample.builder import data_block as make
-from logreel.formats.bddf.sample.builder import num, number, raw, stamp
 from logreel.kernels import bddf
 from support.oracles.bddf import data_block
+from support.samples.bddf.builder import data_block as make
+from support.samples.bddf.builder import num, number, raw, stamp
 
 I64 = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([0, 127, 128, -1, 10**9, -(10**9), 2**35 - 1])
 KEYS, COUNTS = [0, 1, 127, 128, 65535], [0, 2, 1, 3, 0]

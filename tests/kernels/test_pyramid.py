@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import pyramid as kernel
-from logreel.ops.query.pyramid_file import Shape
+from logreel.meaning.pyramids import Shape
 
 VALUES = st.lists(
     st.one_of(st.sampled_from([0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf]), st.floats(-5, 5)),

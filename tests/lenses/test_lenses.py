@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Image, Position, Text, lenses
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 
 def channel(fields: str, payload: bytes = b"") -> logreel.Channel:

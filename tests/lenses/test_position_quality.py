@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.koblenz.sample.drive import drive as koblenz
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Position, lenses
 from logreel.lenses.position import DIAGONAL, UNKNOWN, Quality
 from support.builders.recordings import entities
+from support.samples.koblenz.drive import drive as koblenz
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 NAN = float("nan")
 #: eph, epv, hdop, north, east, down, whether the velocity is known, heading in rad.

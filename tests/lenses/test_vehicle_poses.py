@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses.local import body_of
 from logreel.lenses.vehicle import vehicle_poses
 from support.builders.px4_poses import ENU, FLU, SECOND_US, START_US, px4, quaternion, wanted
 from support.builders.recordings import entities
 from support.oracles.frames import matrix
+from support.samples.ulog.builder import Builder
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -19,7 +19,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.formats.ulog.sample.builder import flight, tiny
+from support.samples.ulog.builder import flight, tiny
 
 S = 10**9
 START = 1_700_000_000 * S
@@ -255,7 +255,7 @@ def test_logs_and_channels_can_be_pickled(ulg: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(ulg.parent)
     log = logreel.open("flight.ulg", format="ulog", strict=True)
     back = pickle.loads(pickle.dumps(log))  # noqa: S301 - our own bytes
-    assert (back.name, back.format, back._options) == (log.name, log.format, log._options)
+    assert (back.name, back.format, back.options) == (log.name, log.format, log.options)
     ch, both = pickle.loads(pickle.dumps((log["sensor_gps"], log)))  # noqa: S301 - our own bytes
     assert ch.log is both
     np.testing.assert_array_equal(ch["latitude_deg"], log["sensor_gps"]["latitude_deg"])

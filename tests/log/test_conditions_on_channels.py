@@ -11,13 +11,13 @@ import pytest
 
 import logreel
 from logreel.errors import TopicError, UsageError
-from logreel.formats.bddf.sample.builder import T0, Builder, num, raw
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.schema import Schema
 from logreel.log.topic_match import fitting, match_in_each, match_topics
 from support.builders.contents import SAMPLES
+from support.samples.bddf.builder import T0, Builder, num, raw
 
 SERVICE, TYPE = "bosdyn:grpc:service", "bosdyn:message-type"
 
@@ -191,7 +191,7 @@ def test_every_place_that_takes_topics_takes_conditions(log: logreel.Log, tmp_pa
 
 
 def test_fields_can_be_taken_of_channels_that_fit_a_condition(log: logreel.Log) -> None:
-    from logreel.ops.query.topic_fields import fields_by_topic
+    from logreel.log.topic_fields import fields_by_topic
 
     assert fields_by_topic(log, "units=m/s:value") == {"v": ["value"]}
     assert fields_by_topic(log, "encoding=bddf:value,sample") == {

@@ -11,10 +11,10 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError, NotFoundError, TopicError, UsageError
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.arrow_arrays import as_fixed_list
 from logreel.log.log import Log
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 
 @pytest.fixture(scope="module")

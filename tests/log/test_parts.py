@@ -11,10 +11,10 @@ import pytest
 
 import logreel
 from logreel.errors import UnknownFormatError, UsageError
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.joined_log import JoinedLog
 from logreel.log.part_checks import natural_key, numbers
 from support.builders.sample_logs import short_flight
+from support.samples.ulog.builder import Builder
 
 POINT = logreel.Schema("geometry_msgs/Point", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")
 TWIST = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n")
@@ -242,7 +242,7 @@ def test_files_of_different_formats_are_refused_with_the_way_out(tmp_path: Path)
 
 
 def test_a_length_of_time_shifts_the_clock_of_later_files_as_in_a_merge(tmp_path: Path) -> None:
-    from logreel.formats.ulog.sample.builder import flight
+    from support.samples.ulog.builder import flight
 
     one, two = tmp_path / "a.ulg", tmp_path / "b.ulg"
     one.write_bytes(short_flight())

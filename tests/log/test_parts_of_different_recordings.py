@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 SECOND = 10**9
 BOOT = 1_700_000_000

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from logreel.index.gather import gather
 from logreel.log import read_ahead
+from support.samples.ulog.builder import flight
 
 DATA = flight(2)
 

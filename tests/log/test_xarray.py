@@ -10,9 +10,9 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from support.builders.sample_logs import short_flight, tiny
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 
 def test_dataset_has_a_variable_for_each_field() -> None:
@@ -50,7 +50,7 @@ def test_field_called_time_becomes_time_2() -> None:
 
 
 def test_units_are_attributes() -> None:
-    from logreel.formats.carla.sample.builder import eventful
+    from support.samples.carla.builder import eventful
 
     log = logreel.open(eventful().bytes())
     units = {

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 import logreel
 from logreel.errors import DefinitionError, NotFoundError, UsageError
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Channel
 from logreel.ops.query import align as module
 from logreel.ops.query.align import Alignment, pick
 from support.builders.sample_logs import short_flight, tiny
+from support.samples.bddf.builder import walk
+from support.samples.carla.builder import eventful
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 S = 10**9
 

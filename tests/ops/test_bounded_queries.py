@@ -8,8 +8,8 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.ops.query.sql import Bounds, answer
+from support.samples.ulog.builder import tiny
 
 pytest.importorskip("duckdb")
 ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range = -1"

@@ -11,11 +11,11 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.formats.ulog.modes import MAIN_STATES, nav_state_names
-from logreel.formats.ulog.sample.builder import flight
 from logreel.lenses.charts import Chart, Series
-from logreel.ops.query.charts import MAX_CHARTS, bands, charts, first_charts, side_panels
-from logreel.ops.query.functions import FUNCTIONS, series_curve
+from logreel.meaning.charts import MAX_CHARTS, bands, charts, first_charts, side_panels
+from logreel.meaning.curves import FUNCTIONS, series_curve
 from support.builders.contents import SAMPLES
+from support.samples.ulog.builder import flight
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_a_reduced_series_keeps_the_extrema_when_it_is_read_in_parts(
 ) -> None:
     series = Series("sensor_combined", "accelerometer_m_s2[2]")
     whole = series_curve(log, series)
-    monkeypatch.setattr("logreel.ops.query.functions.WINDOW", 1000)
+    monkeypatch.setattr("logreel.meaning.curves.WINDOW", 1000)
     parts = series_curve(log, series, pixels=300)
     assert len(parts.times) <= 1200 < len(whole.times) == parts.count
     assert (parts.values.min(), parts.values.max()) == (whole.values.min(), whole.values.max())

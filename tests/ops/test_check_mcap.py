@@ -14,8 +14,8 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError
-from logreel.formats.mcap.sample.builder import START, Builder
-from logreel.ops.inspect.checks import payloads
+from logreel.ops.inspect import content_checks as payloads
+from support.samples.mcap.builder import START, Builder
 
 
 def codes(data: bytes) -> set[str]:

@@ -9,10 +9,10 @@ import pytest
 
 import logreel
 from logreel.errors import SEVERITIES, Problem
-from logreel.formats.bddf.sample.builder import T0, Builder
 from support.builders.planted import ulog
 from support.builders.sample_logs import damaged, tiny
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import T0, Builder
 
 KEYS = ["code", "severity", "offset", "size", "text", "topic", "time_ns", "count"]
 

@@ -11,14 +11,14 @@ import pytest
 
 import logreel
 from logreel.errors import Finding
-from logreel.formats.bddf.sample.builder import T0
-from logreel.formats.bddf.sample.builder import Builder as Bddf
-from logreel.formats.carla.sample.builder import Builder as Carla
-from logreel.formats.koblenz.sample.builder import Builder as Koblenz
-from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, string
-from logreel.formats.rosbag.sample.builder import Builder as Bag
-from logreel.formats.rosbag.sample.old import Topic
 from support.builders.planted import MS, SECOND, Row, moved, rows, steady, ulog
+from support.samples.bddf.builder import T0
+from support.samples.bddf.builder import Builder as Bddf
+from support.samples.carla.builder import Builder as Carla
+from support.samples.koblenz.builder import Builder as Koblenz
+from support.samples.rosbag.builder import CHATTER, COUNT, START, string
+from support.samples.rosbag.builder import Builder as Bag
+from support.samples.rosbag.old import Topic
 
 DAY = 24 * 3600 * SECOND
 

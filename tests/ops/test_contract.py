@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
 from support.builders.planted import MS, SECOND, rows, steady, ulog
+from support.formats import sample_log
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import Builder
 
 SOUND = ulog(steady())
 
@@ -213,7 +214,7 @@ def test_limits_set_the_severity_of_a_detector() -> None:
 
 def test_a_detector_of_another_format_is_not_assessed() -> None:
     contract = {"health": {"require": ["vibration"], "forbid": ["motor-loss"]}}
-    bag = logreel.known_formats()["rosbag"].sample()
+    bag = sample_log("rosbag")
     found = [f.text for f in logreel.check(bag, contract=contract).findings if f.code == "contract-health"]
     assert found == ["vibration is required, but not assessed: it is for logs of the format ulog"]
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import T0
-from logreel.formats.bddf.sample.builder import Builder as BddfBuilder
-from logreel.formats.carla.sample import drive as carla
-from logreel.formats.koblenz.sample.builder import Builder as KoblenzBuilder
-from logreel.formats.ulog.sample.builder import Builder as UlogBuilder
-from logreel.formats.ulog.sample.builder import flight
 from logreel.ops.add import add_attachments
 from support.builders.contents import content
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import T0
+from support.samples.bddf.builder import Builder as BddfBuilder
+from support.samples.carla import drive as carla
+from support.samples.koblenz.builder import Builder as KoblenzBuilder
+from support.samples.ulog.builder import Builder as UlogBuilder
+from support.samples.ulog.builder import flight
 
 EMPTY = logreel.Schema("std_msgs/Empty", "ros1msg", "")
 START = 1_700_000_000 * 10**9

@@ -16,11 +16,11 @@ import pytest
 
 import logreel
 from logreel.errors import IncompleteOutputError, LogError
-from logreel.formats.bddf.sample.builder import walk
-from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES
+from support.formats import builtin_formats
+from support.samples.bddf.builder import walk
 
-SUFFIXES = [f.suffixes[0] for f in formats().values() if f.create is not None]
+SUFFIXES = [f.suffixes[0] for f in builtin_formats().values() if f.create is not None]
 LARGEST = 700_000
 LOGS: dict[str, Callable[[], bytes]] = {**SAMPLES, "walk.bddf": lambda: walk(3.0)}
 #: What the sentences about differences of each kind of content say.
@@ -37,7 +37,7 @@ ABOUT = {
 
 def content(log: logreel.Log) -> dict[tuple[str, str], Any]:
     """Return what a log holds, by kind of content and name; without facts of the file."""
-    facts = {*formats()[log.format].file_facts, log.format}
+    facts = {*builtin_formats()[log.format].file_facts, log.format}
     facts |= {name for name in log.metadata if name in ("mcap", "sha1", "index_entries", "end_mark")}
     found: dict[tuple[str, str], Any] = {}
     for topic, ch in log.channels.items():
@@ -115,7 +115,7 @@ def test_what_comes_back_of_real_logs_is_equal_or_told(
             log = logreel.open(path)
         except LogError:
             continue
-        own = formats()[log.format].suffixes[0]
+        own = builtin_formats()[log.format].suffixes[0]
         if log.problems or own == suffix:
             continue
         source = tmp_path / f"{path.stem}{own}"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
-from logreel.formats.ulog.sample.builder import Builder
-from logreel.registry.registry import formats
 from support.builders.contents import LAYOUT, SAMPLES, content, other_content
 from support.builders.mcap_rows import library_rows
+from support.formats import builtin_formats, sample_log
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.ulog.builder import Builder
 
-OWN = {f.name: f for f in formats().values() if f.sample is not None and f.name != "mcap"}
+OWN = {f.name: f for f in builtin_formats().values() if f.name != "mcap"}
 
 
 def written(path: Path, data: bytes) -> Path:
@@ -46,7 +46,7 @@ def check(source: Path, folder: Path) -> list[str]:
     assert mine[4:] == its[4:]
     assert (other.epoch, other.converted_from) == (log.epoch, log.format)
     assert other.verify() == ()
-    fmt = formats()[log.format]
+    fmt = builtin_formats()[log.format]
     if fmt.create is not None:
         back = folder / f"x{fmt.suffixes[0]}"
         again = logreel.convert(there, back, force=True, strict=True)
@@ -62,7 +62,7 @@ def check(source: Path, folder: Path) -> list[str]:
 def test_samples_of_every_format_survive_mcap_and_back(name: str, tmp_path: Path) -> None:
     make = {f.suffixes[0]: f for f in OWN.values()}.get
     fmt = OWN[name]
-    data = SAMPLES[fmt.suffixes[0]]() if fmt.suffixes[0] in SAMPLES else fmt.sample()  # type: ignore[misc]
+    data = SAMPLES[fmt.suffixes[0]]() if fmt.suffixes[0] in SAMPLES else sample_log(fmt.name)  # type: ignore[misc]
     assert make(fmt.suffixes[0]) is not None
     assert check(written(tmp_path / f"a{fmt.suffixes[0]}", data), tmp_path) == []
 
@@ -130,7 +130,7 @@ def test_content_that_the_other_format_cannot_hold_is_reported(tmp_path: Path) -
     assert len(logreel.open(tmp_path / "c.bag")["/imu"]) == 500
 
 
-WRITABLE = {f.suffixes[0]: f for f in formats().values() if f.create is not None}
+WRITABLE = {f.suffixes[0]: f for f in builtin_formats().values() if f.create is not None}
 
 
 @pytest.mark.parametrize("suffix", sorted(WRITABLE.keys() - {".mcap", ".bddf"}))

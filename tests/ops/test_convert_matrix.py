@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
 from logreel.lenses.text import line_fields
-from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES
+from support.formats import builtin_formats
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import walk as bddf_walk
 
-WRITABLE = sorted(f.suffixes[0] for f in formats().values() if f.create is not None)
+WRITABLE = sorted(f.suffixes[0] for f in builtin_formats().values() if f.create is not None)
 SOURCES = {**SAMPLES, "walk.bddf": bddf_walk}
 
 
@@ -68,7 +68,7 @@ def test_content_that_a_format_cannot_hold_is_reported(
 @pytest.mark.parametrize("name", SOURCES)
 def test_facts_of_a_file_are_never_a_loss(sources: dict[str, list[Path]], tmp_path: Path, name: str) -> None:
     path = sources[name][0]
-    facts = set(formats()[logreel.open(path).format].file_facts)
+    facts = set(builtin_formats()[logreel.open(path).format].file_facts)
     assert facts <= {"mcap"} or facts & logreel.open(path).metadata.keys()
     for source in sources[name]:
         for target in (".bag", ".vel", ".ulg", ".bddf", ".mcap"):
@@ -78,7 +78,7 @@ def test_facts_of_a_file_are_never_a_loss(sources: dict[str, list[Path]], tmp_pa
             assert not any(repr(fact) in text for text in named for fact in facts), named
             if target != ".mcap" and not out.name.endswith(path.suffix):
                 there = logreel.open(out)
-                assert not facts - set(formats()[there.format].file_facts) & there.metadata.keys()
+                assert not facts - set(builtin_formats()[there.format].file_facts) & there.metadata.keys()
 
 
 def new_names(notes: list[str]) -> dict[str, str]:

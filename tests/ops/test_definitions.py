@@ -9,10 +9,10 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UnknownFormatError, UsageError
-from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
-from logreel.formats.rosbag.sample.old import Topic, version_1_1
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import START, Builder, version_2_0
+from support.samples.rosbag.old import Topic, version_1_1
 
 PAIR = "int32 a  # first\nint32 b\n"
 OWN = "Pair[] pairs\nint32 n\n"

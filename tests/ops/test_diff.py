@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import START, drive
-from logreel.formats.rosbag.sample.builder import Builder as Bag
-from logreel.formats.rosbag.sample.old import Topic
-from logreel.formats.ulog.sample.builder import Builder
 from support.builders.contents import SAMPLES, real
 from support.builders.planted import SECOND, Row, moved, rows, steady, ulog
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import START, drive
+from support.samples.rosbag.builder import Builder as Bag
+from support.samples.rosbag.old import Topic
+from support.samples.ulog.builder import Builder
 
 
 def names(changes: Any) -> dict[str, tuple[Any, Any]]:

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.mcap.sample.walk import walk
-from logreel.formats.rosbag.sample.builder import START, drive
-from logreel.formats.rosbag.sample.builder import Builder as Bag
-from logreel.formats.rosbag.sample.old import Topic
 from logreel.ops.inspect import du as module
 from logreel.ops.inspect.du import Usage
 from support.builders.contents import SAMPLES, real
 from support.harness.cli_runner import Run
+from support.samples.mcap.walk import walk
+from support.samples.rosbag.builder import START, drive
+from support.samples.rosbag.builder import Builder as Bag
+from support.samples.rosbag.old import Topic
 
 
 def total(found: Usage) -> int:
@@ -118,7 +118,7 @@ def test_records_of_a_ulog_are_those_of_a_plain_walk() -> None:
 @pytest.mark.parametrize("compression", ["", "lz4", "zstd"])
 def test_messages_of_an_mcap_are_those_of_the_mcap_library(compression: str) -> None:
     reader = pytest.importorskip("mcap.reader")
-    from logreel.formats.mcap.sample.builder import Builder
+    from support.samples.mcap.builder import Builder
 
     data = walk(3.0, Builder(compression=compression) if compression else Builder())
     found = logreel.du(data)

@@ -15,11 +15,11 @@ import pytest
 import logreel
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
-from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
-from logreel.formats.rosbag.sample.old import Topic, version_1_1
-from logreel.formats.rosbag.sample.types import definition, md5
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import START, Builder, version_2_0
+from support.samples.rosbag.old import Topic, version_1_1
+from support.samples.rosbag.types import definition, md5
 
 PAIR = "int32 a\nint32 b\n"
 OWN = "Pair[] pairs\nint32 n\n"
@@ -137,7 +137,7 @@ def test_a_type_of_no_topic_or_of_another_format_is_refused(tmp_path: Path) -> N
         logreel.open(_starred(), definitions={"/test": "std_msgs/String"})
     with pytest.raises(logreel.UsageError, match="no type of ROS 1"):
         logreel.open(_starred(), definitions={"/text": "std_msgs String"})
-    from logreel.formats.ulog.sample.builder import tiny
+    from support.samples.ulog.builder import tiny
 
     topic = next(iter(logreel.open(tiny())))
     with pytest.raises(logreel.UsageError, match="ROS 1"):

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from logreel.log.scan import Change, Parameter
-from logreel.ops.inspect.params_text import FORMS, params_text
+from logreel.ops.inspect.params import FORMS, params_text
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 LINES = [
     ("-f csv", "--format history"),

@@ -8,12 +8,12 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.scan import Change, Parameter
 from logreel.ops.inspect.params import params
 from logreel.ops.inspect.schema import schema
 from logreel.ops.inspect.text import level_name, level_number, text
 from support.builders.sample_logs import short_flight, tiny
+from support.samples.ulog.builder import Builder
 
 
 def test_parameters_can_be_filtered() -> None:

@@ -12,13 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
-from logreel.ops.query import pyramid, pyramid_file
-from logreel.ops.query.curves import extrema, extrema_between, pixel_edges
-from logreel.ops.query.field_column import FieldColumn
-from logreel.ops.query.pyramid import Pyramid, PyramidColumn
-from logreel.ops.query.pyramid_file import PyramidFile, key_of
-from logreel.ops.query.sorted_column import MemoryColumn, Window
+from logreel.meaning import pyramids as pyramid
+from logreel.meaning import pyramids as pyramid_file
+from logreel.meaning.columns import FieldColumn, MemoryColumn, Window
+from logreel.meaning.curves import extrema, extrema_between, pixel_edges
+from logreel.meaning.pyramids import Pyramid, PyramidColumn, PyramidFile, key_of
+from support.samples.ulog.builder import Builder
 
 KEY = key_of("log", "t", "v")
 #: Rows: microseconds since the row before, and a value.

@@ -19,9 +19,10 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.json_values import to_json_values
-from logreel.ops.record import Recorded, pipe_lines, record
-from logreel.registry.registry import formats
+from logreel.ops.record import Recorded, record
+from logreel.ops.record import lines as pipe_lines
 from support.builders.contents import SAMPLES, sample
+from support.formats import builtin_formats, sample_log
 
 SECOND = 10**9
 
@@ -66,10 +67,8 @@ def test_lines_of_cat_are_recorded(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_log_of_any_format_is_recorded_as_any_other(suffix: str, tmp_path: Path) -> None:
-    for fmt in formats().values():
-        if fmt.sample is None:
-            continue
-        due = lines(logreel.open(fmt.sample()), 25)
+    for fmt in builtin_formats().values():
+        due = lines(logreel.open(sample_log(fmt.name)), 25)
         done = record(due, tmp_path / f"{fmt.name}{suffix}", ahead=25)
         found = logreel.open(done.path)
         assert found.message_count == done.messages == done.lines - done.broken

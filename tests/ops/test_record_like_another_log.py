@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.carla.sample.drive import drive as carla_drive
-from logreel.formats.carla.sample.records import RELEASES
-from logreel.formats.mcap.sample.walk import walk as walk_mcap
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.log.schema import Schema
 from logreel.ops.json_values import to_json_values
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import walk
+from support.samples.carla.builder import eventful
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.carla.records import RELEASES
+from support.samples.mcap.walk import walk as walk_mcap
+from support.samples.ulog.builder import Builder, flight
 
 
 def _lines(log: logreel.Log) -> list[str]:

@@ -21,9 +21,8 @@ import pytest
 
 import logreel
 from logreel.ops.record import Feed, Progress, live_source, record
-from logreel.ops.record.source import LiveQueue
-from logreel.ops.record.sources.frames import LONGEST, Frames
-from logreel.ops.record.wait import readable
+from logreel.ops.record.source import LiveQueue, readable
+from logreel.ops.record.sources.streams import LONGEST, Frames
 
 PATIENCE = 60.0
 pytestmark = pytest.mark.skipif(

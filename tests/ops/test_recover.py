@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight, tiny
 from support.builders.contents import SAMPLES, content
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight, tiny
 
 #: Counts that the manifest of the samples names.
 BAGS = {

@@ -12,13 +12,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.koblenz.sample.drive import drive as ride
-from logreel.formats.mcap.sample.walk import walk
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.testing.mutations import mutate
 from support.builders.contents import SAMPLES, patrol
+from support.samples.carla.builder import eventful
+from support.samples.koblenz.drive import drive as ride
+from support.samples.mcap.walk import walk
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import tiny
 
 #: Small logs of each format, by suffix.
 SMALL: dict[str, Callable[[], bytes]] = {

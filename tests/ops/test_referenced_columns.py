@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from logreel.ops.query.prune import referenced_columns
+from logreel.ops.query.topic_table import referenced_columns
 
 
 class Counted:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.ops.replay.pace import LONGEST, TAIL, Pace
+from logreel.ops.replay.transport import LONGEST, TAIL, Pace
 from support.harness.replaying import BASE, MS, FakeTimer, Numbered, bag, number, numbers
 
 SECOND = 10**9

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.ops.replay import timeline as timelines
 from logreel.ops.replay.timeline import Place, Timeline
 from support.builders.sample_logs import short_flight
 from support.harness.replaying import BASE, MS, Numbered, bag, number, numbers
+from support.samples.rosbag.builder import drive
 
 
 def scattered(seed: int, count: int = 60) -> list[Numbered]:

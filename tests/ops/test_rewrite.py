@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.io import append_file
-from logreel.registry.registry import formats
 from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, real, sample
+from support.formats import builtin_formats, sample_log
+from support.samples.ulog.builder import Builder
 
 CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -28,7 +28,7 @@ def log_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_every_writable_format_is_tried_here() -> None:
-    assert {f.suffixes[0] for f in formats().values() if f.create is not None} == set(SAMPLES)
+    assert {f.suffixes[0] for f in builtin_formats().values() if f.create is not None} == set(SAMPLES)
 
 
 def test_a_slice_of_everything_is_the_log(log_file: Path, tmp_path: Path) -> None:
@@ -303,9 +303,9 @@ def test_unusable_arguments_are_refused(log_file: Path, tmp_path: Path) -> None:
 
 
 def test_formats_that_cannot_be_written_raise_an_error(tmp_path: Path) -> None:
-    for fmt in formats().values():
-        if fmt.create is None and fmt.sample is not None:
-            path = _written(tmp_path / f"a{fmt.suffixes[0]}", fmt.sample())
+    for fmt in builtin_formats().values():
+        if fmt.create is None:
+            path = _written(tmp_path / f"a{fmt.suffixes[0]}", sample_log(fmt.name))
             with pytest.raises(logreel.UnsupportedError, match="cannot be written yet; what can be: "):
                 logreel.recover(path, tmp_path / f"b{fmt.suffixes[0]}")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.rosbag.sample.builder import CHATTER, COUNT, START, Builder, string, tiny
 from support.builders.bag_variants import SYNTHETIC
+from support.samples.bddf.builder import walk
+from support.samples.rosbag.builder import CHATTER, COUNT, START, Builder, string, tiny
 
 VERBS: list[Callable[..., Any]] = [logreel.slice, logreel.sort, logreel.recover]
 

@@ -12,10 +12,10 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError, TopicError, UsageError
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.rosbag.sample.builder import drive
 from support.builders.sample_logs import short_flight, tiny
 from support.harness.decoding import Decoding
+from support.samples.carla.builder import eventful
+from support.samples.rosbag.builder import drive
 
 T0 = timedelta(seconds=76)
 time, reset, q = pl.col("time"), pl.col("quat_reset_counter"), pl.col("q")

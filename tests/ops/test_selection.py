@@ -12,12 +12,12 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import flight
 from logreel.ops.edit.recipe import Recipe, RecipeOptions
 from logreel.ops.rewrite.target import Target, TargetOptions
 from logreel.ops.selection import Selection, SelectionOptions
 from logreel.outputs.convert import Rendering, RenderingOptions
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 S = 10**9
 PARTS: list[dict[str, Any]] = [

@@ -17,13 +17,13 @@ import pytest
 
 import logreel
 from logreel import Log
-from logreel.formats.bddf.sample.builder import T0, Builder
-from logreel.formats.ulog.sample.builder import flight
 from logreel.log.joined_log import JOINED, JoinedLog
-from logreel.registry.registry import formats
 from support.builders.sample_logs import short_flight
+from support.formats import builtin_formats, sample_log
+from support.samples.bddf.builder import T0, Builder
+from support.samples.ulog.builder import flight
 
-FORMATS = [name for name, fmt in formats().items() if fmt.create is not None and fmt.sample is not None]
+FORMATS = [name for name, fmt in builtin_formats().items() if fmt.create is not None]
 
 
 @dataclass
@@ -39,11 +39,10 @@ class Parts:
 
 @pytest.fixture(scope="module", params=FORMATS)
 def parts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
-    fmt = formats()[request.param]
+    fmt = builtin_formats()[request.param]
     folder, suffix = tmp_path_factory.mktemp(request.param), fmt.suffixes[0]
-    assert fmt.sample is not None
     whole = folder / f"whole{suffix}"
-    whole.write_bytes(short_flight() if request.param == "ulog" else fmt.sample())
+    whole.write_bytes(short_flight() if request.param == "ulog" else sample_log(fmt.name))
     with logreel.open(whole) as log:
         assert log.duration
         logreel.split(log, folder / "parts", every=log.duration // 3 + 1)

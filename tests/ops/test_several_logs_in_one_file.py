@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
-from logreel.formats.ulog.sample.builder import flight as made_flight
 from support.builders.contents import SAMPLES, content, sample
+from support.samples.ulog.builder import Builder
+from support.samples.ulog.builder import flight as made_flight
 
 NAMES = ("a", "b", "c", "d")
 S = 10**9

@@ -11,9 +11,9 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
-from logreel.formats.ulog.sample.builder import flight as ulog_flight
 from support.builders.contents import SAMPLES, content, other_content, real, sample
+from support.samples.ulog.builder import Builder
+from support.samples.ulog.builder import flight as ulog_flight
 
 S = 10**9
 SUFFIXES = sorted(SAMPLES)

@@ -11,10 +11,10 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.formats.ulog.sample.builder import flight
 from logreel.ops.query.held import true_intervals, value_changes
-from logreel.ops.query.intervals import intersect_intervals
+from logreel.ops.query.record_batches import intersect_intervals
 from support.builders.contents import SAMPLES, content, sample
+from support.samples.ulog.builder import flight
 
 
 def state_field(log: logreel.Log) -> tuple[str, str]:

@@ -13,14 +13,13 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, MissingDependencyError, TopicError, UsageError
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.query import sql as module
 from logreel.ops.query import topic_table
-from logreel.ops.query.prune import matching_rows
-from logreel.ops.query.topic_table import alias
+from logreel.ops.query.topic_table import alias, matching_rows
 from support.builders.sample_logs import hostile, short_flight, tiny
 from support.harness.decoding import Decoding
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 S = 10**9
 

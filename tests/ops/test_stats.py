@@ -11,9 +11,9 @@ import struct
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.inspect.stats import GAPS_LISTED
 from support.builders.sample_logs import hostile, short_flight
+from support.samples.ulog.builder import Builder
 
 
 def ticks(stamps_us: list[int], values: list[float] | None = None) -> logreel.Log:

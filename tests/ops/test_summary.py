@@ -13,9 +13,10 @@ import pytest
 from pyulog import ULog
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
-from logreel.lenses.track import distances
+from logreel.meaning.tracks import distances
 from support.builders.contents import SAMPLES
+from support.formats import sample_log
+from support.samples.ulog.builder import flight
 
 SECOND = 10**9
 #: Fields of the topics that the planted faults are in; each is written with these defaults.
@@ -160,7 +161,7 @@ def test_a_cut_log_has_a_summary_and_says_what_is_lost(name: str) -> None:
 
 
 def test_collisions_and_speeds_of_a_drive_are_those_of_the_simulator() -> None:
-    with logreel.open(logreel.known_formats()["carla"].sample()) as log:
+    with logreel.open(sample_log("carla")) as log:
         found = logreel.summary(log)
         answer = logreel.carla.collisions(log, correct=True)
         pairs = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.outputs.view.track import read_track, track_sources
+from logreel.meaning.tracks import read_track, track_sources
 from logreel.schemas.ros1msg import define
 from support.harness.cli_runner import Run
 

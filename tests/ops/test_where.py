@@ -10,8 +10,8 @@ import pytest
 
 import logreel
 from logreel.errors import NotFoundError, UsageError
-from logreel.formats.ulog.sample.builder import flight
 from support.builders.contents import SAMPLES, content, sample
+from support.samples.ulog.builder import flight
 
 pytest.importorskip("duckdb")
 

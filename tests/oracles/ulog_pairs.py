@@ -20,8 +20,8 @@ from rows import Row  # noqa: E402
 import logreel  # noqa: E402
 from logreel.formats.ulog.clock import UTC_OFFSET  # noqa: E402
 from logreel.formats.ulog.information import RELEASES, release_number  # noqa: E402
-from logreel.formats.ulog.sample.builder import flight, tiny  # noqa: E402
 from logreel.log.log import Log  # noqa: E402
+from support.samples.ulog.builder import flight, tiny  # noqa: E402
 
 #: How a log is written of which pyulog reads the copy.
 WRITERS: Mapping[str, Callable[[Path, Path], Any]] = {

@@ -10,11 +10,11 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError, UnsupportedError
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import lenses
 from logreel.outputs.media.png import png
 from support.builders.sample_logs import short_flight
 from support.oracles.ros1 import channel
+from support.samples.rosbag.builder import drive
 
 av: Any = pytest.importorskip("av")
 Image: Any = pytest.importorskip("PIL.Image")

@@ -11,7 +11,6 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UnsupportedError
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Points, lenses
 from logreel.log.log import Channel
 from logreel.outputs import registry
@@ -19,6 +18,7 @@ from logreel.outputs.media.ply import write
 from support.builders.ros1_messages import XYZI, cloud, points
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
+from support.samples.rosbag.builder import drive
 
 CODES = {
     "char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d",

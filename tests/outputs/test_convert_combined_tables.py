@@ -14,15 +14,15 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, LogError, UsageError
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel
 from logreel.ops.query import record_batches
 from logreel.outputs import write as making_module
 from logreel.outputs.tables import combined, parquet
 from support.builders.sample_logs import hostile, short_flight, tiny
+from support.samples.bddf.builder import walk
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 SUFFIXES = (".parquet", ".arrow", ".csv", ".ndjson")
 Rows = list[tuple[Any, ...]]

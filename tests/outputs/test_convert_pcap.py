@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 
 import logreel
-from logreel.formats.koblenz.sample.builder import Builder
-from logreel.formats.koblenz.sample.scene import Scene, hdl32e
 from support.harness.cli_runner import Run
+from support.samples.koblenz.builder import Builder
+from support.samples.koblenz.scene import Scene, hdl32e
 
 
 class Seen(NamedTuple):

@@ -14,10 +14,6 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
-from logreel.formats.carla.sample.drive import drive as ride
-from logreel.formats.koblenz.sample.drive import drive as tour
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.outputs.media.png import png
 from logreel.outputs.registry import readers
 from logreel.outputs.rerun import scene
@@ -25,6 +21,10 @@ from support.builders.recordings import Entity, entities, names
 from support.builders.sample_logs import short_flight, tiny
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
+from support.samples.carla.drive import drive as ride
+from support.samples.koblenz.drive import drive as tour
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 pytest.importorskip("rerun")
 

@@ -18,13 +18,13 @@ from pyarrow import csv as arrow_csv
 
 import logreel
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.ops.query import record_batches
 from logreel.outputs import convert as convert_module
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.tables.ndjson import decoded
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
+from support.samples.ulog.builder import Builder
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.outputs.tracks.tracks import degrees, metres, xml_text
 from support.builders.sample_logs import short_flight
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel, encoded, layout_of, log_of
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder
 
 KML, GX, GPX = (
     "{http://www.opengis.net/kml/2.2}",

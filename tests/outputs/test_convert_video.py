@@ -15,12 +15,12 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.formats.koblenz.sample.drive import drive as tour
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.lenses.sensors.grey_jpeg import jpeg
 from logreel.outputs.media.png import png
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
+from support.samples.grey_jpeg import jpeg
+from support.samples.koblenz.drive import drive as tour
+from support.samples.rosbag.builder import drive
 
 av = pytest.importorskip("av")
 
@@ -234,7 +234,7 @@ def test_one_picture_is_shown(tmp_path: Path) -> None:
 
 def test_long_logs_have_a_coarser_time_base(tmp_path: Path) -> None:
     log = compressed(grey(1), grey(2), grey(3))
-    log._scan.end = 3600 * S
+    log.scan.end = 3600 * S
     logreel.convert(at(log, 0, 3_000_000 * 1000, 3599 * S), tmp_path / "x.mp4")
     assert [time for time, _, _ in packets(tmp_path / "x.mp4")] == [0, 3, 3599]
     with av.open(str(tmp_path / "x.mp4")) as file:

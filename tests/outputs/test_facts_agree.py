@@ -11,11 +11,11 @@ import pytest
 
 import logreel
 from logreel.log.times import duration_text
+from logreel.meaning.tracks import read_track, track_sources
 from logreel.ops.inspect.text import level_counts
 from logreel.ops.inspect.text import text as text_of
 from logreel.outputs.plot.printable import printable
 from logreel.outputs.report.tables import ROWS
-from logreel.outputs.view.track import read_track, track_sources
 from support.harness.viewing import viewing
 
 LOGS = [

@@ -13,10 +13,10 @@ import pytest
 from mcap.reader import make_reader
 
 import logreel
-from logreel.formats.mcap.sample.builder import Builder as McapBuilder
-from logreel.formats.ulog.sample.builder import Builder as Flight
 from support.builders.contents import PLACES, sample
 from support.harness.cli_runner import Run
+from support.samples.mcap.builder import Builder as McapBuilder
+from support.samples.ulog.builder import Builder as Flight
 
 mcap_protobuf = pytest.importorskip("mcap_protobuf.decoder", reason="needs mcap-protobuf-support")
 

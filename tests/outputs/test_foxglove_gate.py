@@ -14,14 +14,14 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.outputs.http import websocket_gate
 from logreel.outputs.http.client_frames import ClientFrames, FrameError, close_frame
-from logreel.outputs.http.connection import HEAD_BYTES
 from logreel.outputs.http.guard import Rules
-from logreel.outputs.live.foxglove import Foxglove
-from logreel.outputs.live.registry import sink
+from logreel.outputs.http.server import HEAD_BYTES
+from logreel.outputs.sinks.foxglove import Foxglove
+from logreel.outputs.sinks.registry import sink
 from support.harness.serving import TOKEN, eventually
+from support.samples.rosbag.builder import drive
 
 pytest.importorskip("foxglove")
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -304,7 +304,7 @@ def test_the_head_limit_is_exact() -> None:
 def test_the_backlog_of_a_client_is_bounded_by_bytes() -> None:
     from types import SimpleNamespace
 
-    from logreel.outputs.live.foxglove import BACKLOG_BYTES, LEAST_BACKLOG, _bounded
+    from logreel.outputs.sinks.foxglove import BACKLOG_BYTES, LEAST_BACKLOG, _bounded
 
     def log(size: int, messages: int) -> Any:
         return SimpleNamespace(size=size, message_count=messages)

@@ -114,7 +114,7 @@ def test_unchanged_messages_are_mixed_with_translated_ones(
 
 def test_messages_out_of_order_are_interleaved_by_time(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    from logreel.formats.ulog.sample.builder import Builder
+    from support.samples.ulog.builder import Builder
 
     flight = Builder(start_us=1_000_000).flags().format("g:uint64_t timestamp;double lat;double lon;")
     flight.format("h:uint64_t timestamp;char[5] word;uint8_t[3] n;").subscribe("g", 0).subscribe("h", 1)

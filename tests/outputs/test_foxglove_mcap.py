@@ -11,12 +11,12 @@ import pytest
 from mcap.reader import make_reader
 
 import logreel
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.times import utc_shift
 from logreel.outputs.foxglove import exchange
 from support.builders.contents import PLACES, SAMPLES, content, sample
 from support.builders.mcap_rows import library_rows, library_summary
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.ulog.builder import Builder
 
 mcap_protobuf = pytest.importorskip("mcap_protobuf.decoder", reason="needs mcap-protobuf-support")
 mcap_ros1 = pytest.importorskip("mcap_ros1.decoder", reason="needs mcap-ros1-support")

@@ -13,11 +13,11 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.outputs.media.exif import Place, time_taken, with_place
 from logreel.outputs.media.geotag import geotag
 from support.builders.ulog_camera import BOOT_US, PICTURE, POSITION, camera_log, shots
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import Builder
 
 
 def tiff_of(picture: bytes) -> bytes:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import tiny
-from logreel.outputs.live.foxglove import Foxglove
-from logreel.outputs.live.registry import sink
+from logreel.outputs.sinks.foxglove import Foxglove
+from logreel.outputs.sinks.registry import sink
 from support.harness.serving import TOKEN, running
 from support.harness.viewing import viewing
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import tiny
 
 pytest.importorskip("foxglove")
 

@@ -10,9 +10,9 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.rosbag.sample.builder import START, Builder, version_2_0
-from logreel.formats.rosbag.sample.old import Topic
 from logreel.schemas import ros1msg
+from support.samples.rosbag.builder import START, Builder, version_2_0
+from support.samples.rosbag.old import Topic
 
 mcap_ros1 = pytest.importorskip("mcap_ros1.decoder", reason="needs mcap-ros1-support")
 rosbags_typesys = pytest.importorskip("rosbags.typesys", reason="needs rosbags")

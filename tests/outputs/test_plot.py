@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
-from logreel.ops.query.curves import curves, extrema
+from logreel.meaning.curves import curves, extrema
 from logreel.outputs import vendor
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 PICTURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.ulog.sample.builder import flight
 from logreel.lenses.charts import Series
-from logreel.outputs.report.spectrum import spectrum
+from logreel.meaning.curves import spectrum
 from logreel.outputs.report.tables import ROWS
 from logreel.outputs.report.track import grid_step
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import flight
 
 #: Elements without an end.
 VOID = {"meta", "link", "img", "br", "hr", "input", "line", "circle", "rect", "polyline", "path"}

@@ -12,13 +12,13 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import flight
 from logreel.log.scan import Change, Parameter
-from logreel.ops.inspect.params_text import params_text
+from logreel.ops.inspect.params import params_text
 from logreel.outputs.tables.csv import SafeTable, guarded, write, write_safe
 from support.harness.cli_runner import Run
 from support.harness.commands import commands
 from support.harness.serving import running
+from support.samples.ulog.builder import flight
 
 #: Text, and whether it is marked.
 TEXTS = {

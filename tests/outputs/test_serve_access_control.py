@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.outputs.http.guard import is_origin
 from logreel.outputs.serve import Service
 from support.harness.serving import TOKEN, Client, running
+from support.samples.ulog.builder import tiny
 
 PAGE = "https://tool.example.org"
 
@@ -323,8 +323,8 @@ def test_responses_do_not_contain_local_paths(tmp_path: Path) -> None:
 
 
 def test_the_list_follows_changes_of_the_folder(tmp_path: Path) -> None:
-    from logreel.formats.rosbag.sample.builder import drive
     from support.builders.sample_logs import incompatible
+    from support.samples.rosbag.builder import drive
 
     (tmp_path / "a.log").write_bytes(tiny())
     with running(tmp_path) as client:

@@ -10,12 +10,12 @@ from urllib.parse import urlencode
 import pytest
 
 import logreel
-from logreel.formats.bddf.sample.builder import T0, Builder, comment, event, num, raw, text_message, walk
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight, tiny
-from logreel.outputs.serve import contents as contents_module
+from logreel.outputs.serve import log_cache as contents_module
 from logreel.outputs.serve import queries
 from support.harness.serving import Client, Reply, running
+from support.samples.bddf.builder import T0, Builder, comment, event, num, raw, text_message, walk
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight, tiny
 
 SECOND = 10**9
 SERVICE, TYPE = "bosdyn:grpc:service", "bosdyn:message-type"

@@ -14,11 +14,11 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.ops.edit.names import new_topics
-from logreel.outputs.http import connection
+from logreel.outputs.http import server as connection
 from logreel.outputs.http.server import CONNECTIONS
 from support.harness.serving import TOKEN, Client, received, running
+from support.samples.ulog.builder import Builder, flight
 
 
 @pytest.fixture

@@ -18,19 +18,17 @@ from logreel.formats.bddf import index_writer
 from logreel.io import two_pass
 from logreel.outputs.slice_stream import kinds
 from logreel.registry.format import Format
-from logreel.registry.registry import formats
+from support.formats import builtin_formats, sample_log
 from support.harness.serving import Client, running
 
-SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in formats().items() if fmt.sample is not None}
+SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in builtin_formats().items()}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     for name, file in SAMPLES.items():
-        sample = formats()[name].sample
-        assert sample is not None
-        (folder / file).write_bytes(sample())
+        (folder / file).write_bytes(sample_log(name))
     return folder
 
 
@@ -193,8 +191,8 @@ def test_info_equals_the_json_of_the_verb(client: Client, folder: Path, run: Any
 
 
 def test_fifty_clients_at_once_get_correct_slices(tmp_path: Path) -> None:
-    from logreel.formats.rosbag.sample.builder import drive
-    from logreel.formats.ulog.sample.builder import flight
+    from support.samples.rosbag.builder import drive
+    from support.samples.ulog.builder import flight
 
     (tmp_path / "a.ulg").write_bytes(flight(60))
     (tmp_path / "b.bag").write_bytes(drive())

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
 from logreel.outputs.http import answer
 from logreel.outputs.slice_stream import SliceStream
 from support.harness.cli_runner import environment
 from support.harness.serving import TOKEN, Client, eventually, received, running, workers
+from support.samples.rosbag.builder import drive
 
 #: Larger than what the kernel keeps for a connection on its own.
 LARGE = 48 << 20
@@ -213,9 +213,9 @@ def test_slices_of_a_removed_file_are_completed(
 
 
 def test_only_the_last_used_logs_stay_open(tmp_path: Path) -> None:
-    from logreel.formats.ulog.sample.builder import tiny
     from logreel.outputs.serve.catalogue import Catalogue
     from logreel.outputs.serve.log_cache import OPEN, Logs
+    from support.samples.ulog.builder import tiny
 
     for n in range(OPEN + 3):
         (tmp_path / f"{n:02}.ulg").write_bytes(tiny())
@@ -255,7 +255,7 @@ def ended(process: subprocess.Popen[str], stop: Callable[[], None]) -> tuple[int
 
 
 def test_ctrl_c_ends_the_verb_while_slices_are_sent(tmp_path: Path) -> None:
-    from logreel.formats.ulog.sample.builder import flight
+    from support.samples.ulog.builder import flight
 
     (tmp_path / "flight.ulg").write_bytes(flight(600))
     process, address = serving(tmp_path)

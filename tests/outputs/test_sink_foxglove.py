@@ -14,13 +14,13 @@ from google.protobuf import message_factory
 
 import logreel
 from logreel.errors import DefinitionError, LogError
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.outputs.foxglove.wellknown import wellknown
-from logreel.outputs.live.registry import sink
+from logreel.outputs.sinks.registry import sink
 from logreel.schemas.protobuf.describe import descriptor_set
 from logreel.schemas.protobuf.types import Types
 from support.harness.replaying import BASE, MS, Numbered, bag
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder, flight
 
 pytest.importorskip("foxglove")
 from support.harness.foxglove_client import ENDED, PAUSE, PAUSED, PLAY, PLAYING, FoxgloveClient, Got
@@ -169,7 +169,7 @@ def test_backward_steps_send_translated_messages():
 
 
 def test_a_channel_with_an_unusable_definition_is_left_out_and_reported(monkeypatch):
-    from logreel.outputs.live import foxglove
+    from logreel.outputs.sinks import foxglove
 
     def refuse(ch: logreel.Channel) -> object:
         if ch.topic == "sensor_gps":

@@ -11,10 +11,10 @@ import pytest
 
 import logreel
 from logreel.errors import MissingDependencyError
-from logreel.formats.rosbag.sample.builder import drive
 from support.builders.recordings import Entity, entities
 from support.builders.sample_logs import short_flight
 from support.harness.replaying import BASE, MS, Numbered, bag
+from support.samples.rosbag.builder import drive
 
 pytest.importorskip("rerun")
 
@@ -44,7 +44,7 @@ def as_rows(found: dict[str, Entity]) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("every", [0.0, 60.0], ids=["piece by piece", "at once"])
 @pytest.mark.parametrize("make", [short_flight, lambda: drive(3)], ids=["ulog", "bag"])
 def test_a_replay_sends_the_content_of_convert(make, every, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("logreel.outputs.live.rerun.EVERY", every)
+    monkeypatch.setattr("logreel.outputs.sinks.rerun.EVERY", every)
     with logreel.open(make()) as log:
         topics = [ch.topic for ch in log.channels.values() if not ch.reserved]
         want = converted(log, tmp_path / "whole.rrd", topics=topics, utc=log.utc_offset is not None)

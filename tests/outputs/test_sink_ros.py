@@ -14,13 +14,13 @@ from typing import ClassVar
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import tiny
-from logreel.outputs.live.ros import stamp
+from logreel.outputs.sinks.ros import stamp
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run, environment
 from support.harness.live_sources import PATIENCE, wait_for
 from support.harness.replaying import BASE, MS, NUMBER, Numbered, bag, number
 from support.harness.ros_system import RECORDER, RosSystem, has_rospy_here, require_ros, ros_system
+from support.samples.rosbag.builder import tiny
 
 #: Genuine ``rosbag play``.
 GENUINE = RECORDER.with_name("play")
@@ -250,7 +250,11 @@ def test_a_missing_rospy_is_an_error(run: Run, tmp_path: Path, monkeypatch: pyte
 
 def test_the_sink_finds_the_rospy_of_the_system(tmp_path: Path) -> None:
     """Without a master it says so, which rospy is asked for."""
-    command = [sys.executable, "-c", "import logreel.outputs.live.ros as r; print(r._imported()[0].__file__)"]
+    command = [
+        sys.executable,
+        "-c",
+        "import logreel.outputs.sinks.ros as r; print(r._imported()[0].__file__)",
+    ]
     if subprocess.run(["/usr/bin/python3", "-c", "import rospy"], capture_output=True).returncode:
         pytest.skip("the system has no rospy")
     done = subprocess.run(command, capture_output=True, env=environment(), timeout=PATIENCE)

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.rosbag.sample.builder import drive, version_2_0
-from logreel.formats.rosbag.sample.builder import tiny as tiny_bag
-from logreel.formats.rosbag.sample.old import Topic
-from logreel.outputs.live import registry
+from logreel.outputs.sinks import registry
 from support.harness.replaying import BASE, MS, Numbered, bag
+from support.samples.carla.builder import eventful
+from support.samples.rosbag.builder import drive, version_2_0
+from support.samples.rosbag.builder import tiny as tiny_bag
+from support.samples.rosbag.old import Topic
 
 
 def frames_of(data: bytes) -> Iterator[tuple[int, int, bytes]]:

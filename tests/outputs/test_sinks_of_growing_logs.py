@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.ops.replay.growing import play_growing
-from logreel.outputs.live.registry import sink
+from logreel.outputs.sinks.registry import sink
 from support.builders.contents import SAMPLES
 from support.harness.following import Steps, growth
 from support.harness.replaying import BASE, MS, NUMBER
+from support.samples.rosbag.builder import drive
 
 
 class Recorder:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.koblenz.sample.drive import drive as tour
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Position, lenses
 from logreel.log.times import utc_shift
+from support.samples.koblenz.drive import drive as tour
+from support.samples.rosbag.builder import drive
 
 SUFFIXES = (".kml", ".gpx", ".geojson")
 #: Longitude and latitude with 9 decimals, metres with 3, RFC 3339 with microseconds or nothing.

@@ -19,11 +19,11 @@ import logreel
 from damage.mutations import mutate
 from logreel.errors import LogError
 from logreel.formats.ulog import reader
-from logreel.formats.ulog.sample import builder
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.log.log import Log
 from logreel.registry import index_cache
 from support.builders.sidecars import forge
+from support.samples.ulog import builder
+from support.samples.ulog.builder import Builder
 
 
 def to_bytes(table: pa.Table) -> bytes:
@@ -88,7 +88,7 @@ def forbid_scan(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def fail(*_: object) -> None:
         raise Scanned
 
-    return lambda: monkeypatch.setattr(reader.Reader, "read", fail)
+    return lambda: monkeypatch.setattr(reader.Reader, "finish", fail)
 
 
 def test_log_with_sidecar_equals_the_scanned_log(log: Path, forbid_scan: Callable[[], None]) -> None:

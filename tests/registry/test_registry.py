@@ -13,7 +13,6 @@ import logreel
 from logreel import known_formats
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.formats.ulog import FORMAT as ULOG
-from logreel.formats.ulog.sample.builder import tiny
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
@@ -22,6 +21,7 @@ from logreel.log.scan import Saved, Scan
 from logreel.registry import registry
 from logreel.registry.format import Format
 from support.harness.cli_runner import Run
+from support.samples.ulog.builder import tiny
 
 
 def scan(source: Source, _: Saved | None) -> Scan:

@@ -15,10 +15,10 @@ import pytest
 
 import logreel
 from logreel.io import old_file
-from logreel.registry.registry import formats
+from support.formats import builtin_formats, sample_log
 
 #: Formats whose logs can be continued, with their samples.
-NAMES = sorted(name for name, fmt in formats().items() if fmt.append is not None)
+NAMES = sorted(name for name, fmt in builtin_formats().items() if fmt.append is not None)
 #: A channel of a type that nothing describes, so its messages may be any bytes.
 ODD = "0x000082DD", logreel.Schema("0x000082DD", "koblenz")
 
@@ -47,10 +47,9 @@ def stored(log: logreel.Log) -> list[logreel.Message]:
 @pytest.fixture(params=NAMES)
 def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return the path of a sample of each format."""
-    fmt = formats()[request.param]
+    fmt = builtin_formats()[request.param]
     path = tmp_path / f"a{fmt.suffixes[0]}"
-    assert fmt.sample is not None
-    path.write_bytes(fmt.sample())
+    path.write_bytes(sample_log(fmt.name))
     return path
 
 
@@ -209,7 +208,7 @@ def test_damaged_log_is_refused(sample: Path) -> None:
     data = sample.read_bytes()
     middle = len(data) // 2
     damaged = data[:middle]
-    if formats()[logreel.open(sample).format].continues_after:
+    if builtin_formats()[logreel.open(sample).format].continues_after:
         damaged += b"\xff" * 500 + data[middle + 500 :]
     sample.write_bytes(damaged)
     assert any(problem.lost for problem in logreel.open(sample).problems)
@@ -226,7 +225,7 @@ def test_unknown_option_is_refused(sample: Path) -> None:
 
 
 def test_format_that_cannot_be_continued_says_so(log_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    others = {**formats(), "koblenz": replace(formats()["koblenz"], append=None)}
+    others = {**builtin_formats(), "koblenz": replace(builtin_formats()["koblenz"], append=None)}
     monkeypatch.setattr("logreel.write.writer.formats", lambda: others)
     with pytest.raises(logreel.UnsupportedError, match="cannot be continued; write a new log"):
         logreel.create(log_path, mode="a")

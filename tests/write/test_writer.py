@@ -20,7 +20,7 @@ import pytest
 import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
-from logreel.registry.registry import formats
+from support.formats import builtin_formats
 
 STAMP = 1_700_000_000 * 10**9
 ROS = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")
@@ -42,7 +42,7 @@ OTHERS = {"bddf", "vel", "rec"}
 
 
 def test_every_writable_format_has_a_case() -> None:
-    able = {f.suffixes[0].lstrip(".") for f in formats().values() if f.create is not None}
+    able = {f.suffixes[0].lstrip(".") for f in builtin_formats().values() if f.create is not None}
     assert able == {kind for kind in KINDS if kind not in OPTIONS} | OTHERS
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from logreel.io.source import Definitions
     from logreel.log.log import Channel, Log
-    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.log.topic_fields import FieldsByTopic
 
 
 STYLES = ("text", "ndjson", "csv")

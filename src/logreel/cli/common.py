@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from logreel.cli import files as paths
     from logreel.io.source import Definitions
     from logreel.log.log import Channel, Log
-    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.log.topic_fields import FieldsByTopic
 
 
 class HasDict(Protocol):
@@ -507,7 +507,7 @@ def open_each(
 
 def chosen_fields(log: Log, topics: Sequence[str], exclude: Sequence[str]) -> FieldsByTopic:
     """Return the channels chosen by -t and -x, with the fields that -t names; None: all fields."""
-    from logreel.ops.query.topic_fields import fields_by_topic
+    from logreel.log.topic_fields import fields_by_topic
 
     kept = fields_by_topic(log, topics) if topics else dict.fromkeys(ch.topic for ch in log.match(None))
     without = {ch.topic for ch in log.match(exclude)} if exclude else set()

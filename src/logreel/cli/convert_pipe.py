@@ -200,7 +200,7 @@ def _convert(
 
 def _chosen(log: Log, topics: Sequence[str]) -> dict[str, list[str] | None]:
     """Return the channels and fields that -t chooses, all channels without -t; raises TopicError, NotFoundError."""
-    from logreel.ops.query.topic_fields import fields_by_topic
+    from logreel.log.topic_fields import fields_by_topic
 
     return dict(fields_by_topic(log, topics)) if topics else dict.fromkeys(log.channels)
 

@@ -13,6 +13,9 @@ import rich_click as click
 from logreel.cli import arguments, draw
 from logreel.cli.help import verb
 
+#: A short flight, which tools/demo_log.py makes.
+BUNDLED = Path(__file__).with_name("flight.ulg.xz")
+
 
 @verb(
     examples={
@@ -88,17 +91,15 @@ def _command() -> str:
 
 
 def _write_sample(folder: Path) -> tuple[str, str]:
-    """Write the bundled sample unless it exists; return its path and the channel with most messages."""
-    from logreel.errors import UnsupportedError
+    """Write the bundled log unless it exists; return its path and the channel with most messages."""
+    import lzma
+
     from logreel.outputs.files import new_file
     from logreel.registry.open import open_log
-    from logreel.registry.registry import formats
 
-    fmt = max((f for f in formats().values() if f.sample is not None), key=lambda f: f.showcase, default=None)
-    if fmt is None or fmt.sample is None:
-        raise UnsupportedError("no format brings a sample")
     folder.mkdir(parents=True, exist_ok=True)
-    path, data = folder / f"flight{fmt.suffixes[0]}", fmt.sample()
+    path = folder / BUNDLED.stem
+    data = lzma.decompress(BUNDLED.read_bytes())
     if not (path.exists() and path.read_bytes() == data):
         with new_file(path) as out:
             out.write(data)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from logreel.cli import draw
 
 if TYPE_CHECKING:
-    from logreel.ops.inspect.diff import Change, ChannelDiff, Difference
+    from logreel.ops.inspect.diff import ChannelDiff, Difference, ValueDiff
 
 #: Rows of a table that are printed without --all, if one thing differs, and if several do.
 ROWS, FEW_ROWS = 20, 5
@@ -76,7 +76,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _fact_row(change: Change) -> tuple[str, ...]:
+def _fact_row(change: ValueDiff) -> tuple[str, ...]:
     """Return a row for a number or text; names of times end in ``_ns``."""
     name = change.name.removesuffix("_ns")
     return name, *(_text(value, is_time=name != change.name) for value in (change.a, change.b))
@@ -111,12 +111,12 @@ def _of_list(value: list[Any]) -> str:
     return f"{len(value)} entries" if nested else draw.value_text(value)
 
 
-def _with_values_first(found: Difference) -> list[Change]:
+def _with_values_first(found: Difference) -> list[ValueDiff]:
     """Return the changes of parameters, those that both logs have first."""
     return sorted(found.parameters, key=lambda change: change.a is None or change.b is None)
 
 
-def _parameter_row(change: Change) -> tuple[str, ...]:
+def _parameter_row(change: ValueDiff) -> tuple[str, ...]:
     name = change.name
     for kind, label in ((list, "changes"), (dict, "defaults")):
         if isinstance(change.a, kind) or isinstance(change.b, kind):
@@ -136,7 +136,7 @@ def _parameter_text(value: Any) -> str:
     return ABSENT if value is None else draw.value_text(value)
 
 
-def _attachment_row(change: Change) -> tuple[str, ...]:
+def _attachment_row(change: ValueDiff) -> tuple[str, ...]:
     """Return sizes, and the beginnings of checksums if the sizes are equal."""
     sides = [one or {} for one in (change.a, change.b)]
     texts = [draw.size_text(one["size"]) if one else ABSENT for one in sides]

@@ -337,7 +337,7 @@ def output_for(outputs: Mapping[str, str], log: Log) -> str:
     """Return the path of *outputs* for a log, whose name may be another one than on the command line."""
     from logreel.io.atomic_file import STDIN
 
-    given = STDOUT if log.name == STDIN else str(log._source.address)
+    given = STDOUT if log.name == STDIN else str(log.source.address)
     return outputs[log.name] if log.name in outputs else outputs[given]
 
 

@@ -147,7 +147,7 @@ class Choice:
     def __call__(self, log: Log) -> list[Channel]:
         """Return the channels of the log so far; names that no channel has may come later."""
         from logreel.errors import TopicError
-        from logreel.ops.query.topic_fields import fields_by_topic
+        from logreel.log.topic_fields import fields_by_topic
 
         kept: dict[str, list[str] | None] = {}
         if not self._topics:

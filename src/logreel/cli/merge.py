@@ -81,9 +81,9 @@ def merge(
     import contextlib
 
     from logreel.errors import UsageError
-    from logreel.ops.open_logs import open_many
     from logreel.outputs.merge_formats import merge as write
     from logreel.registry.log_files import expand
+    from logreel.registry.open_logs import open_many
 
     paths.check_form(form, out)
     for pair in rename:

@@ -108,7 +108,7 @@ def params(
         if as_json:
             draw.echo_answer(log, logs.several, parameters=[as_dict(p) for p in found])
         elif found and form != "text":
-            from logreel.ops.inspect.params_text import params_text, with_log
+            from logreel.ops.inspect.params import params_text, with_log
 
             text = params_text(
                 found,

@@ -175,9 +175,9 @@ def play(
     Command lines of rosbag play work: --topics A B, --clock without number, /old:=/new, -s 5, -u 10, -i, -l, -k, -q.
     """
     from logreel.errors import UsageError
-    from logreel.ops.open_logs import open_many
     from logreel.ops.replay import Player
-    from logreel.outputs.live.registry import sink
+    from logreel.outputs.sinks.registry import sink
+    from logreel.registry.open_logs import open_many
 
     options: dict[str, Any] = {**sink_options(settings)}
     options |= _options_of_rosbag(queue, wait_for_subscribers, rate_control_topic, rate_control_max_delay)

@@ -57,7 +57,7 @@ def recover(
     All complete messages and all definitions are kept. Lost parts are listed with their size and the times around
     them. The new log is verified before it gets its name; the damaged log is not changed.
     """
-    from logreel.ops.record.spool import waiting_lines
+    from logreel.ops.record.lines import waiting_lines
     from logreel.ops.rewrite.recover import recover as save
     from logreel.ops.selection import Selection
 

@@ -14,10 +14,8 @@ from logreel.cli.help import verb
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.log import Log
-    from logreel.ops.query.frame_text import Joint
-    from logreel.ops.query.frame_tree import FrameLink
-    from logreel.ops.query.rigid_transforms import RigidTransforms
-    from logreel.ops.query.transforms import Missing, Transforms
+    from logreel.meaning.frames import FrameLink
+    from logreel.meaning.transforms import Joint, Missing, RigidTransforms, Transforms
 
 FORMS = ("text", "json", "urdf", "dot")
 #: Marks of findings, as in ``logreel summary``.
@@ -102,7 +100,7 @@ def tf(
     wrong with the tree is marked with ! or !!: several roots or parents, interruptions, jumps.
     """
     from logreel.errors import UsageError
-    from logreel.ops.query.transforms import transforms
+    from logreel.meaning.transforms import transforms
 
     chosen = _form(form, as_json)
     if (source is None) != (target is None):
@@ -195,7 +193,7 @@ def show_tree(
     log: Log, frames: Transforms, fixed: str | None, time: str | None, form: str, several: bool
 ) -> None:
     """Print the tree of frames."""
-    from logreel.ops.query.frame_text import dot, joints, urdf
+    from logreel.meaning.transforms import dot, joints, urdf
 
     if form == "json":
         drawn = [one.as_dict() for one in joints(frames, fixed, time)]

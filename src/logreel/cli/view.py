@@ -71,7 +71,7 @@ def view(
     """
     from logreel.cli import draw
     from logreel.outputs.view import Viewer
-    from logreel.outputs.view.layout import read_layout
+    from logreel.outputs.view.viewer import read_layout
 
     viewer = Viewer(
         paths, host=host, port=port, token=token, follow=follow, layout=read_layout(layout), tiles=tiles,

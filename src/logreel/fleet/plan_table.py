@@ -15,8 +15,7 @@ from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.plans import Plan, Task
 from logreel.fleet.task_reader import RowChoice, TaskReader
 from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, part_of_schema, union
-from logreel.ops.query.filter_rows import filter_rows
-from logreel.ops.query.prune import matching_rows, possible_parts, referenced_columns
+from logreel.ops.query.topic_table import filter_rows, matching_rows, possible_parts, referenced_columns
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64

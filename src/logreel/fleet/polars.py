@@ -80,7 +80,7 @@ class _PolarsCondition:
         import numpy as np
 
         from logreel.fleet.topic_schema import utc_times
-        from logreel.ops.query.intervals import as_slice
+        from logreel.ops.query.record_batches import as_slice
 
         numbers = np.arange(len(times), dtype=np.int64)[rows]
         picked = times[rows]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.dataset import Dataset
 from logreel.log.tables import distinct
-from logreel.ops.query.database import connect, import_duckdb
-from logreel.ops.query.sql import CATALOGUE, RESULT_ROWS
+from logreel.ops.query.sql import CATALOGUE, RESULT_ROWS, connect, import_duckdb
 from logreel.ops.query.topic_table import alias
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
-from logreel.lenses.base import F64, Scaled, members
+from logreel.lenses.base import Scaled, members
 from logreel.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
 from logreel.lenses.local import LocalPose, find_local_pose, find_named_position
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
 
 __all__ = [
-    "F64",
     "ActorBox",
     "ActorPose",
     "ActorStates",

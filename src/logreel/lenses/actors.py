@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Struct
-from logreel.lenses.base import F64, Nodes, axes, columns, is_integer, is_vector, members
+from logreel.lenses.base import Nodes, axes, columns, is_integer, is_vector, members
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct, Time
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Channel
 
-F64 = NDArray[np.float64]
 Nodes = dict[str, Node]
 
 #: Limits of a batch, in messages and bytes, where each message may be large.

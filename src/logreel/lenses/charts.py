@@ -15,7 +15,7 @@ class Series:
     """One curve of a chart.
 
     topic, field  what it shows; the field may be empty for a function of the times of messages
-    function      name of a function of ``logreel.ops.query.functions`` that is applied to the field; empty: none
+    function      name of a function of ``logreel.meaning.curves`` that is applied to the field; empty: none
     label         name for people; empty: the field
     unit          empty: that of the field
     where         ``PATH=VALUE``: only records, or list items, whose field at PATH has this value; empty: all

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import F64
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses.base import (
-    F64,
     Columns,
     Nodes,
     Stamp,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import FixedArray, Node, Sequence, String, Struct
 from logreel.lenses.base import (
-    F64,
     Nodes,
     Stamp,
     axes,

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses.base import (
-    F64,
     Columns,
     Nodes,
     Scaled,

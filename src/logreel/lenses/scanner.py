@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
+from logreel.io.arrays import F64
 from logreel.layout.nodes import Scalar, Sequence, String
-from logreel.lenses.base import F64, Nodes, rows
+from logreel.lenses.base import Nodes, rows
 from logreel.lenses.cloud import Points, Sector
 from logreel.lenses.sensors.hokuyo import SCANNERS
 

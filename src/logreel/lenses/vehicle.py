@@ -14,9 +14,8 @@ from logreel.errors import LogError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.lenses import LocalPose, Places, lenses
-from logreel.lenses.curve import Curve
 from logreel.lenses.local import BODY, body_of
-from logreel.lenses.rotation import unit
+from logreel.lenses.rotation import Curve, unit
 from logreel.log.times import SECOND
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,8 @@ from logreel.log.schema import Schema
 TOPIC, TYPE, ENCODING, UNITS = "topic", "type", "encoding", "units"
 #: Key of channels of logs: the names of their lenses.
 LENS = "lens"
+#: Latched in the quality of service of ROS 2, which recorders store as text.
+_TRANSIENT = re.compile(r"durability:\s*(1\b|transient_local)")
 #: Other names of keys.
 ALIASES = {"unit": UNITS, "lenses": LENS}
 
@@ -95,6 +98,14 @@ def units_of(layout: Layout) -> list[str]:
         elif isinstance(node, (FixedArray, Sequence)):
             nodes.append(node.item)
     return list(found)
+
+
+def is_marked_latched(ch: Any) -> bool:
+    """Return whether the log marks *ch* as latched."""
+    profiles = ch.metadata.get("offered_qos_profiles")
+    return bool(ch.metadata.get("latching")) or (
+        isinstance(profiles, str) and _TRANSIENT.search(profiles) is not None
+    )
 
 
 def _entries(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

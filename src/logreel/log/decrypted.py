@@ -30,7 +30,7 @@ def refusal(log: Log, hint: str | None = None) -> UsageError | None:
     hint  what to do about it; None: how to open it in Python, or the flag on the command line
     """
     for one in log.parts:
-        if one.encryption and not one._options.get("decrypt"):
+        if one.encryption and not one.options.get("decrypt"):
             return UsageError(
                 f"is encrypted ({one.encryption}), and what is written from it would not be",
                 path=one.name,
@@ -43,5 +43,5 @@ def refusal(log: Log, hint: str | None = None) -> UsageError | None:
 def allow_decrypted(log: Log) -> Log:
     """Return *log*, with content of its encrypted files allowed to be written, also by other processes that open it."""
     for one in (log, *log.parts):
-        one._options["decrypt"] = True
+        one.options["decrypt"] = True
     return log

@@ -1,4 +1,8 @@
-"""What a format offers for logs that grow while they are read: ``Growing``."""
+"""What a format offers for logs that grow while they are read: ``Growing``.
+
+A reader of a format that does is incremental: ``feed`` reads what a file has more, ``finish`` takes what is left as the
+end of the file. Opening a file is both; following it is ``feed`` alone.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,13 @@ from typing import Protocol
 
 from logreel.io.source import Source
 from logreel.log.scan import Scan
+
+#: Bytes behind damage with which it can be judged as in a complete file: many of the longest records.
+ENOUGH = 1 << 20
+
+
+class UndecidedError(Exception):
+    """What the bytes at the end mean depends on bytes that are not there yet; only raised inside of readers."""
 
 
 class Growing(Protocol):

@@ -35,10 +35,10 @@ class GrowingLog(ForPeople):
 
     closed: bool
     name: str
-    _source: Source
-    _scan: Scan
+    source: Source
+    scan: Scan
     #: Set by the function that opens logs; None: the log cannot grow.
-    _rescan: Rescan | None = None
+    rescan: Rescan | None = None
     _growth: Growth | None = None
 
     @property
@@ -71,13 +71,13 @@ class GrowingLog(ForPeople):
         return 0 if growth is None else growth.refresh()
 
     def _watched(self) -> Growth | None:
-        if self._growth is None and self._source.path is not None and self._rescan is not None:
+        if self._growth is None and self.source.path is not None and self.rescan is not None:
             # Not imported for logs that are opened once, which is most of them.
             from logreel.io.growing_file import GrowingFile
 
-            file = GrowingFile(self._source.path, self._source.guard)
-            file.adopt(self._source)
-            self._watch(file, self._rescan)
+            file = GrowingFile(self.source.path, self.source.guard)
+            file.adopt(self.source)
+            self._watch(file, self.rescan)
         return self._growth
 
     def _watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
@@ -175,16 +175,16 @@ class GrowingLog(ForPeople):
 
     def _state(self) -> tuple[int, ...]:
         """Return what is not the same after a change that readers see."""
-        return id(self._scan), self.replacements
+        return id(self.scan), self.replacements
 
     def _withdraw(self, problems: Collection[Problem]) -> None:
         """Remove Problems that ``note`` added, for readers that read the same messages again when all are there."""
-        self._scan.problems[:] = [one for one in self._scan.problems if one not in problems]
+        self.scan.problems[:] = [one for one in self.scan.problems if one not in problems]
 
     def _at_present(self) -> Any:
         """Return another Log of what this one has now; it does not grow."""
         log: Any = self
-        return log.__class__(log._source, log.format, log._scan, log._read_text, log._lens_names)
+        return log.derive()
 
     def _adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""
@@ -193,9 +193,9 @@ class GrowingLog(ForPeople):
         for name in _cached_names(log.__class__):
             self.__dict__.pop(name, None)
         log._read_ahead.clear()
-        if log._source is not source:
-            log._source.release()
-        log._source, log._scan = source, scan
+        if log.source is not source:
+            log.source.release()
+        log.source, log.scan = source, scan
         log.format, log.size, log.epoch = format, source.size, scan.epoch
         log.format_state, log.converted_from = scan.format_state, scan.converted_from or format
         channels = {}

@@ -127,7 +127,7 @@ class Growth:
 
     def is_readable(self) -> bool:
         """Return whether all mapped bytes are still in the file; others are read as zeros."""
-        return self._file.still_has(self._log._source)
+        return self._file.still_has(self._log.source)
 
     def close(self) -> None:
         """Close the file."""
@@ -137,7 +137,7 @@ class Growth:
 
     def _read_again(self) -> int:
         log = self._log
-        old, old_index = log._source, log.index
+        old, old_index = log.source, log.index
         source = self._new_source(self._file, log.name)
         self._release_old(source)
         # Kept now: after a truncation it can no longer be read.
@@ -157,7 +157,7 @@ class Growth:
         return self._adopt(source, name, scan)
 
     def _new_source(self, file: GrowingFile | GrowingStream, name: str) -> Source:
-        old = self._log._source
+        old = self._log.source
         source = file.source(name)
         source.definitions, source.types = old.definitions, old.types
         return source

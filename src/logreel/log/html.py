@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Protocol
+from typing import Any, Protocol
 
 from logreel.errors import LogError
 from logreel.log.schema import Schema
+from logreel.log.times import duration_text
 
 #: Rows that a table shows; further rows are counted.
 ROWS = 50
@@ -39,9 +40,12 @@ def channel_table(ch: ShownChannel, closed: bool) -> str:
     return table(head, ("field",), rows)
 
 
-def log_table(head: str, channels: Sequence[ShownChannel], closed: bool) -> str:
-    """Return the channels of a log below the line *head*; *closed*: whether the log is."""
-    rows = [(ch.topic, ch.schema.name, *_numbers(ch, closed)) for ch in channels]
+def log_table(log: Any) -> str:
+    """Return the channels of a log below a line about it as a whole."""
+    channels = [ch for ch in log.channels.values() if not ch.reserved]
+    span = "" if log.duration is None else f", {duration_text(log.duration)}"
+    head = f"{log.name}: {log.format} {log.version}, {len(channels)} channels{span}"
+    rows = [(ch.topic, ch.schema.name, *_numbers(ch, log.closed)) for ch in channels]
     return table(head, ("topic", "type", "messages", "rate"), rows)
 
 

@@ -16,7 +16,7 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Readable
 from logreel.layout.layout import Layout
-from logreel.log.log import Channel, Log, reopened
+from logreel.log.log import Channel, Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Scan, Segment, TextLine
 from logreel.log.times import utc_shift
@@ -127,7 +127,7 @@ class JoinedLog(Log):
         self._parts, self.shifts, self.members = tuple(parts), tuple(shifts), members
         self._find_between = between
         first = self.parts[0]
-        super().__init__(first._source, first.format, scan, lens_names=first._lens_names)
+        super().__init__(first.source, first.format, scan, first.services)
         self.name, self.size = name_of(parts), sum(log.size for log in parts)
         self.given_types = {
             topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()
@@ -146,14 +146,15 @@ class JoinedLog(Log):
                 info.topic: JoinedChannel(
                     self, n, info, [(self.parts[part][topic], self.shifts[part]) for part, topic in members]
                 )
-                for n, (info, members) in enumerate(zip(self._scan.channels, self.members, strict=True))
+                for n, (info, members) in enumerate(zip(self.scan.channels, self.members, strict=True))
+                if self.scan.shows(n)
             }
         )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the files together, then those in each; ``Problem.file`` and the text name it."""
-        found = [*self._scan.problems, *self._between]
+        found = [*self.scan.problems, *self._between]
         for log in self.parts:
             found += [in_part(problem, log.name) for problem in log.problems]
         return tuple(found)
@@ -185,17 +186,20 @@ class JoinedLog(Log):
     def ros_axes(self) -> Log:
         """Return the same log in metres and right-handed axes, see ``Log.ros_axes``."""
         parts = [log.ros_axes() for log in self.parts]
-        infos = [parts[members[0][0]]._scan.channels for members in self.members]
+        infos = [parts[members[0][0]].scan.channels for members in self.members]
         numbers = [parts[members[0][0]][members[0][1]].number for members in self.members]
         channels = [
             replace(some[number], topic=info.topic, metadata=info.metadata)
-            for some, number, info in zip(infos, numbers, self._scan.channels, strict=True)
+            for some, number, info in zip(infos, numbers, self.scan.channels, strict=True)
         ]
         log = JoinedLog(
-            parts, self.shifts, replace(self._scan, channels=channels), self.members, self._find_between
+            parts, self.shifts, replace(self.scan, channels=channels), self.members, self._find_between
         )
-        log._options = {**self._options, "ros_axes": True}
+        log.options = {**self.options, "ros_axes": True}
         return log
+
+    def _with_scan(self, scan: Scan) -> Log:
+        return JoinedLog(self.parts, self.shifts, scan, self.members, lambda: self._between)
 
     def reread(self) -> Log:
         """Raise UsageError: recovery works on one file."""
@@ -244,7 +248,7 @@ class JoinedLog(Log):
     def __reduce__(self) -> tuple[Any, ...]:
         for log in self.parts:
             log.__reduce__()
-        return reopened, ([log._source.address for log in self.parts], self.name, self._options)
+        return self.services.reopen, ([log.source.address for log in self.parts], self.name, self.options)
 
 
 def name_of(parts: Sequence[Log]) -> str:
@@ -259,7 +263,7 @@ def names_of(log: Log) -> list[str]:
 
 def inputs_of(log: Log) -> list[str]:
     """Return the names of all files that a log stands for, which no output may replace: also of copies left out."""
-    sources = [(part.name, part._source) for part in log.parts]
+    sources = [(part.name, part.source) for part in log.parts]
     return [name for own, source in sources for name in (own, source.name, *source.copies)]
 
 
@@ -335,6 +339,6 @@ def scan_of(
         utc_offset=utc_offset,
         utc_notes=lambda: parts[reference].utc_notes,
         bounds=bounds,
-        actors=parts[0]._scan.actors,
+        actors=parts[0].scan.actors,
         converted_from=parts[0].converted_from if len({log.converted_from for log in parts}) == 1 else "",
     )

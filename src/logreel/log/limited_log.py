@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from functools import cached_property
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from logreel.index.order import count_before
 from logreel.index.ranges import Rows
 from logreel.log.log import Log
-from logreel.log.read_ahead import ReadAhead
 
 
 def with_rows(log: Log, rows: Mapping[int, Rows]) -> Log:
     """Return the same open log, whose intervals contain only *rows* of each channel (by number)."""
-    return with_scan(log, index=log.index.restricted_to(rows))
+    return log.derive(index=log.index.restricted_to(rows))
 
 
 def without_channels(log: Log, topics: Collection[str]) -> Log:
     """Return the same open log without the channels named *topics*; its text and its bounds are those of all."""
-    found = with_scan(log)
-    every = list(found.channels.values())
-    found._read_ahead = ReadAhead(lambda: every)
-    rest = {name: ch for name, ch in found.channels.items() if name not in topics}
-    vars(found)["channels"] = MappingProxyType(rest)
-    return found
+    return log.derive(shown={ch.number for topic, ch in log.channels.items() if topic not in topics})
 
 
 def with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
     """Return the same open log with ``Scan.logged_times``, and the number of messages whose times differ, by topic."""
-    times = log._scan.logged_times()
+    times = log.scan.logged_times()
     if not times:
         return log, {}
     index = log.index.with_times(times)
-    differ = {number: int((log.index.times(number) != some).sum()) for number, some in times.items()}
+    differ = {number: int((log.index.times(number) != logged).sum()) for number, logged in times.items()}
     topics = {ch.number: ch.topic for ch in log.channels.values()}
-    return with_scan(log, index=index), {topics[number]: n for number, n in differ.items()}
+    return log.derive(index=index), {topics[number]: n for number, n in differ.items()}
 
 
 def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
@@ -47,7 +37,7 @@ def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
 
     For functions that copy messages: what is wrong in the file would get a right checksum in a new one.
     """
-    compare = log._scan.checksums
+    compare = log.scan.checksums
     if compare is None:
         return
     table = log.index.table
@@ -58,17 +48,3 @@ def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
             touched |= np.diff(count_before(wanted, ends)) > 0
     compare(np.flatnonzero(touched))
-
-
-def with_scan(log: Log, **changes: Any) -> Log:
-    """Return the same open log with some members of its Scan replaced."""
-    # Not copy(), which opens the file again, as pickling does.
-    found = type(log).__new__(type(log))
-    vars(found).update(vars(log))
-    # Cached properties and gathered columns of *log* belong to its own Scan.
-    for name in [name for name in vars(found) if isinstance(getattr(type(log), name, None), cached_property)]:
-        del vars(found)[name]
-    found._scan = replace(log._scan, **changes)
-    found._rescan = found._growth = None
-    found._read_ahead = ReadAhead(lambda: list(found.channels.values()))
-    return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from sys import modules
+from operator import getitem
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
@@ -22,12 +22,20 @@ from logreel.log.channel_facts import Facts, units_of
 from logreel.log.growing_log import GrowingLog
 from logreel.log.messages import checked_property, message_at, rows_of
 from logreel.log.noted import Noted
-from logreel.log.optional import import_optional
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.read_ahead import ReadAhead
-from logreel.log.scan import Attachment, ChannelInfo, Parameter, Scan, Segment, TextLine
+from logreel.log.scan import (
+    NO_SERVICES,
+    Attachment,
+    ChannelInfo,
+    Parameter,
+    Scan,
+    Segment,
+    Services,
+    TextLine,
+)
 from logreel.log.schema import Schema
-from logreel.log.times import Time, duration_text, interval, mean_rate
+from logreel.log.times import Time, interval, mean_rate
 from logreel.log.topic_match import listed, match_topics
 
 if TYPE_CHECKING:
@@ -113,7 +121,7 @@ class Channel:
 
         The keys are ``topic``, ``type``, ``encoding``, ``units`` of all fields, ``lens``, and those of ``metadata``.
         """
-        return Facts(self.topic, self.schema, self.metadata, self._units, self.log._lens_names, self)
+        return Facts(self.topic, self.schema, self.metadata, self._units, self.log.services.lens_names, self)
 
     def _units(self) -> list[str]:
         with suppress(LogError):
@@ -369,16 +377,11 @@ class Channel:
 
         Raises NotFoundError for an unknown *index*, MissingDependencyError without pandas.
         """
-        from logreel.log.tables import MAX_COLUMNS, flattened
+        from logreel.log.dataframes import library, pandas_frame
 
-        import_optional("pandas")
+        library("pandas")
         table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
-        frame = (flattened(table, MAX_COLUMNS) if flatten else table).to_pandas()
-        if index is None:
-            return frame
-        if index not in frame.columns:
-            raise NotFoundError("column", index, frame.columns, path=self.log.name)
-        return frame.set_index(index)
+        return pandas_frame(table, flatten, index, self.log.name)
 
     def to_polars(
         self,
@@ -394,8 +397,12 @@ class Channel:
 
         Raises MissingDependencyError without polars.
         """
-        table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
-        return import_optional("polars").from_arrow(table)
+        from logreel.log.dataframes import library
+
+        polars = library("polars")
+        return polars.from_arrow(
+            self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
+        )
 
     def to_xarray(
         self,
@@ -411,16 +418,16 @@ class Channel:
         Arrays of fixed size have further dimensions, such as ``q_dim_0``. Units are in ``attrs``. Parameters as for
         ``to_arrow``. Needs ``logreel[xarray]``; raises MissingDependencyError without it.
         """
-        import_optional("xarray")
-        from logreel.log.xarray import dataset
+        from logreel.log.dataframes import dataset, library
 
+        library("xarray")
         names = self.fields if fields is None else fields
         return dataset(self.to_arrow(names, start, end, utc=utc, interpolate=interpolate))
 
     def plot(self, *fields: str, **options: Any) -> Any:
         """Return a Plot of *fields* in one panel, or of all numeric fields; options are those of ``logreel.plot``."""
         wanted = f"{self.topic}:{','.join(fields)}" if fields else self.topic
-        return _public().plot(self.log, wanted, **options)
+        return self.log.services.verb("plot")(self.log, wanted, **options)
 
     def _repr_html_(self) -> str:
         from logreel.log.html import channel_table
@@ -434,11 +441,7 @@ class Channel:
             return []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _channel_of, (self.log, self.topic)
-
-
-def _channel_of(log: Log, topic: str) -> Channel:
-    return log[topic]
+        return getitem, (self.log, self.topic)
 
 
 class Log(GrowingLog, Mapping[str, Channel]):
@@ -453,6 +456,10 @@ class Log(GrowingLog, Mapping[str, Channel]):
     format_state     data of the format for its FormatWriter, or None
     converted_from   name of the format that the log was converted from without loss; else its own format
     encryption       how the file is encrypted, as text; empty if it is not
+    source           the Source of its bytes; of several files that of the first
+    scan             the Scan: what the format says of the file, from which ``derive`` makes other logs
+    options          options of ``logreel.open`` with which other processes open the log
+    services         the Services: functions of higher floors that methods call
     closed           whether the log was closed; then everything that reads messages raises LogError
 
     A Log equals only itself. It pickles as its path and the options of ``logreel.open``.
@@ -463,12 +470,10 @@ class Log(GrowingLog, Mapping[str, Channel]):
         source: Source,
         format: str,
         scan: Scan,
-        read_text: Callable[[Log], Iterable[TextLine]] | None = None,
-        lens_names: Callable[[Channel], Iterable[str]] | None = None,
+        services: Services = NO_SERVICES,
     ) -> None:
-        self._source, self._scan, self._read_text, self._lens_names = source, scan, read_text, lens_names
-        #: Options of ``open_log``, to open the log in other processes.
-        self._options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
+        self.source, self.scan, self.services = source, scan, services
+        self.options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
         self.closed = False
         self.name, self.size = source.name, source.size
         self.format = format
@@ -479,7 +484,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.converted_from: str = scan.converted_from or format
         self.encryption: str = scan.encryption
         self._noted = Noted()
-        self._read_ahead = ReadAhead(lambda: list(self.channels.values()))
+        self._read_ahead = ReadAhead(lambda: {ch.number: ch for ch in self.channels.values()})
 
     @property
     def index(self) -> MessageIndex:
@@ -488,18 +493,18 @@ class Log(GrowingLog, Mapping[str, Channel]):
             raise LogError(
                 "the log is closed", path=self.name, hint="read from it before close(), or open it again"
             )
-        return self._scan.index
+        return self.scan.index
 
     @checked_property
     def version(self) -> str:
         """Version of the format as text, as far as it is known."""
-        version = self._scan.version
+        version = self.scan.version
         return version if isinstance(version, str) else version()
 
     @checked_property
     def _bounds(self) -> tuple[int | None, int | None]:
-        bounds = self._scan.bounds
-        return (self._scan.start, self._scan.end) if bounds is None else bounds()
+        bounds = self.scan.bounds
+        return (self.scan.start, self.scan.end) if bounds is None else bounds()
 
     @property
     def start(self) -> int | None:
@@ -519,11 +524,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Damage found so far, in file order; reading messages can add further Problems."""
-        return tuple(sorted(self._scan.problems, key=lambda p: p.offset))
+        return tuple(sorted(self.scan.problems, key=lambda p: p.offset))
 
     def note(self, problem: Problem) -> None:
         """Add a Problem that was found while reading messages, unless it is there already."""
-        self._noted.add(self._scan.problems, problem)
+        self._noted.add(self.scan.problems, problem)
 
     def gather(self, want: Want) -> Gathered:
         """Return the columns of a whole channel, see ``ReadAhead``."""
@@ -533,7 +538,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
     def channels(self) -> Mapping[str, Channel]:
         """All channels by topic, in file order; reserved topics (text, parameters, …) begin with ``~``."""
         return MappingProxyType(
-            {info.topic: Channel(self, i, info) for i, info in enumerate(self._scan.channels)}
+            {
+                info.topic: Channel(self, number, info)
+                for number, info in enumerate(self.scan.channels)
+                if self.scan.shows(number)
+            }
         )
 
     def __getitem__(self, topic: str) -> Channel:
@@ -566,61 +575,50 @@ class Log(GrowingLog, Mapping[str, Channel]):
         closed = ", closed" if self.closed else ""
         return f"<logreel.Log {self.name!r} {self.format} {self.version}: {len(self)} channels{closed}>"
 
-    def _repr_html_(self) -> str:
-        from logreel.log.html import log_table
-
-        span = "" if self.duration is None else f", {duration_text(self.duration)}"
-        channels = [ch for ch in self.channels.values() if not ch.reserved]
-        head = f"{self.name}: {self.format} {self.version}, {len(channels)} channels{span}"
-        return log_table(head, channels, self.closed)
-
-    def _ipython_key_completions_(self) -> list[str]:
-        return list(self.channels)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._source.address is None:
+        if self.source.address is None:
             raise LogError(
                 "a log of bytes or of a stream cannot be handed to another process",
                 path=self.name,
                 hint="write it to a file and open that",
             )
-        return reopened, (self._source.address, self.name, self._options)
+        return self.services.reopen, (self.source.address, self.name, self.options)
 
     @checked_property
     def metadata(self) -> Mapping[str, Any]:
         """Information about the log as a whole, by name: text, numbers, lists, or bytes."""
-        return MappingProxyType(dict(self._scan.metadata()))
+        return MappingProxyType(dict(self.scan.metadata()))
 
     @checked_property
     def utc_offset(self) -> int | None:
         """Offset in ns from the clock of the log to UTC since 1970; None if it is unknown."""
-        return self._scan.utc_offset()
+        return self.scan.utc_offset()
 
     @checked_property
     def utc_notes(self) -> tuple[str, ...]:
         """Sentences about times of the log that give another UTC than ``utc_offset``, with the difference."""
-        return tuple(self._scan.utc_notes())
+        return tuple(self.scan.utc_notes())
 
     @checked_property
     def attachments(self) -> Mapping[str, Attachment]:
         """Named content other than messages, such as files stored in the log."""
-        return MappingProxyType({a.name: a for a in self._scan.attachments()})
+        return MappingProxyType({a.name: a for a in self.scan.attachments()})
 
     @checked_property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters of the robot by name, with their changes and defaults."""
-        return MappingProxyType({p.name: p for p in self._scan.parameters()})
+        return MappingProxyType({p.name: p for p in self.scan.parameters()})
 
     @checked_property
     def text(self) -> tuple[TextLine, ...]:
         """Text messages and events for people to read, sorted by time."""
-        read = self._scan.text or partial(self._read_text or (lambda log: ()), self)
+        read = self.scan.text or partial(self.services.text_lines, self)
         return tuple(read())
 
     @checked_property
     def actors(self) -> Mapping[int, Actor]:
         """Actors of a simulation by id: vehicles, walkers, traffic lights …; else empty."""
-        return {} if self._scan.actors is None else self._scan.actors(self)
+        return {} if self.scan.actors is None else self.scan.actors(self)
 
     def actor(self, id: int) -> Actor:
         """Return the actor with this id; raises NotFoundError (a KeyError) for an unknown id."""
@@ -632,7 +630,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
     @checked_property
     def segments(self) -> tuple[Segment, ...]:
         """The logs that the file contains, in file order: nearly always exactly one; see ``segment``."""
-        found = tuple(self._scan.segments())
+        found = tuple(self.scan.segments())
         return found or (Segment(1, 0, self.start, self.end, self.message_count),)
 
     def segment(self, number: int) -> Log:
@@ -644,36 +642,49 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
         Raises UsageError for an unknown number.
         """
-        many = len(self.segments)
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= many:
-            there = "one segment, number 1" if many == 1 else f"segments 1 to {many}"
-            raise UsageError(f"there is no segment {number!r}; the log has {there}", path=self.name)
-        scan_of = self._scan.segment
-        return self if scan_of is None else self._read_as(scan_of(number), segment=number)
+        count = len(self.segments)
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
+            numbers = "one segment, number 1" if count == 1 else f"segments 1 to {count}"
+            raise UsageError(f"there is no segment {number!r}; the log has {numbers}", path=self.name)
+        scan_of = self.scan.segment
+        return self if scan_of is None else self._derived(scan_of(number), segment=number)
 
     @property
     def has_other_axes(self) -> bool:
         """Whether ``ros_axes`` can convert the log: lengths are not in metres, or axes not right-handed."""
-        return self._scan.ros_axes is not None
+        return self.scan.ros_axes is not None
 
     def ros_axes(self) -> Log:
         """Return the same log in metres and right-handed axes (x forward, y left, z up), as in ROS.
 
         Fields keep their names; their units are in the Layout. Raises UsageError if ``has_other_axes`` is False.
         """
-        if self._scan.ros_axes is None:
+        if self.scan.ros_axes is None:
             raise UsageError("the log has no other axes than its own", path=self.name)
-        scan = replace(self._scan, channels=self._scan.ros_axes(), ros_axes=None)
-        return self._read_as(scan, ros_axes=True)
+        scan = replace(self.scan, channels=self.scan.ros_axes(), ros_axes=None)
+        return self._derived(scan, ros_axes=True)
 
     def reread(self) -> Log:
         """Return the log read from all complete records; itself where opening did not trust an index."""
-        return self if self._scan.reread is None else self._read_as(self._scan.reread())
+        return self if self.scan.reread is None else self._derived(self.scan.reread())
 
-    def _read_as(self, scan: Scan, **options: Any) -> Log:
-        log = Log(self._source, self.format, scan, self._read_text, self._lens_names)
-        log._options = {**self._options, **options}
+    def derive(self, **changes: Any) -> Log:
+        """Return the same open log with other members of its Scan, such as ``index``, ``text`` or ``shown``.
+
+        This is how a log is made from another one, without reading the file again: the new log has the source, name
+        and options of this one, and its own Channels. It does not grow. Raises TypeError for a member that Scan does
+        not have.
+        """
+        return self._derived(replace(self.scan, **changes))
+
+    def _derived(self, scan: Scan, **options: Any) -> Log:
+        log = self._with_scan(scan)
+        log.options = {**self.options, **options}
+        log.name, log.closed = self.name, self.closed
         return log
+
+    def _with_scan(self, scan: Scan) -> Log:
+        return Log(self.source, self.format, scan, self.services)
 
     @property
     def message_count(self) -> int:
@@ -709,9 +720,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
         Raises TopicError for an unknown topic; UsageError for another *order*, for a time that cannot be read, and for
         an interval outside of the log.
         """
-        channels = {ch.number: ch for ch in self.match(topics)}
-        first, last = interval(self, start, end)
-        return self.messages_of(channels, self.index.select_batches(channels, first, last, order, reverse))
+        channels, span = {ch.number: ch for ch in self.match(topics)}, interval(self, start, end)
+        return self.messages_of(channels, self.index.select_batches(channels, *span, order, reverse))
 
     @property
     def parts(self) -> Sequence[Log]:
@@ -727,11 +737,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def play(self, **options: Any) -> Iterable[Message]:
         """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        return _public().play(self, **options)  # type: ignore[no-any-return]
+        return self.services.verb("play")(self, **options)  # type: ignore[no-any-return]
 
     def view(self, **options: Any) -> Any:
         """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
-        return _public().view(self, **options)
+        return self.services.verb("view")(self, **options)
 
     def messages_of(
         self, channels: Mapping[int, Channel], selections: Iterator[Selection]
@@ -746,7 +756,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         nothing after they were used.
         """
         for part in self.parts:
-            part._source.check()
+            part.source.check()
 
     def table(
         self,
@@ -771,8 +781,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def verify(self) -> tuple[Finding, ...]:
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
-        with self._source.checked():
-            return tuple(self._scan.verify())
+        with self.source.checked():
+            return tuple(self.scan.verify())
 
     def close(self) -> None:
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
@@ -786,15 +796,3 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _public() -> Any:
-    """Return the public package, for functions of higher floors, which this module must not import."""
-    return modules[__name__.partition(".")[0]]
-
-
-def reopened(path: str | list[str], name: str, options: dict[str, Any]) -> Log:
-    """Return the log opened again in another process, under its original name."""
-    log: Log = _public().open(path, **options)
-    log.name = name
-    return log

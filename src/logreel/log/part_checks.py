@@ -86,9 +86,9 @@ def duplicates(logs: Sequence[Log]) -> Iterator[tuple[int, int]]:
     for n, log in enumerate(logs):
         if sizes[log.size] == 1:
             continue
-        same = first.setdefault((log.size, log._source.head), [])
+        same = first.setdefault((log.size, log.source.head), [])
         for other in same:
-            if _is_same(log._source.data, logs[other]._source.data):
+            if _is_same(log.source.data, logs[other].source.data):
                 yield n, other
                 break
         else:

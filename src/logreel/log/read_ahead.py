@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from threading import Lock
 
 from logreel.errors import LogError
@@ -23,10 +23,10 @@ class ReadAhead:
     Messages of different channels share cache lines, so gathering many channels in one pass takes much less time than
     one by one. Columns that were gathered ahead are dropped when the channels are no longer read in a row.
 
-    channels  function that returns all channels of the log by their numbers
+    channels  function that returns the channels of the log by their numbers
     """
 
-    def __init__(self, channels: Callable[[], Sequence[TableChannel]]) -> None:
+    def __init__(self, channels: Callable[[], Mapping[int, TableChannel]]) -> None:
         self._channels = channels
         self._lock = Lock()
         self._last, self._in_a_row = -1, 0
@@ -60,10 +60,10 @@ class ReadAhead:
         with self._lock:
             self._ready.clear()
 
-    def _next(self, channels: Sequence[TableChannel], number: int) -> list[Want]:
+    def _next(self, channels: Mapping[int, TableChannel], number: int) -> list[Want]:
         """Return requests for the channels from *number* on, as far as they are alike and within the limits."""
         wants, size, gap = list[Want](), 0, 0
-        for ch in channels[number:]:
+        for ch in (channels[n] for n in sorted(channels) if n >= number):
             try:
                 want = self._want(ch)
             except LogError:

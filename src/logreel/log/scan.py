@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +147,30 @@ class TextLine:
     repeated: bool = False
 
 
+def _no_verb(name: str) -> Any:
+    raise TypeError(f"a log that open() did not make has no {name}()")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Functions of higher floors that methods of a Log call; who opens a log gives them.
+
+    text_lines  returns the lines of text of an open Log that its lenses find, where the format has none
+    lens_names  returns the names of the lenses that fit a Channel; None: lenses are not asked
+    verb        returns the public function ``play``, ``view`` or ``plot``
+    reopen      opens a log in another process, from its address, name and options; can be pickled
+    """
+
+    text_lines: Callable[[Any], Iterable[TextLine]] = lambda log: ()
+    lens_names: Callable[[Any], Iterable[str]] | None = None
+    verb: Callable[[str], Any] = _no_verb
+    reopen: Callable[..., Any] = _no_verb
+
+
+#: For logs that no function for users made.
+NO_SERVICES = Services()
+
+
 @dataclass(slots=True)
 class Scan:
     """The result of reading the structure of a log; functions in it are called when their result is first needed.
@@ -175,6 +199,8 @@ class Scan:
     format_state    data of the format for its FormatWriter and LogCopier
     converted_from  name of the format that the log was converted from without loss; else empty
     encryption  how the file is encrypted, as text; empty if it is not
+    shown       numbers of the channels that a derived log shows, while *channels* and *index* are still those of all;
+                None: all channels
     """
 
     version: str | Callable[[], str]
@@ -203,6 +229,11 @@ class Scan:
     format_state: Any = None
     converted_from: str = ""
     encryption: str = ""
+    shown: Collection[int] | None = None
+
+    def shows(self, number: int) -> bool:
+        """Return whether the log shows the channel with this number."""
+        return self.shown is None or number in self.shown
 
 
 @dataclass(frozen=True, slots=True)

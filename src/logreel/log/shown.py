@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from logreel.log.brief import Brief
 
@@ -50,17 +50,32 @@ def _line(text: str) -> str:
 #: Members of a Log for authors of formats and outputs.
 FOR_AUTHORS = {
     "check_unchanged",
+    "derive",
     "format_state",
     "gather",
     "given_types",
     "holds_between",
     "messages_of",
     "note",
+    "options",
+    "rescan",
+    "scan",
+    "services",
+    "source",
 }
 
 
 class ForPeople:
-    """Mixin of Log: ``dir``, and so the completion of a prompt, lists what people use."""
+    """Mixin of Log: a table in notebooks; ``dir``, and so the completion of a prompt, lists what people use."""
+
+    def _repr_html_(self) -> str:
+        from logreel.log.html import log_table
+
+        return log_table(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        log: Any = self
+        return list(log)
 
     def __dir__(self) -> list[str]:
         is_internal = re.compile(r"_(?!_|repr_html_|ipython)").match

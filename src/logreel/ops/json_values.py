@@ -1,9 +1,10 @@
-"""Values of a log as JSON data, without loss."""
+"""Values of a log as JSON data, without loss, and as text that spreadsheets do not run."""
 
 from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,17 +17,17 @@ _PLAIN = frozenset({int, str, bool, type(None)})
 def to_json_values(value: Any) -> Any:
     """Return *value* as JSON data: bytes as base64, NaN and infinities as strings, integers unchanged."""
     # Matching classes is slow, and nearly all values are of these types.
-    kind = type(value)
-    if kind in _PLAIN:
+    value_type = type(value)
+    if value_type in _PLAIN:
         return value
-    if kind is float:
+    if value_type is float:
         return value if math.isfinite(value) else _unfinite(value)
-    if kind is dict:
+    if value_type is dict:
         return {
             key if type(key) is str else str(key): item if type(item) in _PLAIN else to_json_values(item)
             for key, item in value.items()
         }
-    if kind is list:
+    if value_type is list:
         return [item if type(item) in _PLAIN else to_json_values(item) for item in value]
     return _other(value)
 
@@ -61,3 +62,17 @@ def float_text(value: float) -> str:
     if abs(value) < 3e38 and float(short := np.float32(value)) == value:
         return str(short)
     return repr(value)
+
+
+#: Beginnings of text that spreadsheets take for a formula or a mark, and numbers, which are none. Also for RE2.
+FORMULA = "^[=+\\-@'\t\r\n\uff1d\uff0b\uff0d\uff20]"
+NUMBER = r"^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
+
+
+def safe_text(text: str) -> str:
+    """Return *text*, with ``'`` in front if it begins as a formula does.
+
+    Formulas begin with ``=``, ``+``, ``-``, ``@``, also in full width, tab and line breaks; and ``'``, so that removing
+    one from the front of each text restores all. Numbers as text stay as they are.
+    """
+    return f"'{text}" if re.match(FORMULA, text) and not re.match(NUMBER, text) else text

@@ -20,10 +20,9 @@ from logreel.log.limited_log import with_logged_times, with_rows
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1
 from logreel.log.times import Length, interval, shift_of, utc_shift
+from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
-from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.query.align import Alignment
-from logreel.ops.query.topic_fields import check_fields, fields_by_topic
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import (
@@ -50,6 +49,7 @@ from logreel.outputs.write import (
     one_video,
 )
 from logreel.registry.open import open_log
+from logreel.registry.open_logs import as_log_to_copy
 from logreel.registry.open_parts import join
 from logreel.registry.registry import formats
 from logreel.write.original import original_of
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
-    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.log.topic_fields import FieldsByTopic
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Channel
-    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.log.topic_fields import FieldsByTopic
 
 
 @dataclass

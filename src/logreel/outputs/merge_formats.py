@@ -15,13 +15,13 @@ from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
-from logreel.ops.open_logs import open_many, read_itself
 from logreel.ops.rewrite.merge import MergeOptions, kept_topics, span_of
 from logreel.ops.rewrite.merge import merge as merge_same_format
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, log_output_of
 from logreel.ops.selection import Selection, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
+from logreel.registry.open_logs import open_many, read_itself
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:

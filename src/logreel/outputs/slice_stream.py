@@ -14,7 +14,6 @@ from logreel.io.append_file import Appender
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
-from logreel.ops.open_logs import read_itself
 from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
@@ -24,6 +23,7 @@ from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
 from logreel.outputs.write import write_job
+from logreel.registry.open_logs import read_itself
 from logreel.registry.registry import formats
 
 #: CSV whose text no spreadsheet runs.

@@ -40,10 +40,10 @@ class Format:
     like      returns options for ``create`` that make a file similar to one with this metadata, e.g. its compression
     layout    returns the Layout of messages whose schema is in the language of this format, from schema and topic, in
               files of any format; None if these do not define it
-    sample    returns the bytes of a realistic, generated log
+    sample    returns the bytes of a realistic log, with which ``FormatSuite`` tests this format and what others make of
+              it; None: the tests bring their own
     exchange  True for a format that takes any schema and that many tools read: logs converted to it also get channels
               with schemas that these tools know
-    showcase  True for the format whose sample the demo shows
     api       name of the format-specific module that is available as ``logreel.NAME``
     commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
     channel_key  returns a key that is equal for channels of several logs that become one channel, from topic, schema
@@ -90,7 +90,6 @@ class Format:
     layout: Callable[[Schema, str], Layout | None] | None = None
     sample: Callable[[], bytes] | None = None
     exchange: bool = False
-    showcase: bool = False
     api: str = ""
     commands: str = ""
     follow: Callable[[], Growing] | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from logreel.errors import DamagedError, TopicError, UsageError
 from logreel.io.open_source import open_source
@@ -12,7 +13,7 @@ from logreel.io.source import Definitions, Readable, Source
 from logreel.limits import Limits, default_limits
 from logreel.log.decrypted import allow_decrypted
 from logreel.log.log import Log
-from logreel.log.scan import Scan, TextLine
+from logreel.log.scan import Scan, Services, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
 from logreel.registry.log_files import part_files
@@ -121,7 +122,7 @@ def open_one_of_several(
     log = open_parts(parts, partial(_open_file, **opening), align, anyway)
     if log.parts[0] is not log:
         again = {name: value for name, value in opening.items() if name != "indexed"}
-        log._options = {**again, "align": align, "anyway": anyway}
+        log.options = {**again, "align": align, "anyway": anyway}
     if decrypt:
         log = allow_decrypted(log)
     if opening.get("strict") and log.problems:
@@ -172,9 +173,9 @@ def _open_source(
     # A summary was read instead of the log.
     source.is_restored |= source.in_ranges
     log = log_of(source, fmt, scan)
-    log._options |= {"format": format, "strict": strict, "guard": source.guard}
+    log.options |= {"format": format, "strict": strict, "guard": source.guard}
     if source.limits != default_limits():
-        log._options["limits"] = source.limits
+        log.options["limits"] = source.limits
     if segment is not None:
         log = log.segment(segment)
     if strict:
@@ -183,7 +184,7 @@ def _open_source(
     if strict and log.problems:
         raise DamagedError(log.problems[0], path=source.name)
     log = log.ros_axes() if ros_axes else log
-    log._rescan = Rescanner(format, segment, ros_axes).scan
+    log.rescan = Rescanner(format, segment, ros_axes).scan
     return log
 
 
@@ -206,18 +207,34 @@ def check_types(logs: Sequence[Log]) -> None:
 
 def log_of(source: Source, fmt: Format, scan: Scan) -> Log:
     """Return a Log of *scan*; lenses give names to the meanings of channels, and text if the format does not."""
+    return Log(source, fmt.name, scan, SERVICES)
 
-    def read_text(log: Log) -> Iterable[TextLine]:
-        from logreel.lenses import text_lines
 
-        return text_lines(log)
+def reopen(path: str | list[str], name: str, options: dict[str, Any]) -> Log:
+    """Return a log opened again in another process, under its original name."""
+    log = open_log(path, **options)
+    log.name = name
+    return log
 
-    def lens_names(ch: Channel) -> Iterable[str]:
-        from logreel.lenses import lens_names
 
-        return lens_names(ch)
+def _text_lines(log: Log) -> Iterable[TextLine]:
+    from logreel.lenses import text_lines
 
-    return Log(source, fmt.name, scan, read_text, lens_names)
+    return text_lines(log)
+
+
+def _lens_names(ch: Channel) -> Iterable[str]:
+    from logreel.lenses import lens_names
+
+    return lens_names(ch)
+
+
+def _verb(name: str) -> Any:
+    return getattr(import_module(__name__.partition(".")[0]), name)
+
+
+#: What methods of all open logs call; what stands above is imported when it is called, by its public name.
+SERVICES = Services(_text_lines, _lens_names, _verb, reopen)
 
 
 def _scan_from_start(source: Source, fmt: Format) -> Scan:

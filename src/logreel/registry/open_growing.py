@@ -77,7 +77,7 @@ def open_growing(
                 why = error.text
             else:
                 log = log_of(source, formats()[found], scan)
-                log._options |= {"format": format, "segment": segment, "ros_axes": ros_axes, "guard": guard}
+                log.options |= {"format": format, "segment": segment, "ros_axes": ros_axes, "guard": guard}
                 if decrypt:
                     allow_decrypted(log)
                 log._watch(file, rescanner.scan)

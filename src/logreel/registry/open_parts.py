@@ -65,7 +65,7 @@ def open_parts(
             if log not in what:
                 log.close()
         raise
-    found._scan.problems[:0] = [_counted_once(name, name) for name in repeated]
+    found.scan.problems[:0] = [_counted_once(name, name) for name in repeated]
     return found
 
 
@@ -92,7 +92,7 @@ def join(
     same = dict(duplicates(logs))
     problems = [_counted_once(logs[n].name, logs[other].name) for n, other in same.items()]
     for n, other in same.items():
-        logs[other]._source.copies.append(logs[n].name)
+        logs[other].source.copies.append(logs[n].name)
     logs = [log for n, log in enumerate(logs) if n not in same]
     _check_clocks(logs, align)
     shifts = clock_shifts(logs, align)

@@ -24,7 +24,7 @@ from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log
 from logreel.ops.replay import Player
 from logreel.ops.replay.timeline import Place, Timeline
-from logreel.outputs.live.frames import Frames
+from logreel.outputs.sinks.stdout import Frames
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import (
@@ -382,8 +382,16 @@ class FormatSuite:
 
 @cache
 def _begins() -> dict[str, bytes]:
-    """Return the first bytes of the samples of all formats, by name."""
-    return {f.name: f.sample()[:100_000] for f in formats().values() if f.sample is not None}
+    """Return the first bytes of logs of other formats, by name: of samples, else of what the formats write."""
+    begins = {}
+    for fmt in formats().values():
+        if fmt.sample is not None:
+            begins[fmt.name] = fmt.sample()[:100_000]
+        elif fmt.create is not None:
+            out = io.BytesIO()
+            create(out, format=fmt.name).close()
+            begins[fmt.name] = out.getvalue()
+    return begins
 
 
 def _bytes(sample: Sample) -> bytes:

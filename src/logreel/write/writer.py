@@ -8,18 +8,18 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import index
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
+from logreel.errors import DefinitionError, LogError, TopicError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.live_stream import live_appender
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 FLUSH_EVERY = 1.0
 #: Maximum number of messages of a batch collected from single ones, and their bytes.
 BATCH_MESSAGES, BATCH_BYTES = 16384, 1 << 20
+#: Names tried for a channel whose name the format refuses.
+TRIES = 8
 
 
 class Writer:
@@ -587,3 +589,65 @@ def format_of(name: str, format: str | None) -> Any:
         return fitting[0]
     known: Iterable[str] = (f.suffixes[0] for f in able.values())
     raise UsageError(f"the suffix of {name!r} names no format that can be written; known: {', '.join(known)}")
+
+
+class TakesChannels(Protocol):
+    """A Writer, as far as channels are added to it."""
+
+    @property
+    def format_writer(self) -> FormatWriter:
+        """The FormatWriter of the log."""
+
+    def add_channel(
+        self,
+        topic: str,
+        schema: Schema | Layout,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        copied: bool = False,
+    ) -> int:
+        """Add a channel; return its number."""
+
+
+def add_channel(
+    writer: TakesChannels,
+    topic: str,
+    schema: Schema | Layout,
+    metadata: Mapping[str, Any],
+    taken: Collection[str],
+    copied: bool = False,
+) -> tuple[int, str]:
+    """Add a channel, under another name if the format refuses *topic* next to those *taken*; return number and name.
+
+    copied  as in ``Writer.add_channel``
+
+    Raises as ``Writer.add_channel`` does if no name is accepted.
+    """
+    # A copy of the names for each channel would take time in the square of their number.
+    others, refused = _Names(taken), list[DefinitionError]()
+    while len(refused) < TRIES:
+        name = writer.format_writer.free_name(topic, others)
+        try:
+            return writer.add_channel(name, schema, metadata, copied=copied), name
+        except DefinitionError as error:
+            refused.append(error)
+            others.more.append(name)
+    raise refused[0]
+
+
+@dataclass
+class _Names(Collection[str]):
+    """Names, and a few more."""
+
+    names: Collection[str]
+    more: list[str] = field(default_factory=list)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self.more
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.names
+        yield from self.more
+
+    def __len__(self) -> int:
+        return len(self.names) + len(self.more)

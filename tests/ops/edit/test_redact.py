@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.koblenz.sample.builder import Builder as Koblenz
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Position, lenses
-from logreel.lenses.track import distances
+from logreel.meaning.tracks import distances
 from logreel.ops.edit.pictures import black
 from support.builders.contents import content, sample
 from support.builders.ulog_gps import gps_log, pieces
+from support.samples.koblenz.builder import Builder as Koblenz
+from support.samples.ulog.builder import Builder
 
 #: A place that is found again in bytes: as numbers of several types and as text.
 LATITUDE, LONGITUDE, ALTITUDE = 47.397742, 8.545594, 488.0
@@ -362,8 +362,8 @@ def test_json_without_a_schema_is_dropped_if_it_names_positions(tmp_path: Path) 
 
 
 def test_samples_named_after_positions_are_dropped(tmp_path: Path) -> None:
-    from logreel.formats.bddf.sample.builder import T0
-    from logreel.formats.bddf.sample.builder import Builder as Bddf
+    from support.samples.bddf.builder import T0
+    from support.samples.bddf.builder import Builder as Bddf
 
     out = Bddf()
     names = ["gps.latitude", "gps.longitude", "gps.satellites"]

@@ -13,8 +13,6 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.mcap.sample.builder import Builder as McapBuilder
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.lenses import Position, lenses
 from logreel.ops.edit import coordinates, residue
 from logreel.ops.edit.masks import IdentityMask, TimeMask
@@ -33,6 +31,8 @@ from support.builders.hiding_places import (
     START,
     hiding_places,
 )
+from support.samples.mcap.builder import Builder as McapBuilder
+from support.samples.ulog.builder import Builder
 
 ALL = "place,identity,time"
 REAL = Path(__file__).parents[4] / "shared" / "data"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.rosbag.sample.builder import tiny
-from logreel.registry.registry import formats
 from support.builders.rule_files import HEADER, joined, rule, write_bag
+from support.formats import sample_log
 from support.harness.cli_runner import Run
+from support.samples.rosbag.builder import tiny
 
 OLD, NEW = "int32 a\nstring text\n", "string text\nint32 b\n"
 RULE = rule(("pkg/T", OLD), ("pkg/T", NEW), "new_msg.b = old_msg.a\nnew_msg.text = old_msg.text", name="T")
@@ -329,7 +329,7 @@ def test_check_names_types_that_differ(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["robot.Motor", "robot.Status", "robot/msg/Foot"])
 def test_messages_of_other_encodings_are_refused_or_reported(tmp_path: Path, name: str) -> None:
     source, out = tmp_path / "in.mcap", tmp_path / "out.mcap"
-    source.write_bytes(formats()["mcap"].sample())
+    source.write_bytes(sample_log("mcap"))
     rules = file(tmp_path, f'[[rule]]\ntype = "{name}"\nto = "x/Y"\n', "rules.toml")
     with pytest.raises(logreel.LogError, match="are not migrated in this format"):
         logreel.migrate(source, out, rules=rules)

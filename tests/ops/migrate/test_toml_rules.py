@@ -9,8 +9,8 @@ import pytest
 
 import logreel
 from logreel.ops.migrate import Migrated
-from logreel.registry.registry import formats
 from support.builders.rule_files import HEADER, joined, write_bag
+from support.formats import builtin_formats, sample_log
 
 OLD = (
     "# state of a motor\nint32 rpm  # turns\nfloat64 temperature\nstring mode\nint16[] raw\nfloat64 unused\n"
@@ -152,7 +152,7 @@ remove = ["unused"]
 
 def test_topics_of_a_ulog_are_renamed_and_their_fields_scaled(tmp_path: Path) -> None:
     source = tmp_path / "in.ulg"
-    source.write_bytes(formats()["ulog"].sample())
+    source.write_bytes(sample_log("ulog"))
     before = logreel.open(source)
     fields = before["sensor_accel"].fields
     text = """
@@ -185,7 +185,7 @@ state = { type = "uint8", value = 3 }
 
 def test_fields_in_arrays_of_structs_of_a_ulog_change_in_each_item(tmp_path: Path) -> None:
     source = tmp_path / "in.ulg"
-    source.write_bytes(formats()["ulog"].sample())
+    source.write_bytes(sample_log("ulog"))
     before = logreel.open(source)["esc_status"]
     text = '[[rule]]\ntype = "esc_status"\n[rule.fields]\n"esc.esc_rpm" = { scale = 0.5, type = "float32" }\n'
     log, done = migrated(source, text)
@@ -196,9 +196,9 @@ def test_fields_in_arrays_of_structs_of_a_ulog_change_in_each_item(tmp_path: Pat
 
 
 def test_values_of_a_koblenz_log_get_other_units(tmp_path: Path) -> None:
-    fmt = formats()["koblenz"]
+    fmt = builtin_formats()["koblenz"]
     source = tmp_path / f"in{fmt.suffixes[0]}"
-    source.write_bytes(fmt.sample())
+    source.write_bytes(sample_log(fmt.name))
     before = logreel.open(source)
     text = '[[rule]]\ntype = "OBDDataM"\nversion = 100\n[rule.fields]\nspeed = { scale = 1.609344 }\n'
     log, done = migrated(source, text)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.outputs.dataset.frames import BrokenPicturesError, first_shape, frames
+from logreel.outputs.dataset.building import BrokenPicturesError, first_shape, frames
 from logreel.outputs.media.h264 import add_stream, encode
 from logreel.outputs.media.png import png
 from support.builders.training_logs import HEIGHT, WIDTH, number_of, picture

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.errors import NotFoundError, UsageError
-from logreel.formats.ulog.sample.builder import Builder, flight
 from logreel.outputs.dataset.planning import NEVER, LogPlan, VectorSampler, stretches
 from logreel.outputs.dataset.spec import Feature, read_spec
 from support.builders.training_logs import robot_spec, write_robot
+from support.samples.ulog.builder import Builder, flight
 
 FAR = 10**12
 
@@ -106,7 +106,7 @@ def test_names_have_to_fit_the_elements() -> None:
 
 def test_armed_intervals_of_a_flight_are_episodes() -> None:
     with logreel.open(flight(20)) as log:
-        from logreel.ops.query.charts import bands
+        from logreel.meaning.charts import bands
 
         wanted = [(one.start, one.end) for one in bands(log) if one.kind == "armed"]
         features = {"a": {"fields": ["vehicle_attitude.q"], "max_error": "1s"}}

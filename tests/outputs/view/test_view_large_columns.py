@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.ops.query import pyramid
-from logreel.ops.query.curves import curves, extrema_between, pixel_edges
+from logreel.meaning import pyramids as pyramid
+from logreel.meaning.curves import curves, extrema_between, pixel_edges
 from logreel.outputs.view import columns
 from support.builders.sample_logs import short_flight
 from support.harness.serving import eventually

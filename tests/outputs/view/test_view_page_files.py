@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel.outputs.view as view
-from logreel.outputs.view.static_files import known_files
+from logreel.outputs.view.app import known_files
 
 STATIC = Path(view.__file__).parent / "static"
 MODULES = sorted(STATIC.rglob("*.js"))

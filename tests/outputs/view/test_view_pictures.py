@@ -13,12 +13,12 @@ import pytest
 
 import logreel
 from logreel.errors import UnsupportedError
-from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
-from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Picture
 from logreel.outputs.media.png import png
 from logreel.outputs.view.pictures import browser_picture, picture_at, picture_sources, video_packets
 from support.oracles.ros1 import channel
+from support.samples.koblenz.drive import drive as koblenz_drive
+from support.samples.rosbag.builder import drive
 
 S = 10**9
 Image = pytest.importorskip("PIL.Image")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.ops.query.curves import curves
+from logreel.meaning.curves import curves
 from support.builders.sample_logs import short_flight
 from support.harness.viewing import Page, streams, viewing
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.carla.sample.drive import drive as carla_drive
-from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
 from logreel.lenses import LocalPose, lenses
 from logreel.lenses.local import from_aerospace
-from logreel.outputs.view import frames
-from logreel.outputs.view.frames import NOWHERE, Frames, Place, Tree
-from logreel.outputs.view.scene import scene_at, scene_sources
+from logreel.meaning import frames
+from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames
+from logreel.meaning.scenes import scene_at, scene_sources
 from support.oracles.frames import Oracle, Sent, slerp
 from support.oracles.ros1 import channel
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.koblenz.drive import drive as koblenz_drive
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 S = 10**9
 
@@ -38,10 +38,10 @@ def matrix(turn: np.ndarray, place: np.ndarray | None = None) -> np.ndarray:
     return out
 
 
-def some_place(seed: int) -> Place:
+def some_place(seed: int) -> FramePlace:
     rng = np.random.default_rng(seed)
     turn = rng.normal(size=4)
-    return Place(rng.normal(size=3), turn / np.linalg.norm(turn))
+    return FramePlace(rng.normal(size=3), turn / np.linalg.norm(turn))
 
 
 def test_places_combine_like_matrices() -> None:
@@ -56,7 +56,7 @@ def test_places_combine_like_matrices() -> None:
 
 def test_frames_are_placed_through_their_common_root() -> None:
     steps = {"odom": ("map", some_place(1)), "base": ("odom", some_place(2)), "arm": ("base", some_place(3))}
-    tree = Tree({**steps, "camera": ("base", some_place(4))})
+    tree = FramesAt({**steps, "camera": ("base", some_place(4))})
     world = {"map": np.eye(4)}
     for child, (parent, place) in tree.links.items():
         world[child] = world[parent] @ matrix(place.rotation, place.position)
@@ -73,7 +73,7 @@ def test_frames_are_placed_through_their_common_root() -> None:
 
 
 def test_circle_of_frames_ends() -> None:
-    tree = Tree({"a": ("b", NOWHERE), "b": ("a", NOWHERE)})
+    tree = FramesAt({"a": ("b", NOWHERE), "b": ("a", NOWHERE)})
     assert tree.names == ["a", "b"]
     assert tree.fixed() in tree.names
     tree.place("a", "b")
@@ -92,7 +92,7 @@ def test_axes_of_aircraft_are_exchanged_like_matrices() -> None:
 def test_transforms_are_interpolated_at_the_moment(after: int) -> None:
     with logreel.open(drive(3)) as log:
         at = log["/tf"].start + after
-        tree = Frames.of(log).at(at)
+        tree = LogFrames.of(log).at(at)
         sent = []
         for message in log["/tf"]:
             for one in message.decode()["transforms"]:
@@ -247,11 +247,11 @@ def test_caches_of_the_scene_do_not_keep_a_log_alive() -> None:
 def test_window_of_transforms_is_read_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     with logreel.open(drive(5)) as log:
         at = log.start + 4 * S
-        want = Frames.of(log).at(at).links
+        want = LogFrames.of(log).at(at).links
         monkeypatch.setattr(frames, "MESSAGES", 10)
         monkeypatch.setattr(frames, "FEW", 1)
-        some = Frames(log)
-        assert some.whole is None
+        some = LogFrames(log)
+        assert some.links is None
         found = some.at(at).links
     assert set(found) == set(want)
     for child, (parent, place) in want.items():

@@ -16,13 +16,13 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.ulog.sample.builder import Builder
 from logreel.outputs.view import Viewer, series
 from logreel.outputs.view.limits import CHARACTERS, PIXELS
 from logreel.outputs.view.viewer import POLICY
 from support.builders.sample_logs import hostile, short_flight
 from support.harness.serving import LONG, TOKEN
 from support.harness.viewing import Page, streams, viewing
+from support.samples.ulog.builder import Builder
 
 API = [
     "/api/session", "/api/functions", "/api/events", "/api/logs/0/channels", "/api/logs/0/series",

@@ -9,11 +9,11 @@ import pytest
 
 import logreel
 from logreel.errors import NotFoundError
-from logreel.formats.bddf.sample.builder import walk
-from logreel.formats.carla.sample.drive import drive as carla_drive
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
-from logreel.outputs.view.track import POINTS, read_track, spread, thinned, track_sources, values_at
+from logreel.meaning.tracks import POINTS, Track, read_track, spread, thinned, track_sources, values_at
+from support.samples.bddf.builder import walk
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 
 def track(log: logreel.Log, id: str, **options: object):
@@ -57,7 +57,8 @@ def test_actors_that_move_have_tracks_vehicles_first() -> None:
         found = track_sources(log)
         kinds = [log.actors[int(one.id.split()[-1])].type for one in found]
         source = found[0]
-        time, place = source.read()
+        line = source.read()
+        time, place = line.time, line.place
         actor = int(source.id.split()[-1])
         # The format has centimetres, and left-handed axes with y to the right.
         want = [
@@ -91,9 +92,12 @@ def test_colour_must_be_a_number() -> None:
 def test_line_is_cut_at_long_gaps() -> None:
     with logreel.open(drive(12)) as log:
         (source,) = (one for one in track_sources(log) if one.id == "/gps/fix")
-        time, place = source.read()
+        line = source.read()
+        time, place = line.time, line.place
         apart = np.concatenate([time, time + 10**12]), np.concatenate([place, place])
-        found = read_track(log, type(source)(*("",) * 2, "geo", "", 0, "", lambda: apart))
+        found = read_track(
+            log, type(source)(*("",) * 2, "geo", "", 0, "", lambda start, end: Track(*apart, True))
+        )
     assert np.flatnonzero(np.isnan(found.time)).tolist() == [len(time)]
     assert np.isnan(found.place[len(time)]).all()
 
@@ -128,7 +132,8 @@ def test_records_of_one_message_are_spread_up_to_the_next() -> None:
 def test_position_of_a_robot_by_name_and_unit_is_a_track() -> None:
     with logreel.open(walk(5)) as log:
         (source,) = track_sources(log)
-        time, place = source.read()
+        line = source.read()
+        time, place = line.time, line.place
         want = [r["value"] for m in log["patrol/body/position"] for r in m.decode()["records"]]
     assert place.tolist() == want
     assert (np.diff(time) > 0).all()

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from logreel.formats.rosbag.sample.builder import PACK, Builder, version_2_0
-from logreel.formats.rosbag.sample.old import Message
+from support.samples.rosbag.builder import PACK, Builder, version_2_0
+from support.samples.rosbag.old import Message
 
 KEY = bytes(range(16))
 USER = "somebody"

@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable
 from functools import partial
 
-from logreel.formats.rosbag.sample import old as old
-from logreel.formats.rosbag.sample.builder import START, Builder, few, lz4_frame, string, version_2_0
-from logreel.formats.rosbag.sample.old import Message, Topic
+from support.samples.rosbag import old as old
+from support.samples.rosbag.builder import START, Builder, few, lz4_frame, string, version_2_0
+from support.samples.rosbag.old import Message, Topic
 
 CHATTER, COUNT = Topic("/chatter", "std_msgs/String"), Topic("count", "std_msgs/Int32")
 SCAN = Topic("/a b//scan", "sensor_msgs/LaserScan")

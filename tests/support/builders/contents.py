@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import logreel
-from logreel.formats.bddf.sample.builder import T0, Builder
-from logreel.formats.carla.sample import drive as carla
-from logreel.formats.koblenz.sample import drive as koblenz
-from logreel.formats.mcap.sample.walk import walk
-from logreel.formats.rosbag.sample.builder import drive
-from logreel.formats.ulog.sample.builder import flight
+from support.samples.bddf.builder import T0, Builder
+from support.samples.carla import drive as carla
+from support.samples.koblenz import drive as koblenz
+from support.samples.mcap.walk import walk
+from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import flight
 
 
 def patrol() -> bytes:

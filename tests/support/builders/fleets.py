@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from logreel.fleet import Dataset
-from logreel.formats.bddf.sample.builder import walk as bddf_walk
-from logreel.formats.carla.sample.builder import eventful
-from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
-from logreel.formats.mcap.sample.walk import walk as mcap_walk
-from logreel.formats.rosbag.sample.builder import drive, tiny
-from logreel.formats.ulog.sample.builder import Builder, flight
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.carla.builder import eventful
+from support.samples.koblenz.drive import drive as koblenz_drive
+from support.samples.mcap.walk import walk as mcap_walk
+from support.samples.rosbag.builder import drive, tiny
+from support.samples.ulog.builder import Builder, flight
 
 #: Of each ten logs, two to three are no sound ones.
 KINDS = 12

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 import logreel
-from logreel.formats.mcap.sample.builder import tiny as mcap_tiny
-from logreel.formats.rosbag.sample import old
-from logreel.formats.rosbag.sample.builder import Builder, few, version_2_0
 from support.builders import bag_variants
 from support.builders.bag_variants import CHATTER, COUNT
 from support.builders.contents import patrol
+from support.samples.mcap.builder import tiny as mcap_tiny
+from support.samples.rosbag import old
+from support.samples.rosbag.builder import Builder, few, version_2_0
 
 
 def written(format: str, schema: logreel.Schema, count: int, flush: int, **options: Any) -> bytes:

@@ -8,7 +8,7 @@ import math
 import struct
 from collections.abc import Callable
 
-from logreel.formats.mcap.sample.builder import Builder
+from support.samples.mcap.builder import Builder
 
 #: Where, who and when: found again in bytes by tests.
 LAT, LON, ALT = 47.397742, 8.545594, 488.0

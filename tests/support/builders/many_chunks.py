@@ -16,7 +16,7 @@ from mcap.writer import CompressionType
 from mcap.writer import Writer as McapWriter
 from rosbags.rosbag1 import Writer as BagWriter
 
-from logreel.formats.bddf.sample.builder import Builder, raw
+from support.samples.bddf.builder import Builder, raw
 
 START = 10**18
 STEP = 10**7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 MS = 1000
 SECOND = 10**6

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 #: Exchange of north-east-down with east-north-up, and of forward-right-down with forward-left-up.
 ENU = np.array([[0.0, 1, 0], [1, 0, 0], [0, 0, -1]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import struct
 
-from logreel.formats.ulog.sample.builder import Builder, flight, tiny
+from support.samples.ulog.builder import Builder, flight, tiny
 
 SECONDS = 4.0
 

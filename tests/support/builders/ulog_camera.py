@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from logreel.formats.ulog.sample.builder import Builder
+from support.samples.ulog.builder import Builder
 
 FORMAT = (
     "camera_capture:uint64_t timestamp;uint64_t timestamp_utc;double lat;double lon;float alt;float ground_distance;"

@@ -9,7 +9,7 @@ from threading import Condition
 from typing import NamedTuple
 
 import logreel
-from logreel.ops.replay.pace import Timer
+from logreel.ops.replay.transport import Timer
 
 #: ns of the first moment of most logs.
 BASE = 1_000 * 10**9

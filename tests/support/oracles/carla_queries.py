@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from logreel.formats.carla.sample.builder import Builder
 from support.oracles.carla import Recording
+from support.samples.carla.builder import Builder
 
 Row = tuple[Any, ...]
 

@@ -25,7 +25,7 @@ from logreel.layout import nodes
 from logreel.layout.layout import Layout
 from logreel.lenses import text_lines
 from logreel.log.log import Channel, Log
-from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.scan import ChannelInfo, Scan, Services
 from logreel.log.schema import Schema
 from logreel.registry.format import Format
 from logreel.schemas.ros1msg import define, layout
@@ -213,7 +213,12 @@ def log_of(name: str, payloads: list[bytes], epoch: str = "unix") -> Log:
     blocks = Blocks(np.zeros(1, np.int64), np.full(1, FILE, np.int32), start, np.array(starts, np.uint32))
     index = MessageIndex(Chunks(source), blocks, [ChannelRules(FieldAt(-12, 8), FieldAt(-4, 4))])
     info = ChannelInfo("/x", Schema(name, "ros1msg"), lambda: layout_of(name))
-    return Log(source, FORMAT.name, Scan("1", epoch, 0, len(payloads) * 10**9, [info], index, []), text_lines)
+    return Log(
+        source,
+        FORMAT.name,
+        Scan("1", epoch, 0, len(payloads) * 10**9, [info], index, []),
+        Services(text_lines),
+    )
 
 
 FORMAT = Format("none", "in memory", (), lambda source: False, lambda source, saved: None)

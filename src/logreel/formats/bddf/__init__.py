@@ -33,7 +33,7 @@ FORMAT = Format(
     scan=lazy_scan("logreel.formats.bddf.scan_builder:scan"),
     create=lazy("logreel.formats.bddf.writer:BddfWriter"),
     append=lazy("logreel.formats.bddf.append:append"),
-    follow=lazy("logreel.formats.bddf.growing:BddfGrowing"),
+    follow=lazy("logreel.formats.bddf.scan_builder:BddfGrowing"),
     copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
     share=lazy("logreel.formats.bddf.scan_builder:share"),
@@ -43,6 +43,5 @@ FORMAT = Format(
     file_facts=("indexed", "checksum", "sha1"),
     meaning="logreel.formats.bddf.meaning:meaning",
     bands="logreel.formats.bddf.bands:bands",
-    sample=lazy("logreel.formats.bddf.sample.builder:walk"),
     storage="logreel.formats.bddf.storage:STORAGE",
 )

@@ -275,7 +275,7 @@ class LazyIndex:
     def _scan(self, series: Series) -> I64:
         """Return the offsets of the blocks of a series by reading the file from the front."""
         if self._scanned is None:
-            self._scanned = Reader(self._source, self._index.all_offsets()).read()
+            self._scanned = Reader(self._source, self._index.all_offsets()).finish()
             self.problems += self._scanned.problems
         found = self._scanned
         if series not in found.series:

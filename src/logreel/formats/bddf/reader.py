@@ -1,7 +1,12 @@
-"""Read a file from the front: follow its blocks, parse those that hold no data, and skip damage."""
+"""Read a file from the front: follow its blocks, parse those that hold no data, and skip damage.
+
+The reader is incremental: ``feed`` reads the complete blocks that the file has more than before, ``finish`` takes the
+rest as the end of the file.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,8 +28,10 @@ from logreel.formats.bddf.index_builder import (
     time_span,
 )
 from logreel.formats.bddf.records import DESCRIPTOR, END_BYTES, MAGIC, EndBlock, read_descriptor, read_header
+from logreel.index.block_table import Blocks
 from logreel.io.source import Source
 from logreel.kernels import bddf
+from logreel.log.growing import ENOUGH, UndecidedError
 from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Valid blocks in a row that are enough evidence to continue reading after damage.
@@ -33,16 +40,25 @@ CHAIN = 3
 PASSED = 16
 #: Bytes of a file that are searched for the beginning of another file in one step.
 _WINDOW = 1 << 20
+#: Bytes of an incomplete block after which its stated size is not believed any more.
+PENDING = 1 << 28
+
+
+class _IncompleteError(Exception):
+    """The block at the end is not complete yet."""
 
 
 class Reader:
     """Reads one file from the front.
 
+    pos    offset after the last block that was read
     hints  int64[n], ascending: offsets of data blocks that the file's index names, to continue at after damage
     """
 
     def __init__(self, source: Source, hints: NDArray[np.int64] | None = None) -> None:
         self.source, self._end = source, source.size
+        self.pos = len(MAGIC)
+        self._is_final = False
         self._hints = np.zeros(0, np.int64) if hints is None else hints
         self._builder = IndexBuilder(source.data)
         self._file: FileDescriptor | None = None
@@ -50,28 +66,70 @@ class Reader:
         #: Channel number by the content of the declaration.
         self._channel: dict[str, int] = {}
         self._ending: EndBlock | None = None
+        #: Whether the last block is the end block; other files, or anything else, may lie behind it.
+        self._is_after_end = False
         self._problems: list[Problem] = []
         #: Offset of the first block of an undeclared series, or -1.
         self._undeclared = -1
 
-    def read(self) -> Found:
-        """Read the whole file."""
-        pos = len(MAGIC)
-        while pos < self._end:
-            why, pos = self._builder.walk(pos, self._end)
+    def feed(self, source: Source) -> bool:
+        """Read the complete blocks that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self.source, self._end = source, source.size
+        self._builder.extend(source.data)
+        try:
+            self._read()
+        except UndecidedError:
+            return False
+        except _IncompleteError:
+            return self._end - self.pos < PENDING
+        return True
+
+    def finish(self) -> Found:
+        """Read the rest as the end of the file, and return everything that was found."""
+        self._is_final = True
+        self._read()
+        table = self._builder.finish()
+        self._add_final_problems()
+        return self._found(table, self._problems)
+
+    def found(self) -> Found:
+        """Return what was found so far; it does not change when reading goes on."""
+        known, left = len(self._problems), self._end - self.pos
+        if left > 0:
+            text = f"the last {left} bytes are a block that is not complete yet"
+            self._problem("truncated", self.pos, left, True, text)
+        self._add_final_problems()
+        problems = list(self._problems)
+        del self._problems[known:]
+        return replace(self._found(self._builder.snapshot(), problems), indexed=self._ending is not None)
+
+    def _found(self, table: Blocks, problems: list[Problem]) -> Found:
+        times = partial(time_span, self.source.data, table)
+        file = self._file or FileDescriptor()
+        return Found(file, list(self._series), table, times, problems, self._ending)
+
+    def _read(self) -> None:
+        while self.pos < self._end:
+            if self._is_after_end:
+                self.pos = self._after_end(self.pos)
+                continue
+            why, self.pos = self._builder.walk(self.pos, self._end)
             if why == END:
                 break
             if why == OTHER:
-                pos = self._non_data_block(pos)
+                self.pos = self._non_data_block(self.pos)
             elif why == BAD:
-                pos = self._bad_block(pos)
+                self.pos = self._bad_block(self.pos)
             elif why == CUT:
-                pos = self._cut_block(pos)
-        table = self._builder.finish()
-        self._add_final_problems()
-        file = self._file or FileDescriptor()
-        times = partial(time_span, self.source.data, table)
-        return Found(file, self._series, table, times, self._problems, self._ending)
+                self.pos = self._cut_block(self.pos)
+
+    def _check_enough(self, pos: int) -> None:
+        """Raise UndecidedError if more bytes may come, and too few are behind *pos* to decide what they mean."""
+        if not self._is_final and self._end - pos < ENOUGH:
+            raise UndecidedError
 
     def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
         self._problems.append(Problem(code, offset, size, lost, text))
@@ -94,7 +152,7 @@ class Reader:
     def _non_data_block(self, pos: int) -> int:
         """Read the block at *pos*, which holds no data; return the offset to continue at."""
         head = read_header(self.source, pos, self._end)
-        if head is None:
+        if head is None or (head.next > self._end and not self._is_final):
             return self._cut_block(pos)
         if head.kind == records.END:
             return self._end_block(pos)
@@ -149,7 +207,7 @@ class Reader:
         self._builder.declare(series.index, self._channel[content])
 
     def _end_block(self, pos: int) -> int:
-        """Read the end block at *pos* and look at the bytes after it; return the offset to continue at."""
+        """Read the end block at *pos*; return the offset to continue at."""
         found = records.read_end_block(self.source, pos)
         if found is None:
             left = self._end - pos
@@ -159,10 +217,17 @@ class Reader:
                 )
                 return self._end
             return self._resync(pos, "an end block without its mark")
-        self._ending = found
-        pos += END_BYTES
-        if pos == self._end or self._begin_segment(pos):
-            return pos + (len(MAGIC) if pos < self._end else 0)
+        self._ending, self._is_after_end = found, True
+        return pos + END_BYTES
+
+    def _after_end(self, pos: int) -> int:
+        """Look at the bytes at *pos*, behind an end block; return the offset to continue at."""
+        if not self._is_final:
+            # Another file follows, or something else: rare.
+            raise UndecidedError
+        self._is_after_end = False
+        if self._begin_segment(pos):
+            return pos + len(MAGIC)
         follows = self._find_magic(pos, self._end)
         left = follows - pos
         code = "zeros" if not self.source.data[pos:follows].any() else "garbage"
@@ -215,6 +280,7 @@ class Reader:
 
         Blocks of unknown kinds and of series that nothing declares are passed over: they are no evidence themselves.
         """
+        self._check_enough(pos)
         if self._is_chain(pos, need, known):
             return True
         valid = 0
@@ -235,6 +301,7 @@ class Reader:
 
     def _bad_block(self, pos: int) -> int:
         """Return the offset to continue at if no valid block of a declared series is at *pos*."""
+        self._check_enough(pos)
         found = records.data_series(self.source, pos, self._end)
         if found is not None and found[0] < MAX_SERIES:
             series, after = found
@@ -251,10 +318,13 @@ class Reader:
 
     def _cut_block(self, pos: int) -> int:
         """Return the offset to continue at if the block at *pos* claims more bytes than the file has left."""
+        if not self._is_final:
+            raise _IncompleteError
         return self._resync(pos, "", cut=True)
 
     def _resync(self, pos: int, reason: str, cut: bool = False) -> int:
         """Record the bytes from *pos* to the next valid block as a problem; return its offset."""
+        self._check_enough(pos)
         stop = self._next_valid(pos + 1)
         size = stop - pos
         restarts = stop < self._end and self.source.read(stop - 4, 4) == MAGIC and size >= 4

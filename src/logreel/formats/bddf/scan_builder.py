@@ -34,6 +34,7 @@ from logreel.formats.bddf.payload_decoders import (
 from logreel.formats.bddf.pod_series import RAW, PodDecoder, block_layout, describe, type_text
 from logreel.formats.bddf.ranged_index import read_in_ranges
 from logreel.formats.bddf.reader import Reader
+from logreel.formats.bddf.records import MAGIC
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
 from logreel.formats.bddf.struct_series import StructJoin
 from logreel.formats.bddf.verify import compare_checksum, verify
@@ -73,7 +74,7 @@ def find(source: Source) -> Found:
 
 
 def _read_from_front(source: Source, reader: Reader, why: str | None) -> Found:
-    found = reader.read()
+    found = reader.finish()
     # The index of concatenated files is that of the last one, with offsets from the beginning of that file.
     if why is not None and not any(p.code == "segment" for p in found.problems):
         found.problems.insert(0, unused_index(source, why))
@@ -83,6 +84,25 @@ def _read_from_front(source: Source, reader: Reader, why: str | None) -> Found:
 def scan(source: Source) -> Scan:
     """Return the Scan of a file. Raises UnsupportedError for a major version greater than 1."""
     return ScanBuilder(source, find(source)).scan()
+
+
+class BddfGrowing:
+    """The Growing of one BDDF file."""
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+
+    def extend(self, source: Source) -> Scan | None:
+        """See ``Growing``."""
+        if self._reader is None:
+            if source.size < len(MAGIC):
+                raise UnsupportedError("the file ends inside its header", path=source.name)
+            self._reader = Reader(source)
+        if not self._reader.feed(source):
+            return None
+        grown = ScanBuilder(source, self._reader.found()).scan()
+        grown.reread = lambda: scan(source)
+        return grown
 
 
 def share(logs: Sequence[Log], shifts: Sequence[int]) -> Sequence[Log]:

@@ -32,12 +32,6 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sample() -> bytes:
-    from logreel.formats.carla.sample.drive import drive
-
-    return drive().bytes()
-
-
 FORMAT = Format(
     name="carla",
     title="CARLA recording",
@@ -50,7 +44,6 @@ FORMAT = Format(
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
     meaning="logreel.formats.carla.meaning:meaning",
-    sample=_sample,
     share=lazy("logreel.formats.carla.scan_builder:share"),
     follow=lazy("logreel.formats.carla.growing:CarlaGrowing"),
     identity=("map", "date_unix"),

@@ -26,7 +26,6 @@ from logreel.formats.carla.verify import verify
 from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.limited_log import with_scan
 from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan
@@ -66,7 +65,7 @@ def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
                 yield time + shift - shifts[0], frame, record
 
     first, *others = logs
-    return [with_scan(first, text=lambda: lines(events)), *(with_scan(one, text=list) for one in others)]
+    return [first.derive(text=lambda: lines(events)), *(log.derive(text=list) for log in others)]
 
 
 class ScanBuilder:

@@ -61,6 +61,5 @@ FORMAT = Format(
     catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
     file_facts=("index_entries", "size_reading", "end_mark", "valid_mark"),
     meaning="logreel.formats.koblenz.meaning:meaning",
-    sample=lazy("logreel.formats.koblenz.sample.drive:drive"),
     storage="logreel.formats.koblenz.storage:STORAGE",
 )

@@ -38,7 +38,6 @@ FORMAT = Format(
     follow=lazy("logreel.formats.mcap.growing:McapGrowing"),
     copier=lazy("logreel.formats.mcap.copier:McapCopier"),
     like=_like,
-    sample=lazy("logreel.formats.mcap.sample.walk:walk"),
     exchange=True,
     splits=True,
     storage="logreel.formats.mcap.storage:STORAGE",

@@ -41,6 +41,5 @@ FORMAT = Format(
     like=_like,
     splits=True,
     file_facts=("chunks", "compression", "indexed", "encryptor", "gpg_user"),
-    sample=lazy("logreel.formats.rosbag.sample.builder:drive"),
     storage="logreel.formats.rosbag.storage:STORAGE",
 )

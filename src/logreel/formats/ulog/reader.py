@@ -1,5 +1,8 @@
 """Read the records of a ULog from front to back into a block table, and step over damage.
 
+The reader is incremental: ``feed`` reads what the file has more than before and leaves open what only the rest of the
+file can decide; ``finish`` reads the rest. A log that is opened is finished at once, one that is followed never.
+
 The compiled walker collects data records and stops at records that must be parsed before the next one. It returns
 every record that it cannot accept to this module, which decides by evidence: reading goes on at the next place where
 several consistent records follow each other, and the bytes up to there are reported.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from logreel.errors import DefinitionError, UnsupportedError
+from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import BACKWARDS_US
 from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
@@ -18,7 +21,10 @@ from logreel.formats.ulog.framing import Framing
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, SPEC, BadRecord
 from logreel.formats.ulog.time_jumps import first_jump
 from logreel.index.block_builder import BAD, CUT, END, PARSE, BlockBuilder
+from logreel.index.block_table import Blocks
+from logreel.io.arrays import I64
 from logreel.io.source import Source
+from logreel.log.growing import ENOUGH, UndecidedError
 
 #: Further segments are kept together in the last one.
 MAX_SEGMENTS = 16
@@ -32,23 +38,25 @@ def read(source: Source) -> Found:
     Raises UnsupportedError for unknown incompatible flags.
     """
     splits: list[int] = []
-    found = Reader(source).read()
+    found = Reader(source).finish()
     while (
         len(splits) < MAX_SEGMENTS and (jump := first_jump(source, found)) is not None and jump not in splits
     ):
         splits.append(jump)
-        found = Reader(source, tuple(splits)).read()
+        found = Reader(source, tuple(splits)).finish()
     return found
 
 
 class Reader:
-    """Reads the records of one file from front to back; ``read`` gives what was found.
+    """Reads the records of one file from front to back.
 
+    pos     position after the last record that was read
     splits  file positions of records at which another log is known to begin
     """
 
     def __init__(self, source: Source, splits: tuple[int, ...] = ()) -> None:
         self._splits = splits
+        self._is_final = False
         self.source = source
         self.topics: list[Topic] = []
         self.parsed: list[int] = []
@@ -73,32 +81,71 @@ class Reader:
             ord("M"): lambda at, p: self._key(at, p, 1),
             ord("Q"): lambda at, p: self._key(at, p, 1, True),
         }
+        self._begin, self._appended = self._flags()
+        self.pos = self._begin
 
-    def read(self) -> Found:
-        """Read the whole file. Raises UnsupportedError for unknown incompatible flags."""
-        begin, appended = self._flags()
+    def feed(self, source: Source) -> bool:
+        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self.source, self._view = source, source.view
+        self._framing.extend(source)
+        self._blocks.extend(source.data)
+        try:
+            self._read()
+        except UndecidedError:
+            return False
+        return True
+
+    def finish(self) -> Found:
+        """Read the rest as the end of the file, and return everything that was found."""
         self.source.map_ahead()
-        pos = begin
-        for end in sorted({*appended, *self._splits, self.source.size}):
-            self._part(pos, end)
-            if end in self._splits:
-                self._new_segment(end, "the times of its topics go back")
-            pos = end
+        self._is_final = True
+        self._read()
         self._framing.report_odd()
         blocks, notes = self._blocks.finish(len(self.topics))
+        return self._found(blocks, self._framing.report_undeclared(notes), self._framing.problems)
+
+    def found(self) -> Found:
+        """Return what was found so far; it does not change when reading goes on."""
+        framing = self._framing
+        known = len(framing.problems)
+        blocks, notes, _ = self._blocks.snapshot(len(self.topics))
+        if self.pos < self.source.size:
+            framing.report_cut(self.pos, self.source.size)
+        framing.report_odd()
+        notes = framing.report_undeclared(notes)
+        problems = list(framing.problems)
+        del framing.problems[known:]
+        return self._found(blocks, notes, problems)
+
+    def _found(self, blocks: Blocks, notes: I64, problems: list[Problem]) -> Found:
         return Found(
             version=int(self._view[7]),
-            begin=begin,
-            topics=self.topics,
+            begin=self._begin,
+            topics=list(self.topics),
             blocks=blocks,
-            parsed=self.parsed,
-            notes=self._framing.report_undeclared(notes),
-            segments=self.segments,
-            segment_us=self.segment_us,
-            own_definitions=self.own_definitions,
-            appended=appended,
-            problems=self._framing.problems,
+            parsed=list(self.parsed),
+            notes=notes,
+            segments=list(self.segments),
+            segment_us=list(self.segment_us),
+            own_definitions=list(self.own_definitions),
+            appended=list(self._appended),
+            problems=problems,
+            is_growing=not self._is_final,
         )
+
+    def _read(self) -> None:
+        """Read the parts of the file one after another, from ``pos`` on."""
+        for end in sorted({*self._appended, *self._splits, self.source.size}):
+            if end <= self.pos:
+                continue
+            if self.pos in (self._begin, *self._appended, *self._splits):
+                self._part_start = self.pos
+            self._part(end)
+            if end in self._splits:
+                self._new_segment(end, "the times of its topics go back")
 
     # ------------------------------------------------------------------------------------- flags and parts
 
@@ -141,14 +188,13 @@ class Reader:
             pos += HEAD + self._framing.header(pos)[0]
         return pos
 
-    def _part(self, pos: int, end: int) -> None:
-        """Read from *pos* to *end*; no record may reach over *end*."""
-        self._part_start = pos
+    def _part(self, end: int) -> None:
+        """Read up to *end*; no record may reach over it. A record that the file cuts stays unread until ``finish``."""
         while True:
-            why, pos = self._blocks.walk(pos, end, self._framing.kinds, self._framing.keys)
-            if why == END:
+            why, self.pos = self._blocks.walk(self.pos, end, self._framing.kinds, self._framing.keys)
+            if why == END or (why == CUT and not self._is_final and end == self.source.size):
                 return
-            pos = self._parse(pos, end) if why == PARSE else self._recover(pos, end, why)
+            self.pos = self._parse(self.pos, end) if why == PARSE else self._recover(self.pos, end, why)
 
     def _parse(self, pos: int, end: int) -> int:
         """Parse the record at *pos* and the next ones of parsed kinds; return the position after them."""
@@ -246,6 +292,9 @@ class Reader:
 
     def _recover(self, pos: int, end: int, why: int, reason: str = "") -> int:
         """Decide about the record at *pos*, which cannot be accepted; return where reading goes on, at most *end*."""
+        if not self._is_final and end == self.source.size and end - pos < ENOUGH:
+            self.pos = pos
+            raise UndecidedError
         framing = self._framing
         if why == BAD and not reason and (behind := framing.tolerate(pos, end, self._has_rows)) >= 0:
             if behind > pos:

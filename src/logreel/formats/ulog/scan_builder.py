@@ -7,15 +7,18 @@ from functools import cache, partial
 
 import numpy as np
 
+from logreel.errors import UnsupportedError
 from logreel.formats.ulog.clock import UNIX_US
 from logreel.formats.ulog.found import Found, Topic
 from logreel.formats.ulog.index_cache import IndexComparison, save
 from logreel.formats.ulog.log_times import log_times, logged_times
 from logreel.formats.ulog.non_data_records import NonDataRecords
-from logreel.formats.ulog.records import DATA_HEAD, HEAD
+from logreel.formats.ulog.reader import Reader
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
 from logreel.formats.ulog.segments import segment_found, segment_list
 from logreel.formats.ulog.synthetic import SyntheticChannel, synthetic_channels, synthetic_messages
 from logreel.formats.ulog.text_lines import text_lines
+from logreel.formats.ulog.time_jumps import first_jump
 from logreel.formats.ulog.utc import Utc, utc
 from logreel.formats.ulog.verify import verify
 from logreel.index.message_index import MessageIndex
@@ -27,6 +30,8 @@ from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.scan import ChannelInfo, Parameter, Scan, TextLine
 from logreel.log.schema import Schema
 
+#: Bytes of the flag bits record that every writer writes.
+_FLAGS = HEAD + 40
 _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
@@ -127,3 +132,32 @@ def _payload_sizes(others: NonDataRecords) -> list[int | FieldAt]:
     if not found.problems and size_without_padding == others.source.size:
         return [least[i] for i in found.channel_topics]
     return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(found.channels)
+
+
+class UlogGrowing:
+    """The Growing of one ULog."""
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+        self._flags = b""
+        self._blocks_checked = 0
+
+    def extend(self, source: Source) -> Scan | None:
+        """See ``Growing``."""
+        flags = source.read(FILE_HEADER, _FLAGS)
+        has_flags, size = flags[2:3] == b"B", int.from_bytes(flags[:2], "little")
+        if len(flags) < HEAD or (has_flags and source.size < FILE_HEADER + HEAD + size):
+            raise UnsupportedError("the file ends inside its header", path=source.name)
+        # Appending writes the position of the appended data into the flags.
+        if self._reader is None or (has_flags and flags != self._flags):
+            self._reader, self._flags, self._blocks_checked = Reader(source), flags, 0
+        if not self._reader.feed(source):
+            return None
+        found = self._reader.found()
+        if len(found.blocks.base) > self._blocks_checked + 1:
+            self._blocks_checked = len(found.blocks.base)
+            if first_jump(source, found) is not None:
+                # Another log begins there: rare, and only in files that are not written at the moment.
+                self._reader = None
+                return None
+        return replace(scan(source, found), saved=None)

@@ -9,7 +9,6 @@ import numpy as np
 
 from logreel.formats.ulog.synthetic import synthetic_channels
 from logreel.io.arrays import I64
-from logreel.log.limited_log import with_scan
 from logreel.log.log import Log
 
 
@@ -25,7 +24,7 @@ def _without_initial_parameters(log: Log) -> Log:
         for ch in log.channels.values()
         if ch.topic.split("@")[0] == "~parameter"
     }
-    return with_scan(log, index=log.index.with_synthetic_rows(rows))
+    return log.derive(index=log.index.with_synthetic_rows(rows))
 
 
 def _later_changes(log: Log, topic: str) -> I64:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
+from logreel.io.arrays import F64
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import sensors as kernel
 
 F32 = NDArray[np.float32]
-F64 = NDArray[np.float64]
 
 PACKET, BLOCKS, LASERS = kernel.VELODYNE_PACKET, kernel.VELODYNE_BLOCKS, kernel.VELODYNE_LASERS
 PER_PACKET = BLOCKS * LASERS

@@ -25,13 +25,13 @@ from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
 from logreel.ops.edit.verify import check_metadata, verify, whole_digest
-from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
 from logreel.ops.selection import keywords
 from logreel.registry.format import Format
+from logreel.registry.open_logs import as_log_to_copy
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads
 

@@ -28,7 +28,7 @@ MOST_JUMPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ClockDifference:
     """Times at which messages were logged minus those in the messages.
 
     offset  median in ns
@@ -43,7 +43,7 @@ class Difference:
     jumps: tuple[tuple[int, int], ...]
 
 
-def difference(times: I64, stamps: I64) -> Difference:
+def difference(times: I64, stamps: I64) -> ClockDifference:
     """Return offset, drift, jitter and jumps of *times* - *stamps*, both int64[n] ns in the order of *times*."""
     late = times - stamps
     jumps = _jumps(times, late)
@@ -58,12 +58,12 @@ def difference(times: I64, stamps: I64) -> Difference:
     slope = (ends[0] - ends[1]) / (middles[0] - middles[1]) if middles[0] > middles[1] else 0.0
     rest = level - slope * seconds
     jitter = float(np.std(rest - np.median(rest)))
-    return Difference(int(np.median(late)), float(slope) / 1e3, jitter, tuple(jumps))
+    return ClockDifference(int(np.median(late)), float(slope) / 1e3, jitter, tuple(jumps))
 
 
 def _jumps(times: I64, late: I64) -> list[tuple[int, int]]:
     steps = np.flatnonzero(np.abs(np.diff(late)) > JUMP_NS) + 1
-    found: list[tuple[int, int]] = []
+    jumps: list[tuple[int, int]] = []
     last = -SIDE - 1
     for row in steps.tolist():
         before, after = late[max(row - SIDE, 0) : row], late[row : row + SIDE]
@@ -72,9 +72,9 @@ def _jumps(times: I64, late: I64) -> list[tuple[int, int]]:
         if max(_spread(before), _spread(after)) > abs(size) / 2:
             continue
         if abs(size) > JUMP_NS and len(after) >= SIDE // 2 and row >= SIDE // 2 and row - last > SIDE:
-            found.append((int(times[row]), size))
+            jumps.append((int(times[row]), size))
             last = row
-    return found
+    return jumps
 
 
 def _spread(late: I64) -> float:
@@ -83,7 +83,7 @@ def _spread(late: I64) -> float:
     return float(high - low)
 
 
-def detect(log: Log) -> Iterator[Detection | NotAssessed]:
+def clock_faults(log: Log) -> Iterator[Detection | NotAssessed]:
     """Yield a detection for jumps, drift, jitter and offset of each channel whose messages have a time of their own."""
     looked = False
     for ch in log.channels.values():
@@ -93,11 +93,11 @@ def detect(log: Log) -> Iterator[Detection | NotAssessed]:
         if stamp is None:
             continue
         try:
-            found = columns(ch, stamp.paths, stamp=stamp)
+            stamped = columns(ch, stamp.paths, stamp=stamp)
         except LogError:
             continue
-        order = np.argsort(found.time, kind="stable")
-        times, stamps = found.time[order], found.stamp[order]
+        order = np.argsort(stamped.time, kind="stable")
+        times, stamps = stamped.time[order], stamped.stamp[order]
         known = stamps != 0
         times, stamps = times[known], stamps[known]
         if len(times) < MESSAGES or int(times[-1] - times[0]) < LEAST_NS:
@@ -122,27 +122,27 @@ def _goes_on(times: I64, stamps: I64) -> bool:
     return bool(is_as_long and np.mean(own == 0) < REPEATED)
 
 
-def _of_channel(ch: Channel, times: I64, found: Difference) -> Iterator[Detection]:
+def _of_channel(ch: Channel, times: I64, measured: ClockDifference) -> Iterator[Detection]:
     start, end = int(times[0]), int(times[-1])
     evidence = {
-        "offset_ns": found.offset,
-        "drift_ppm": found.drift,
-        "jitter_ns": found.jitter,
-        "jumps": [list(jump) for jump in found.jumps],
+        "offset_ns": measured.offset,
+        "drift_ppm": measured.drift,
+        "jitter_ns": measured.jitter,
+        "jumps": [list(jump) for jump in measured.jumps],
     }
-    for at, size in found.jumps:
+    for at, size in measured.jumps:
         text = f"the clock of {ch.topic} jumps by {duration_text(size)} at {since_start(at, ch.log)}"
         yield Detection(text, "error", at, at, (ch.topic,), evidence, duration_text(JUMP_NS), "logreel")
-    if abs(found.drift) > DRIFT_PPM and abs(found.drift) * (end - start) / 1e6 > JITTER_NS:
-        text = f"the clock of {ch.topic} drifts by {found.drift:.0f} parts per million against the log"
+    if abs(measured.drift) > DRIFT_PPM and abs(measured.drift) * (end - start) / 1e6 > JITTER_NS:
+        text = f"the clock of {ch.topic} drifts by {measured.drift:.0f} parts per million against the log"
         bound = f"{DRIFT_PPM:.0f} parts per million, {duration_text(JITTER_NS)} in all: quartz clocks are within 100"
         yield Detection(text, "warn", start, end, (ch.topic,), evidence, bound, "logreel")
-    if found.jitter > JITTER_NS:
-        text = f"messages of {ch.topic} are logged with a jitter of {duration_text(int(found.jitter))}"
+    if measured.jitter > JITTER_NS:
+        text = f"messages of {ch.topic} are logged with a jitter of {duration_text(int(measured.jitter))}"
         bound = duration_text(JITTER_NS)
         yield Detection(text, "note", start, end, (ch.topic,), evidence, bound, "logreel")
-    if abs(found.offset) > OFFSET_NS:
-        text = f"times in {ch.topic} differ from the times of logging by {duration_text(found.offset)}"
+    if abs(measured.offset) > OFFSET_NS:
+        text = f"times in {ch.topic} differ from the times of logging by {duration_text(measured.offset)}"
         bound = duration_text(OFFSET_NS)
         yield Detection(text, "note", start, end, (ch.topic,), evidence, bound, "logreel")
 
@@ -151,5 +151,5 @@ CLOCK = Detector(
     "clock",
     f"times in messages against times of logging: jumps of {duration_text(JUMP_NS)}, drift of {DRIFT_PPM:.0f} ppm,"
     f" jitter of {duration_text(JITTER_NS)}, offset of {duration_text(OFFSET_NS)}",
-    detect,
+    clock_faults,
 )

@@ -13,9 +13,9 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.log.log import Log
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, interval
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 from logreel.registry.plugins import Registry
 from logreel.registry.registry import detectors_of, detectors_of_format, formats
 
@@ -29,14 +29,14 @@ DETECTORS: Registry[Detector] = Registry(
     "detector",
     "logreel.detectors",
     {
-        "silent-sensor": "logreel.ops.health.silent:SILENT",
+        "silent-sensor": "logreel.ops.health.rates:SILENT",
         "gaps": "logreel.ops.health.rates:GAPS",
         "rate-drop": "logreel.ops.health.rates:RATE_DROP",
-        "stuck-sensor": "logreel.ops.health.stuck:STUCK",
-        "position-jumps": "logreel.ops.health.positions:JUMPS",
-        "frozen-camera": "logreel.ops.health.frozen:FROZEN",
+        "stuck-sensor": "logreel.ops.health.sensors:STUCK",
+        "position-jumps": "logreel.ops.health.sensors:JUMPS",
+        "frozen-camera": "logreel.ops.health.sensors:FROZEN",
         "clock": "logreel.ops.health.clock:CLOCK",
-        "message-loss": "logreel.ops.health.sequence:LOSS",
+        "message-loss": "logreel.ops.health.rates:LOSS",
         "transforms": "logreel.ops.health.links:LINKS",
     },
 )
@@ -66,7 +66,7 @@ class Health(Tabular):
 
     def worse(self, severity: Severity) -> list[Detection]:
         """Return the detections of at least *severity*."""
-        return [one for one in self.detections if _rank(one.severity) <= _rank(severity)]
+        return [detection for detection in self.detections if _rank(detection.severity) <= _rank(severity)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``health --json``."""
@@ -76,7 +76,7 @@ class Health(Tabular):
             "start_ns": self.start_ns,
             "end_ns": self.end_ns,
             "segment": self.segment,
-            "detections": [one.as_dict() for one in self.detections],
+            "detections": [detection.as_dict() for detection in self.detections],
             "clean": [{"detector": name, "looks_at": text} for name, text in self.clean],
             "not_assessed": [{"detector": name, "reason": text} for name, text in self.not_assessed],
             "failed": [{"detector": name, "error": text} for name, text in self.failed],
@@ -112,23 +112,23 @@ def known_detectors(log: Log | None = None) -> list[Detector]:
 
 def detector_names() -> dict[str, str]:
     """Return the names of all detectors, each with the format whose logs it is for; empty for all formats."""
-    found = dict.fromkeys((detector.name for detector in known_detectors()), "")
+    format_by_name = dict.fromkeys((detector.name for detector in known_detectors()), "")
     for fmt in formats().values():
-        found |= {detector.name: fmt.name for detector in detectors_of_format(fmt)}
-    return found
+        format_by_name |= {detector.name: fmt.name for detector in detectors_of_format(fmt)}
+    return format_by_name
 
 
 def chosen_detectors(patterns: Iterable[str], known: Collection[str]) -> list[str]:
     """Return the names in *known* that are, or match, the given ones; raises UsageError for one that none matches."""
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for pattern in patterns:
         names = [name for name in known if fnmatchcase(name, pattern)]
         if not names:
             near = get_close_matches(pattern, known, n=1, cutoff=0.4)
             hint = f"nearest: {near[0]}" if near else f"there are: {', '.join(known)}"
             raise UsageError(f"no detector {pattern!r}; {hint}")
-        found |= dict.fromkeys(names)
-    return list(found)
+        chosen |= dict.fromkeys(names)
+    return list(chosen)
 
 
 def health(
@@ -156,9 +156,9 @@ def health(
     be decoded, count as not assessed; one that raises any other error is in ``failed`` and costs its own result only.
     """
     selection = Selection(topics, exclude, None, None, where, segment)
-    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
-        first, last = interval(whole if segment is None else whole.segment(segment), start, end)
-        found: list[Detection] = []
+    with as_open_log(what, definitions) as opened, selected_log(opened, selection) as log:
+        first, last = interval(opened if segment is None else opened.segment(segment), start, end)
+        findings: list[Detection] = []
         clean: list[tuple[str, str]] = []
         missing: list[tuple[str, str]] = []
         failed: list[tuple[str, str]] = []
@@ -173,30 +173,34 @@ def health(
                 # Detectors of other packages may raise anything.
                 failed.append((detector.name, f"{type(error).__name__}: {error}"))
                 continue
-            reasons = [one.reason for one in results if isinstance(one, NotAssessed)]
+            reasons = [result.reason for result in results if isinstance(result, NotAssessed)]
             # Detectors see all of the log, since its beginning and end mean something: an interval chooses findings.
-            detected = [one for one in results if isinstance(one, Detection) and _touches(one, first, last)]
-            found += [replace(one, detector=detector.name) for one in detected]
+            detected = [
+                result
+                for result in results
+                if isinstance(result, Detection) and _touches(result, first, last)
+            ]
+            findings += [replace(result, detector=detector.name) for result in detected]
             if reasons:
                 missing.append((detector.name, reasons[0]))
             elif not detected:
                 clean.append((detector.name, detector.looks_at))
-        found.sort(key=lambda one: (_rank(one.severity), one.start))
+        findings.sort(key=lambda result: (_rank(result.severity), result.start))
         return Health(
             log.name,
             log.format,
             log.start,
             log.end,
             segment,
-            tuple(found),
+            tuple(findings),
             tuple(clean),
             tuple(missing),
             tuple(failed),
         )
 
 
-def _touches(one: Detection, first: int | None, last: int | None) -> bool:
-    return (first is None or one.end >= first) and (last is None or one.start < last)
+def _touches(detection: Detection, first: int | None, last: int | None) -> bool:
+    return (first is None or detection.end >= first) and (last is None or detection.start < last)
 
 
 def _chosen(log: Log, names: str | Iterable[str] | None) -> list[Detector]:

@@ -10,13 +10,13 @@ from logreel.lenses.detection import Detection, Detector, NotAssessed
 from logreel.lenses.meaning import since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
-from logreel.ops.query.frame_links import Link, links_of, roots_of
+from logreel.meaning.frames import Link, links_of, roots_of
 
 #: A link is broken if it is missing for this number of periods, and this time.
 PERIODS, LEAST_NS, MESSAGES = 10, SECOND, 20
 
 
-def detect(log: Log) -> Iterator[Detection | NotAssessed]:
+def broken_links(log: Log) -> Iterator[Detection | NotAssessed]:
     """Yield a detection for each link with a break, and one if frames have no link to the others."""
     links, _ = links_of(log, poses=False, stamps=False)
     if not links:
@@ -63,5 +63,5 @@ def _breaks(log: Log, link: Link) -> Iterator[Detection]:
 LINKS = Detector(
     "transforms",
     f"links between frames that are missing for {PERIODS} periods and {duration_text(LEAST_NS)}, and separate trees",
-    detect,
+    broken_links,
 )

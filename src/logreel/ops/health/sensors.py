@@ -1,4 +1,4 @@
-"""The channels of a log that are sensors, by lenses."""
+"""Which channels of a log are sensors, and sensors that repeat a measurement, a picture, or jump."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.errors import Severity
-from logreel.io.arrays import I64
-from logreel.lenses import Lens, LocalPose, Text, Transform, lenses
+from logreel.errors import LogError, Severity
+from logreel.io.arrays import F64, I64
+from logreel.lenses import Image, Imu, Lens, LocalPose, Pose, Position, Text, Transform, lenses
+from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
 from logreel.lenses.local import body_of
+from logreel.lenses.meaning import since_start
 from logreel.log.log import Channel, Log
+from logreel.log.times import SECOND, duration_text
+from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, is_of_robot, length_text, track_of
 
 #: A channel is regular from this number of messages on, if its 10th and 80th percentile of the periods are within NEAR
 #: and FAR medians: faults of a fifth of the time do not hide the rate.
@@ -25,9 +29,9 @@ def sensors(log: Log) -> Iterator[tuple[Channel, list[Lens]]]:
     """Yield the channels with messages whose meaning a lens knows, except text and transforms."""
     for ch in log.channels.values():
         if len(ch) and not ch.reserved:
-            found = _measured(ch)
-            if found:
-                yield ch, found
+            meanings = _measured(ch)
+            if meanings:
+                yield ch, meanings
 
 
 def _measured(ch: Channel) -> list[Lens]:
@@ -63,3 +67,176 @@ def regular(log: Log) -> Iterator[tuple[Channel, I64, int]]:
         is_steady = low >= NEAR * median and high <= FAR * median and mean < BURSTS * median
         if median > 0 and is_steady:
             yield ch, times, round(median)
+
+
+#: Equal measurements for this time and number, in a sensor whose measurements differ in this share of the others.
+STUCK_NS, STUCK_MESSAGES, DIFFERING = 2 * SECOND, 20, 0.9
+
+
+def repeated_measurements(log: Log) -> Iterator[Detection | NotAssessed]:
+    """Yield a detection for each interval in which all numbers of a sensor stay the same."""
+    looked = False
+    for ch, meanings in sensors(log):
+        for lens in meanings:
+            try:
+                values = _values(ch, lens)
+            except LogError:
+                continue
+            if values is None or len(values) != len(ch) or len(values) < 2 * STUCK_MESSAGES:
+                continue
+            looked = True
+            yield from _stuck(ch, values, isinstance(lens, Imu))
+            break
+    if not looked:
+        yield NotAssessed("no inertial unit, position or pose has enough messages")
+
+
+def _values(ch: Channel, lens: object) -> F64 | None:
+    """Return float64[n, k]: the measurements of each message, or None for other sensors."""
+    match lens:
+        case Imu():
+            _, rate, acceleration, _ = lens.motion(ch)
+            return np.hstack([rate, acceleration])
+        case Position():
+            fixes = lens.fixes(ch)
+            return np.stack([fixes.latitude, fixes.longitude, fixes.altitude], axis=1)
+        case Pose(many=False):
+            places = lens.track(ch)
+            return np.hstack([places.position, places.rotation])
+    return None
+
+
+def _stuck(ch: Channel, values: F64, is_noisy: bool) -> Iterator[Detection]:
+    """Yield the intervals in which *values* stay the same.
+
+    is_noisy  whether measurements differ even if the robot stands still
+    """
+    same = np.all(values[1:] == values[:-1], axis=1)
+    times = ch.times
+    for start, end in runs(times[1:], same):
+        first = int(np.searchsorted(times, start)) - 1
+        last = int(np.searchsorted(times, end))
+        begin = int(times[max(first, 0)])
+        others = np.concatenate([same[: max(first, 0)], same[last:]])
+        if end - begin < STUCK_NS or last - first < STUCK_MESSAGES or not len(others):
+            continue
+        if float(np.mean(~others)) >= DIFFERING and (is_noisy or _stops_at_once(values, max(first, 0))):
+            yield Detection(
+                f"{ch.topic} repeats one measurement for {duration_text(end - begin)}"
+                f" from {since_start(begin, ch.log)} on",
+                "error",
+                begin,
+                end,
+                (ch.topic,),
+                {"messages": last - first + 1, "duration_ns": end - begin},
+                f"{STUCK_MESSAGES} equal measurements over {duration_text(STUCK_NS)},"
+                f" where {DIFFERING:.0%} of the others differ",
+                "logreel",
+            )
+
+
+def _stops_at_once(values: F64, row: int) -> bool:
+    """Return whether what moved until *row* stands still from there on without having slowed down."""
+    steps = np.sqrt((np.diff(values[max(row - STUCK_MESSAGES, 0) : row + 1], axis=0) ** 2).sum(axis=1))
+    return len(steps) >= STUCK_MESSAGES // 2 and bool(steps[-1] >= steps.mean() / 2 > 0)
+
+
+STUCK = Detector(
+    "stuck-sensor",
+    f"inertial units, positions and poses that repeat one measurement for {duration_text(STUCK_NS)}",
+    repeated_measurements,
+)
+
+
+#: Jumps of one channel whose intervals are listed.
+LISTED = 20
+
+
+def position_jumps(log: Log) -> Iterator[Detection | NotAssessed]:
+    """Yield a detection for each channel of positions that jumps, with the interval of its farthest jump."""
+    looked = False
+    for ch, meanings in sensors(log):
+        for lens in meanings:
+            try:
+                track = track_of(ch, lens) if is_of_robot(lens) else None
+            except LogError:
+                continue
+            if track is None or len(track) < MESSAGES:
+                continue
+            looked = True
+            way = track.way
+            if way.jumps:
+                far = way.jumps[0]
+                more = f", the farthest of {len(way.jumps)} jumps" if len(way.jumps) > 1 else ""
+                yield Detection(
+                    f"{ch.topic} jumps by {length_text(far.metres)} at {since_start(far.end, log)}{more}",
+                    "error",
+                    far.start,
+                    far.end,
+                    (ch.topic,),
+                    {
+                        "metres": far.metres,
+                        "jumps": len(way.jumps),
+                        "intervals_ns": [[jump.start, jump.end] for jump in way.jumps[:LISTED]],
+                    },
+                    f"a step of {JUMP_M:.0f} m at {JUMP_SPEED:.0f} m/s",
+                    "logreel",
+                )
+            break
+    if not looked:
+        yield NotAssessed("the log has no positions")
+
+
+JUMPS = Detector(
+    "position-jumps", f"steps of positions above {JUMP_M:.0f} m and {JUMP_SPEED:.0f} m/s", position_jumps
+)
+
+
+#: Equal pictures one after another, and for this time.
+PICTURES, FROZEN_NS = 5, SECOND
+#: Bytes at the end of a message that are compared, at most half of it; its beginning has the time.
+TAIL = 4096
+
+
+def frozen_cameras(log: Log) -> Iterator[Detection | NotAssessed]:
+    """Yield a detection for each interval in which the pictures of a camera are the same."""
+    looked = False
+    for ch, meanings in sensors(log):
+        if any(isinstance(lens, Image) for lens in meanings) and len(ch) >= PICTURES:
+            looked = True
+            yield from _frozen(ch)
+    if not looked:
+        yield NotAssessed("no camera has enough pictures")
+
+
+def _frozen(ch: Channel) -> Iterator[Detection]:
+    stamps: list[int] = []
+    equal: list[bool] = []
+    last = b""
+    for message in ch.log.messages(ch.topic):
+        tail = bytes(message.data[-min(TAIL, len(message.data) // 2) :])
+        equal.append(bool(stamps) and tail == last)
+        stamps.append(message.time)
+        last = tail
+    times, same = np.array(stamps, np.int64), np.array(equal, bool)
+    for start, end in runs(times, same):
+        count = int(np.count_nonzero(same[(times >= start) & (times <= end)])) + 1
+        first = int(np.searchsorted(times, start)) - 1
+        begin = int(times[max(first, 0)])
+        if count >= PICTURES and end - begin >= FROZEN_NS:
+            yield Detection(
+                f"{ch.topic} shows one picture for {duration_text(end - begin)}"
+                f" from {since_start(begin, ch.log)} on",
+                "error",
+                begin,
+                end,
+                (ch.topic,),
+                {"pictures": count, "duration_ns": end - begin},
+                f"{PICTURES} equal pictures over {duration_text(FROZEN_NS)}",
+                "logreel",
+            )
+
+
+FROZEN = Detector(
+    "frozen-camera", f"{PICTURES} equal pictures over {duration_text(FROZEN_NS)} or more", frozen_cameras
+)

@@ -1,4 +1,4 @@
-"""Check of a log for damage and inconsistencies, from its reader and from reading all of it."""
+"""Check of a log for damage, inconsistencies and types, from its reader and from reading all of it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,56 @@ from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time
-from logreel.ops.inspect.checks.clock import backwards
-from logreel.ops.inspect.checks.duplicates import duplicates
-from logreel.ops.inspect.checks.gaps import gaps
-from logreel.ops.inspect.checks.jumps import jumps
-from logreel.ops.inspect.checks.payloads import payloads
-from logreel.ops.inspect.checks.types import type_check
+from logreel.ops.inspect.content_checks import duplicates, payloads
 from logreel.ops.inspect.contract import Contract, read_contract
-from logreel.ops.open_logs import as_open_log, read_itself
+from logreel.ops.inspect.time_checks import backwards, gaps, jumps
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
-    from logreel.ops.migrate.plan import Files
+    from logreel.ops.migrate.plan import ChannelPlan, Files
+
+
+def type_check(rules: Files = (), to: Files = ()) -> Callable[[Log], Iterator[Finding]]:
+    """Return a check that compares the type of each channel with the version wanted.
+
+    rules, to  as for ``logreel.migrate``
+
+    Codes: ``type-migrates`` the type is another version, and messages can be migrated; ``type-rule-missing`` a rule is
+    missing for that; ``type-differs`` another version is known, to which no rule leads; ``type-unknown`` no definition
+    to compare with. Raises the errors of ``logreel.migrate`` for rules that cannot be used.
+    """
+    from logreel.ops.migrate.plan import Planner
+
+    planner = Planner(rules, to)
+
+    def types(log: Log) -> Iterator[Finding]:
+        for plan in planner.plans(log):
+            finding = _finding(plan)
+            if finding is not None:
+                yield finding
+
+    return types
+
+
+def _finding(plan: ChannelPlan) -> Finding | None:
+    topic = plan.channel.topic
+    if plan.state == "migrates" and plan.path is not None:
+        count = len(plan.rules)
+        by = f"by {count} rule{'s' * (count > 1)}" if count else "without rules"
+        text = f"{plan.path.old.label} would become {plan.path.new.label} {by}"
+        return Finding("type-migrates", "warn", None, 0, text, topic)
+    if plan.state == "missing":
+        return Finding("type-rule-missing", "warn", None, 0, plan.text, topic)
+    if plan.state == "differs":
+        return Finding("type-differs", "warn", None, 0, plan.text, topic)
+    if plan.state == "unknown":
+        return Finding("type-unknown", "note", None, 0, plan.text, topic)
+    return None
+
 
 #: More findings of one code, severity and channel than this are joined into one.
 ALIKE = 10
@@ -99,8 +134,8 @@ def check(
     if types or rules or to:
         batteries = (*batteries, type_check(rules, to))
     selection = Selection(topics, exclude, start, end, where)
-    with as_open_log(what, definitions) as given:
-        log = read_itself(given)
+    with as_open_log(what, definitions) as opened:
+        log = read_itself(opened)
         if not selection.is_part:
             return _checked(log, batteries)
         with selected_log(log, selection) as part:
@@ -121,8 +156,8 @@ def _checked(log: Log, batteries: Iterable[Battery]) -> Checked:
 
 
 def _sorted(log: Log, findings: Iterable[Finding]) -> Checked:
-    found = dict.fromkeys(findings)
-    placed = sorted(_with_few_of_each_kind(found), key=lambda f: (f.offset is None, f.offset or 0))
+    different = dict.fromkeys(findings)
+    placed = sorted(_with_few_of_each_kind(different), key=lambda f: (f.offset is None, f.offset or 0))
     return Checked(log.name, log.format, tuple(placed))
 
 
@@ -131,26 +166,26 @@ def _findings(battery: Battery, log: Log) -> Iterator[Finding]:
     if not (isinstance(log, JoinedLog) and battery in OF_FILES):
         yield from battery(log)
         return
-    for one in log.parts:
-        yield from (replace(found, text=f"{one.name}: {found.text}") for found in battery(one))
+    for part in log.parts:
+        yield from (replace(finding, text=f"{part.name}: {finding.text}") for finding in battery(part))
 
 
-def _with_few_of_each_kind(found: Iterable[Finding]) -> Iterator[Finding]:
+def _with_few_of_each_kind(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings, with one finding in place of more than ALIKE of the same kind."""
     groups: dict[tuple[Any, ...], list[Finding]] = {}
-    for one in found:
-        groups.setdefault((one.code, one.severity, one.topic), []).append(one)
-    for some in groups.values():
-        yield from some if len(some) <= ALIKE else [_as_one(some)]
+    for finding in findings:
+        groups.setdefault((finding.code, finding.severity, finding.topic), []).append(finding)
+    for alike in groups.values():
+        yield from alike if len(alike) <= ALIKE else [_as_one(alike)]
 
 
-def _as_one(some: list[Finding]) -> Finding:
-    first = min(some, key=lambda f: (f.offset is None, f.offset or 0))
-    worst = max(some, key=lambda f: f.size)
-    text = f"{first.text}; and {len(some) - 1} more like it"
+def _as_one(findings: list[Finding]) -> Finding:
+    first = min(findings, key=lambda f: (f.offset is None, f.offset or 0))
+    worst = max(findings, key=lambda f: f.size)
+    text = f"{first.text}; and {len(findings) - 1} more like it"
     if worst.size:
         text += f", the largest at byte {worst.offset}: {worst.size} bytes"
-    size, count = sum(f.size for f in some), sum(f.count for f in some)
+    size, count = sum(f.size for f in findings), sum(f.count for f in findings)
     return replace(first, text=text, size=size, count=count)
 
 

@@ -15,8 +15,8 @@ from logreel.errors import SEVERITIES, Finding, LogError, TopicError, UsageError
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_ns, duration_text
 from logreel.log.topic_match import match_topics
-from logreel.ops.inspect.checks.places import offset_of
 from logreel.ops.inspect.stats import channel_stats, field_stats
+from logreel.ops.inspect.time_checks import offset_of
 
 Rules = dict[str, Any]
 
@@ -76,15 +76,15 @@ def _broken(
 # ------------------------------------------------------------------------------------------------------ reading
 
 
-def _read(given: Mapping[str, Any], known: Mapping[str, Callable[[str, Any], Any]], where: str) -> Rules:
+def _read(table: Mapping[str, Any], known: Mapping[str, Callable[[str, Any], Any]], where: str) -> Rules:
     """Return the values by key, each read by the function in *known*; raises UsageError for an unknown key."""
     inside = f" of {where!r}" if where else ""
-    for key in given:
+    for key in table:
         if key not in known:
             near = get_close_matches(key, known, n=1, cutoff=0.4)
             hint = f"nearest: {near[0]}" if near else f"there are: {', '.join(known)}"
             raise UsageError(f"the contract has no key {key!r}{inside}; {hint}")
-    return {key: known[key](f"{key}{inside}", value) for key, value in given.items()}
+    return {key: known[key](f"{key}{inside}", value) for key, value in table.items()}
 
 
 def _table(key: str, value: Any) -> Mapping[str, Any]:
@@ -111,10 +111,10 @@ def _length(key: str, value: Any) -> int:
 
 
 def _texts(key: str, value: Any) -> list[str]:
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise UsageError(f"{key} of the contract is a text or a list of texts, not {value!r}")
-    return found
+    return texts
 
 
 def _severity(key: str, value: Any) -> str:
@@ -147,11 +147,11 @@ def _faults(key: str, value: Any) -> Rules:
 
 
 def _values(key: str, value: Any) -> dict[str, Rules]:
-    return {path: _read(_table(path, one), VALUE, path) for path, one in _table(key, value).items()}
+    return {path: _read(_table(path, rules), VALUE, path) for path, rules in _table(key, value).items()}
 
 
 def _topics(key: str, value: Any) -> dict[str, Rules]:
-    return {name: _read(_table(name, one), TOPIC, name) for name, one in _table(key, value).items()}
+    return {name: _read(_table(name, rules), TOPIC, name) for name, rules in _table(key, value).items()}
 
 
 VALUE: dict[str, Callable[[str, Any], Any]] = {"min": _number, "max": _number, "nan": _flag}
@@ -222,23 +222,23 @@ def _health(log: Log, rules: Rules) -> Iterator[Finding]:
     bounds |= dict.fromkeys(forbidden, SEVERITIES[-1])
     if not bounds:
         return
-    found = health(log, list(bounds))
-    for name, reason in (*found.not_assessed, *found.failed):
+    result = health(log, list(bounds))
+    for name, reason in (*result.not_assessed, *result.failed):
         if name in required:
             yield _broken("health", f"{name} is required, but not assessed: {reason}")
-    for one in found.detections:
-        bound = bounds[one.detector]
-        if SEVERITIES.index(one.severity) <= SEVERITIES.index(bound):
+    for detection in result.detections:
+        bound = bounds[detection.detector]
+        if SEVERITIES.index(detection.severity) <= SEVERITIES.index(bound):
             worst = "no finding is allowed" if bound == SEVERITIES[-1] else f"no {bound} is allowed"
-            topic = one.topics[0] if len(one.topics) == 1 else None
-            text = f"{one.detector}: {one.text} ({one.severity}; {worst})"
-            yield Finding("contract-health", "error", None, 0, text, topic, one.start)
+            topic = detection.topics[0] if len(detection.topics) == 1 else None
+            text = f"{detection.detector}: {detection.text} ({detection.severity}; {worst})"
+            yield Finding("contract-health", "error", None, 0, text, topic, detection.start)
 
 
 def _channel(ch: Channel, rules: Rules) -> Iterator[Finding]:
-    for what, found in (("type", ch.schema.name), ("encoding", ch.schema.encoding)):
-        if found not in rules.get(what, [found]):
-            yield _broken(what, f"its {what} is {found!r}, not {' or '.join(map(repr, rules[what]))}", ch)
+    for what, actual in (("type", ch.schema.name), ("encoding", ch.schema.encoding)):
+        if actual not in rules.get(what, [actual]):
+            yield _broken(what, f"its {what} is {actual!r}, not {' or '.join(map(repr, rules[what]))}", ch)
     least = rules.get("min_messages", 1 if rules.get("required", True) else 0)
     if len(ch) < least:
         yield _broken("messages", f"{len(ch)} messages, at least {least} are required", ch)
@@ -282,8 +282,8 @@ def _fields(ch: Channel, rules: Rules) -> Iterator[Finding]:
             yield _broken("field", f"{error.text}: it is required", ch)
             continue
         if path in values:
-            for one in field_stats(ch, [path]) or ():
-                yield from _value(ch, one.path, one.min, one.max, one.nan, values[path])
+            for stats in field_stats(ch, [path]) or ():
+                yield from _value(ch, stats.path, stats.min, stats.max, stats.nan, values[path])
 
 
 def _value(

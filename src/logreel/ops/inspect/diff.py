@@ -1,4 +1,4 @@
-"""Differences between two logs."""
+"""Differences between two logs: what they say of themselves, their channels, and their messages one by one."""
 
 from __future__ import annotations
 
@@ -10,22 +10,143 @@ from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from logreel.errors import UsageError
 from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
 from logreel.log.brief import Brief
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Attachment, Parameter
-from logreel.log.times import Time, intervals
+from logreel.log.times import Time, intervals, seconds_text
 from logreel.log.topic_match import listed, match_in_each
-from logreel.ops.inspect.compare import Compared, compare
+from logreel.ops.inspect.digests import Digests, digests
 from logreel.ops.inspect.stats import FieldStats, field_stats
 from logreel.ops.inspect.text import lines_between
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import open_many, read_itself
+from logreel.registry.open_logs import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """First difference by time.
+
+    what  ``changed``, ``only_a`` or ``only_b``
+    a, b  number of the message in its channel in each log, in file order; None if it is missing there
+    """
+
+    what: str
+    time_ns: int
+    a: int | None
+    b: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Comparison of one channel of two logs: messages paired by time, those of equal time in their order.
+
+    by       ``payload``: pairs are equal if their bytes are; ``time``: all pairs are equal, since the logs encode this
+             channel differently
+    equal    equal pairs
+    changed  pairs whose bytes differ
+    only_a, only_b  messages without a counterpart
+    """
+
+    by: str
+    equal: int
+    changed: int
+    only_a: int
+    only_b: int
+    first: First | None
+
+    @property
+    def same(self) -> bool:
+        """Whether all messages have an equal counterpart."""
+        return self.first is None
+
+    def first_text(self) -> str:
+        """Return where the first difference is; empty if there is none."""
+        if self.first is None:
+            return ""
+        places = ("A", self.first.a), ("B", self.first.b)
+        rows = [f"{log}[{row}]" for log, row in places if row is not None]
+        return f"{', '.join(rows)} at {seconds_text(self.first.time_ns)} s"
+
+
+def compare(log_a: Log, log_b: Log, rows: Mapping[str, tuple[Rows, Rows]]) -> dict[str, Compared]:
+    """Compare the messages of topics that both logs have; return the results by topic. Each log is read once.
+
+    rows  messages of log *log_a* and of log *log_b*, by topic
+    """
+    digests_a = digests(log_a, {log_a[name].number: chosen for name, (chosen, _) in rows.items()})
+    digests_b = digests(log_b, {log_b[name].number: chosen for name, (_, chosen) in rows.items()})
+    compared = {}
+    for name, both in rows.items():
+        a, b = log_a[name], log_b[name]
+        by_payload = a.schema.encoding == b.schema.encoding
+        compared[name] = _paired(digests_a[a.number], digests_b[b.number], both, by_payload)
+    return compared
+
+
+def _paired(a: Digests, b: Digests, rows: tuple[Rows, Rows], by_payload: bool) -> Compared:
+    time = np.concatenate([a.time, b.time])
+    turn = np.concatenate([_occurrences(a.time), _occurrences(b.time)])
+    side = np.repeat(np.array([0, 1], np.int8), [len(a.time), len(b.time)])
+    order = np.lexsort((side, turn, time))
+    time, turn = time[order], turn[order]
+    # A pair is at i and i + 1, the message of the first log first.
+    pair = (time[1:] == time[:-1]) & (turn[1:] == turn[:-1])
+    alike = pair.copy()
+    if by_payload:
+        for column in (np.concatenate(both)[order] for both in zip(a.keys(), b.keys(), strict=True)):
+            alike &= column[1:] == column[:-1]
+    pairs, equal = int(pair.sum()), int(alike.sum())
+    odd = np.ones(len(order), np.bool_)
+    odd[1:] &= ~alike
+    odd[:-1] &= ~alike
+    return Compared(
+        "payload" if by_payload else "time",
+        equal,
+        pairs - equal,
+        len(a.time) - pairs,
+        len(b.time) - pairs,
+        _first_difference(int(np.argmax(odd)), order, time, pair, len(a.time), rows) if odd.any() else None,
+    )
+
+
+def _occurrences(time: I64) -> I64:
+    """Return int64[n]: the number of earlier messages with the same time, for each message."""
+    order = np.argsort(time, kind="stable")
+    ordered = time[order]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(order)])
+    turn = np.arange(len(order), dtype=np.int64)
+    turn -= np.repeat(first, np.diff(np.append(first, len(order))))
+    earlier = np.empty(len(order), np.int64)
+    earlier[order] = turn
+    return earlier
+
+
+def _first_difference(
+    at: int, order: I64, time: I64, pair: NDArray[np.bool_], split: int, rows: tuple[Rows, Rows]
+) -> First:
+    row = int(order[at])
+    if at < len(pair) and pair[at]:
+        other = int(order[at + 1]) - split
+        return First("changed", int(time[at]), _row_number(rows[0], row), _row_number(rows[1], other))
+    if row < split:
+        return First("only_a", int(time[at]), _row_number(rows[0], row), None)
+    return First("only_b", int(time[at]), None, _row_number(rows[1], row - split))
+
+
+def _row_number(rows: Rows, at: int) -> int:
+    """Return the number in its channel of message *at* of *rows*."""
+    return int(rows.start) + at if isinstance(rows, slice) else int(rows[at])
+
 
 #: Lines of context in diffs of definitions.
 CONTEXT = 3
@@ -38,7 +159,7 @@ USUAL = (LOG, METADATA, PARAMS, ATTACHMENTS, TOPICS)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueDiff:
     """A value that differs, as JSON data; None if a log does not have it."""
 
     name: str
@@ -61,9 +182,9 @@ class ChannelDiff(Brief):
     topic: str
     only: str | None
     messages: tuple[int, int]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ValueDiff, ...] = ()
     schema: str = ""
-    fields: tuple[Change, ...] = ()
+    fields: tuple[ValueDiff, ...] = ()
     compared: Compared | None = None
 
     @property
@@ -146,8 +267,8 @@ class _Side:
         """Return statistics of numeric fields by path."""
         if self.ch is None:
             return {}
-        found = field_stats(self.ch, start=self._span.start, end=self._span.end)
-        return {one.path: _numbers(one) for one in found or ()}
+        stats = field_stats(self.ch, start=self._span.start, end=self._span.end)
+        return {field.path: _numbers(field) for field in stats or ()}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -167,10 +288,10 @@ class Difference(Brief):
     b: str
     formats: tuple[str, str]
     only: tuple[str, ...]
-    log: tuple[Change, ...]
-    metadata: tuple[Change, ...]
-    parameters: tuple[Change, ...]
-    attachments: tuple[Change, ...]
+    log: tuple[ValueDiff, ...]
+    metadata: tuple[ValueDiff, ...]
+    parameters: tuple[ValueDiff, ...]
+    attachments: tuple[ValueDiff, ...]
     channels: tuple[ChannelDiff, ...]
     text: tuple[LineDiff, ...]
 
@@ -182,10 +303,10 @@ class Difference(Brief):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``diff --json``: only channels that differ or whose messages were compared."""
-        found: dict[str, Any] = to_json_values(asdict(self))
-        pairs = zip(found["channels"], self.channels, strict=True)
-        found["channels"] = [one for one, ch in pairs if not ch.same or ch.compared is not None]
-        return {"same": self.same, **found}
+        data: dict[str, Any] = to_json_values(asdict(self))
+        pairs = zip(data["channels"], self.channels, strict=True)
+        data["channels"] = [channel for channel, ch in pairs if not ch.same or ch.compared is not None]
+        return {"same": self.same, **data}
 
 
 def diff(
@@ -218,20 +339,20 @@ def diff(
     """
     wanted = _sections(only, messages, fields)
     with ExitStack() as stack:
-        one, two = map(read_itself, open_many((a, b), stack, definitions, parts=True))
-        a_span, b_span = (Span(*bounds) for bounds in intervals((one, two), start, end))
-        chosen = _chosen(one, two, topics, exclude)
-        both = [topic for topic in chosen if topic in one and topic in two] if MESSAGES in wanted else []
+        log_a, log_b = map(read_itself, open_many((a, b), stack, definitions, parts=True))
+        a_span, b_span = (Span(*bounds) for bounds in intervals((log_a, log_b), start, end))
+        chosen = _chosen(log_a, log_b, topics, exclude)
+        both = [topic for topic in chosen if topic in log_a and topic in log_b] if MESSAGES in wanted else []
         compared = compare(
-            one,
-            two,
-            {topic: (a_span.rows(one[topic]), b_span.rows(two[topic])) for topic in both},
+            log_a,
+            log_b,
+            {topic: (a_span.rows(log_a[topic]), b_span.rows(log_b[topic])) for topic in both},
         )
         channels = [
             _channel(
                 topic,
-                _Side(one.channels.get(topic), a_span),
-                _Side(two.channels.get(topic), b_span),
+                _Side(log_a.channels.get(topic), a_span),
+                _Side(log_b.channels.get(topic), b_span),
                 TOPICS in wanted,
                 fields,
                 compared.get(topic),
@@ -240,18 +361,18 @@ def diff(
             if not {TOPICS, MESSAGES}.isdisjoint(wanted)
         ]
         return Difference(
-            a=one.name,
-            b=two.name,
-            formats=(one.format, two.format),
+            a=log_a.name,
+            b=log_b.name,
+            formats=(log_a.format, log_b.format),
             only=wanted,
-            log=_changes(_facts(one, a_span), _facts(two, b_span)) if LOG in wanted else (),
-            metadata=_changes(to_json_values(one.metadata), to_json_values(two.metadata))
+            log=_changes(_facts(log_a, a_span), _facts(log_b, b_span)) if LOG in wanted else (),
+            metadata=_changes(to_json_values(log_a.metadata), to_json_values(log_b.metadata))
             if METADATA in wanted
             else (),
-            parameters=tuple(_parameters(one.parameters, two.parameters)) if PARAMS in wanted else (),
-            attachments=_attachments(one.attachments, two.attachments) if ATTACHMENTS in wanted else (),
+            parameters=tuple(_parameters(log_a.parameters, log_b.parameters)) if PARAMS in wanted else (),
+            attachments=_attachments(log_a.attachments, log_b.attachments) if ATTACHMENTS in wanted else (),
             channels=tuple(channels),
-            text=_text(one, a_span, two, b_span) if TEXT in wanted else (),
+            text=_text(log_a, a_span, log_b, b_span) if TEXT in wanted else (),
         )
 
 
@@ -270,28 +391,28 @@ def _sections(only: str | Iterable[str] | None, messages: bool, fields: bool) ->
 
 
 def _chosen(
-    one: Log, two: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+    log_a: Log, log_b: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str]
 ) -> list[str]:
-    names = list(dict.fromkeys([*one.channels, *two.channels]))
-    path = f"{one.name}, {two.name}"
-    both = (one.channels, two.channels)
-    found = set(names) if topics is None else set().union(*match_in_each(both, topics, path))
-    found -= set().union(*match_in_each(both, exclude, path))
-    return [name for name in names if name in found]
+    names = list(dict.fromkeys([*log_a.channels, *log_b.channels]))
+    path = f"{log_a.name}, {log_b.name}"
+    both = (log_a.channels, log_b.channels)
+    chosen = set(names) if topics is None else set().union(*match_in_each(both, topics, path))
+    chosen -= set().union(*match_in_each(both, exclude, path))
+    return [name for name in names if name in chosen]
 
 
-def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change, ...]:
+def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[ValueDiff, ...]:
     names = dict.fromkeys([*a, *b])
-    return tuple(Change(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name))
+    return tuple(ValueDiff(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name))
 
 
 def _facts(log: Log, span: Span) -> dict[str, Any]:
     start, end, messages = log.start, log.end, log.message_count
     if not span.is_whole:
         times = [ch.times[span.rows(ch)] for ch in log.channels.values() if not ch.reserved]
-        times = [some for some in times if len(some)]
-        start = min((int(some.min()) for some in times), default=None)
-        end = max((int(some.max()) for some in times), default=None)
+        times = [stamps for stamps in times if len(stamps)]
+        start = min((int(stamps.min()) for stamps in times), default=None)
+        end = max((int(stamps.max()) for stamps in times), default=None)
         messages = sum(map(len, times))
     return {
         "epoch": log.epoch,
@@ -302,57 +423,59 @@ def _facts(log: Log, span: Span) -> dict[str, Any]:
     }
 
 
-def _parameters(a: Mapping[str, Parameter], b: Mapping[str, Parameter]) -> Iterator[Change]:
+def _parameters(a: Mapping[str, Parameter], b: Mapping[str, Parameter]) -> Iterator[ValueDiff]:
     for name in dict.fromkeys([*a, *b]):
-        one, two = (_parameter(some[name]) if name in some else {} for some in (a, b))
-        if one and two:
+        in_a, in_b = (_parameter(parameters[name]) if name in parameters else {} for parameters in (a, b))
+        if in_a and in_b:
             yield from (
-                Change(f"{name}.{c.name}" if c.name != "value" else name, c.a, c.b)
-                for c in _changes(one, two)
+                ValueDiff(f"{name}.{c.name}" if c.name != "value" else name, c.a, c.b)
+                for c in _changes(in_a, in_b)
             )
         else:
-            yield Change(name, one.get("value"), two.get("value"))
+            yield ValueDiff(name, in_a.get("value"), in_b.get("value"))
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter) -> dict[str, Any]:
     return {
-        "value": to_json_values(one.value),
-        "type": one.type,
-        "changes": [{"time_ns": c.time, "value": to_json_values(c.value)} for c in one.changes],
-        "defaults": to_json_values(one.defaults),
+        "value": to_json_values(parameter.value),
+        "type": parameter.type,
+        "changes": [{"time_ns": c.time, "value": to_json_values(c.value)} for c in parameter.changes],
+        "defaults": to_json_values(parameter.defaults),
     }
 
 
-def _attachments(a: Mapping[str, Attachment], b: Mapping[str, Attachment]) -> tuple[Change, ...]:
-    return _changes(*({name: _sum(one) for name, one in some.items()} for some in (a, b)))
+def _attachments(a: Mapping[str, Attachment], b: Mapping[str, Attachment]) -> tuple[ValueDiff, ...]:
+    return _changes(
+        *({name: _sum(attachment) for name, attachment in attachments.items()} for attachments in (a, b))
+    )
 
 
-def _sum(one: Attachment) -> dict[str, Any]:
+def _sum(attachment: Attachment) -> dict[str, Any]:
     return {
-        "media_type": one.media_type,
-        "size": one.size,
-        "sha256": hashlib.sha256(one.read()).hexdigest(),
+        "media_type": attachment.media_type,
+        "size": attachment.size,
+        "sha256": hashlib.sha256(attachment.read()).hexdigest(),
     }
 
 
-def _text(one: Log, a: Span, two: Log, b: Span) -> tuple[LineDiff, ...]:
+def _text(log_a: Log, a: Span, log_b: Log, b: Span) -> tuple[LineDiff, ...]:
     """Return the lines without a counterpart of the same level, source and text, wherever it is in the other log."""
-    lines = [list(lines_between(log, None, span.start, span.end)) for log, span in ((one, a), (two, b))]
-    counts = [Counter((line.level, line.source, line.text) for line in some) for some in lines]
-    found: list[LineDiff] = []
-    for name, some, missing in (
+    lines = [list(lines_between(log, None, span.start, span.end)) for log, span in ((log_a, a), (log_b, b))]
+    counts = [Counter((line.level, line.source, line.text) for line in side) for side in lines]
+    surplus: list[LineDiff] = []
+    for name, side, missing in (
         ("a", lines[0], counts[0] - counts[1]),
         ("b", lines[1], counts[1] - counts[0]),
     ):
         # Of equal lines, those at the end are the surplus.
         own = []
-        for line in reversed(some):
+        for line in reversed(side):
             key = line.level, line.source, line.text
             if missing[key] > 0:
                 missing[key] -= 1
                 own.append(LineDiff(name, line.time, *key))
-        found += reversed(own)
-    return tuple(found)
+        surplus += reversed(own)
+    return tuple(surplus)
 
 
 def _channel(
@@ -373,11 +496,11 @@ def _channel(
 
 
 def _definition(a: Channel, b: Channel) -> str:
-    one, two = (ch.schema.text.splitlines() for ch in (a, b))
-    return "\n".join(unified_diff(one, two, a.log.name, b.log.name, n=CONTEXT, lineterm=""))
+    text_a, text_b = (ch.schema.text.splitlines() for ch in (a, b))
+    return "\n".join(unified_diff(text_a, text_b, a.log.name, b.log.name, n=CONTEXT, lineterm=""))
 
 
-def _numbers(one: FieldStats) -> dict[str, Any]:
-    found: dict[str, Any] = to_json_values(asdict(one))
-    del found["path"]
-    return found
+def _numbers(stats: FieldStats) -> dict[str, Any]:
+    numbers: dict[str, Any] = to_json_values(asdict(stats))
+    del numbers["path"]
+    return numbers

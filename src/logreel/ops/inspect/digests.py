@@ -37,16 +37,18 @@ class Digests:
 
 def digests(log: Log, rows: Mapping[int, Rows]) -> dict[int, Digests]:
     """Return the digests of the messages at *rows* of each channel, by channel number, in one pass over the log."""
-    found: dict[int, list[Digests]] = {number: [] for number in rows}
+    parts_by_channel: dict[int, list[Digests]] = {number: [] for number in rows}
     for batch in in_file_order(Part(log, rows)):
-        one, channel = batch.payloads.in_one(), batch.channel
+        payloads, channel = batch.payloads.in_one(), batch.channel
         out = np.empty((len(channel), 2), np.uint64)
-        kernel.digest_payloads(one.data, one.start, one.size, out)
+        kernel.digest_payloads(payloads.data, payloads.start, payloads.size, out)
         order = np.argsort(channel, kind="stable")
         numbers, first = np.unique(channel[order], return_index=True)
-        for number, some in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
-            found[number].append(Digests(batch.time[some], one.size[some], out[some]))
-    return {number: _joined(parts) for number, parts in found.items()}
+        for number, rows_of_channel in zip(numbers.tolist(), np.split(order, first[1:]), strict=True):
+            parts_by_channel[number].append(
+                Digests(batch.time[rows_of_channel], payloads.size[rows_of_channel], out[rows_of_channel])
+            )
+    return {number: _joined(parts) for number, parts in parts_by_channel.items()}
 
 
 def _joined(parts: list[Digests]) -> Digests:

@@ -19,9 +19,9 @@ from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.log.times import Time
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 from logreel.registry.registry import storage_of
 from logreel.registry.storage import CHUNK_HEADERS, StoredRecord
 
@@ -103,14 +103,14 @@ class Usage(Brief):
             "format": self.format,
             "size": self.size,
             "topics": [
-                {**{name: getattr(one, name) for name in names}, "share": one.stored_bytes * share}
-                for one in self.topics
+                {**{name: getattr(usage, name) for name in names}, "share": usage.stored_bytes * share}
+                for usage in self.topics
             ],
             "other": [
-                {"kind": kind, "stored_bytes": count, "share": count * share}
-                for kind, count in self.other.items()
+                {"kind": content, "stored_bytes": count, "share": count * share}
+                for content, count in self.other.items()
             ],
-            "chunks": [{name: getattr(one, name) for name in fields} for one in self.chunks],
+            "chunks": [{name: getattr(usage, name) for name in fields} for usage in self.chunks],
         }
 
 
@@ -195,24 +195,24 @@ class _Counting:
         self._other.update(file.other)
         numbers = {self._index.chunks.place_of(chunk): chunk for chunk in rows}
         chunks = [ChunkUsage(c.offset, "none", c.messages, c.size, c.size) for c in self._plain]
-        for offset, one in self._packed:
+        for offset, record in self._packed:
             number = numbers.pop(offset, None)
             messages, size = 0, 0
-            self._other[CHUNK_HEADERS] += one.size - one.content
+            self._other[CHUNK_HEADERS] += record.size - record.content
             if number is None:
-                self._other["chunks without messages"] += one.content
+                self._other["chunks without messages"] += record.content
             else:
                 space = self._space(number, rows[number])
                 messages, size = space.messages, len(space.data)
                 parts = _divided(
-                    one.content, dict[int | str, int]([*space.record.items(), *space.other.items()])
+                    record.content, dict[int | str, int]([*space.record.items(), *space.other.items()])
                 )
                 for name, part in parts.items():
                     if isinstance(name, str):
                         self._other[name] += part
                     else:
                         self._stored[name] += part
-            chunks.append(ChunkUsage(offset, one.compression, messages, size, one.content))
+            chunks.append(ChunkUsage(offset, record.compression, messages, size, record.content))
         for offset, number in numbers.items():
             # A chunk in damaged bytes, or in a format that does not describe its records: counted as such in the file.
             space = self._space(number, rows[number])
@@ -227,9 +227,9 @@ class _Counting:
             self._log.name,
             self._log.format,
             self._log.size,
-            tuple(sorted(topics, key=lambda one: (-one.stored_bytes, one.topic))),
-            {kind: count for kind, count in self._other.most_common() if count},
-            tuple(sorted(chunks, key=lambda one: one.offset)),
+            tuple(sorted(topics, key=lambda usage: (-usage.stored_bytes, usage.topic))),
+            {content: count for content, count in self._other.most_common() if count},
+            tuple(sorted(chunks, key=lambda usage: usage.offset)),
         )
 
     def _space(self, chunk: int, rows: list[int]) -> _Space:
@@ -247,7 +247,7 @@ class _Counting:
             cursor = int(before[-1])
             self._count(space, channel, size, used)
             if chunk == FILE and self._plain:
-                places = np.searchsorted([one.data for one in self._plain], start, side="right") - 1
+                places = np.searchsorted([plain.data for plain in self._plain], start, side="right") - 1
                 for place, count in zip(*np.unique(places[places >= 0], return_counts=True), strict=True):
                     self._plain[place].messages += int(count)
         if cursor < len(space.data):
@@ -265,25 +265,25 @@ class _Counting:
 
     def _groups(self, space: _Space) -> Iterator[tuple[I64, I64, I64, I64]]:
         """Yield messages by their place: int64[n] channel, payload start, bytes before it, payload size."""
-        held: list[tuple[I64, I64, I64, I64]] = []
+        columns: list[tuple[I64, I64, I64, I64]] = []
         end = 0
         for row in space.rows:
-            if held and int(self._index.table.base[row]) >= end:
-                yield _in_order(held)
-                held = []
+            if columns and int(self._index.table.base[row]) >= end:
+                yield _in_order(columns)
+                columns = []
             loaded = load(self._index, [row])
             for number, (first, last) in self._runs.items():
                 if first[row] == last[row]:
                     continue
-                found = loaded.payload_range(self._index, number)
-                there = found.size != MISSING_SIZE
-                start, size = found.offset[there], found.size[there].astype(np.int64)
+                payloads = loaded.payload_range(self._index, number)
+                is_stored = payloads.size != MISSING_SIZE
+                start, size = payloads.offset[is_stored], payloads.size[is_stored].astype(np.int64)
                 if len(start):
                     head = self._heads(number, space.data, start, size)
-                    held.append((np.full(len(start), number), start, head, size))
+                    columns.append((np.full(len(start), number), start, head, size))
                     end = max(end, int((start + size).max()))
-        if held:
-            yield _in_order(held)
+        if columns:
+            yield _in_order(columns)
 
     def _heads(self, channel: int, data: Buffer, start: I64, size: I64) -> I64:
         if channel in self._least:
@@ -337,15 +337,15 @@ class _Counting:
                 space.other[DAMAGE] += last - first
                 continue
             place = first
-            for one in self._storage.records(space.data, first, last) if self._storage else ():
-                if chunk == FILE and one.compression == "none":
-                    self._plain.append(_PlainChunk(place, place + one.head, one.content))
-                    space.other[one.kind] += one.size
-                elif chunk == FILE and one.compression:
-                    self._packed.append((place, one))
+            for record in self._storage.records(space.data, first, last) if self._storage else ():
+                if chunk == FILE and record.compression == "none":
+                    self._plain.append(_PlainChunk(place, place + record.head, record.content))
+                    space.other[record.kind] += record.size
+                elif chunk == FILE and record.compression:
+                    self._packed.append((place, record))
                 else:
-                    space.other[one.kind] += one.size
-                place += one.size
+                    space.other[record.kind] += record.size
+                place += record.size
             if place < last:
                 space.other[OTHER] += last - place
 
@@ -364,8 +364,8 @@ class _Counting:
             yield False, at, end
 
 
-def _in_order(held: list[tuple[I64, I64, I64, I64]]) -> tuple[I64, I64, I64, I64]:
-    columns = [np.concatenate(parts) for parts in zip(*held, strict=True)]
+def _in_order(parts_by_channel: list[tuple[I64, I64, I64, I64]]) -> tuple[I64, I64, I64, I64]:
+    columns = [np.concatenate(parts) for parts in zip(*parts_by_channel, strict=True)]
     order = np.argsort(columns[1], kind="stable")
     channel, start, head, size = (column[order] for column in columns)
     return channel, start, head, size
@@ -373,23 +373,23 @@ def _in_order(held: list[tuple[I64, I64, I64, I64]]) -> tuple[I64, I64, I64, I64
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the union of intervals as disjoint ones, ascending."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], last)
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged
 
 
 def _divided(total: int, weights: Mapping[int | str, int]) -> dict[int | str, int]:
     """Return whole parts of *total* in proportion to *weights*, whose sum is *total*."""
-    whole = sum(weights.values())
-    if not whole:
+    weight_sum = sum(weights.values())
+    if not weight_sum:
         return {OTHER: total}
-    parts = {name: total * weight // whole for name, weight in weights.items()}
+    parts = {name: total * weight // weight_sum for name, weight in weights.items()}
     # The largest remainders get what is left.
     rest = total - sum(parts.values())
-    for name in sorted(weights, key=lambda name: -(total * weights[name] % whole))[:rest]:
+    for name in sorted(weights, key=lambda name: -(total * weights[name] % weight_sum))[:rest]:
         parts[name] += 1
     return parts

@@ -1,22 +1,25 @@
-"""Summary of a log."""
+"""Summary of a log without decoding messages, and what it says of its recording."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import Problem
+from logreel.errors import LogError, Problem
 from logreel.log.brief import Brief
 from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Segment
 from logreel.log.shown import Block, Tabular
-from logreel.log.times import Time, duration_text, mean_rate, utc_text
+from logreel.log.times import Time, duration_text, mean_rate, utc_shift, utc_text
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import as_open_log
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
+from logreel.registry.registry import meaning_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ChannelInfo(Brief):
+class ChannelSummary(Brief):
     """Summary of one channel; times in ns, None if empty.
 
     bytes     payload bytes; None if counting them would read or decompress a large log
@@ -77,7 +80,7 @@ class Info(Tabular):
     start_ns: int | None
     end_ns: int | None
     messages: int
-    channels: tuple[ChannelInfo, ...]
+    channels: tuple[ChannelSummary, ...]
     metadata: Mapping[str, Any]
     attachments: tuple[AttachmentInfo, ...]
     problems: tuple[Problem, ...]
@@ -128,8 +131,8 @@ class Info(Tabular):
             ]
         rows.append(("messages", f"{self.messages} in {used} channel{'s' * (used != 1)}"))
         rows += [
-            ("log in it", f"{one.number}: {one.messages} messages")
-            for one in self.segments
+            ("log in it", f"{segment.number}: {segment.messages} messages")
+            for segment in self.segments
             if len(self.segments) > 1
         ]
         rows += [("problem", problem.text) for problem in self.problems] or [("problems", "none")]
@@ -175,9 +178,9 @@ def info(
         # The part has no other channels.
         selection = replace(selection, topics=topics, exclude=exclude)
         topics, exclude = None, ()
-    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as log:
+    with as_open_log(what, definitions) as opened, selected_log(opened, selection) as log:
         channels = tuple(
-            ChannelInfo(
+            ChannelSummary(
                 ch.topic,
                 ch.schema.name,
                 ch.schema.encoding,
@@ -208,3 +211,26 @@ def info(
             files=tuple(names_of(log)) if isinstance(log, JoinedLog) else (),
             utc_notes=log.utc_notes,
         )
+
+
+#: Facts of the first section of the summary that are shown, and the longest text of one.
+FACTS, LONGEST = 6, 80
+
+
+def facts(log: Log) -> list[tuple[str, str]]:
+    """Return label and value of what *log* says of its recording: start, duration, format, and what recorded it."""
+    shift = utc_shift(log)
+    labelled: list[tuple[str, str]] = []
+    if log.start is not None and shift is not None:
+        labelled.append(("Start", utc_text(log.start + shift, 0).replace("T", " ").replace("Z", " UTC")))
+    labelled += [("Duration", duration_text(log.duration)), ("Format", f"{log.format} {log.version}".strip())]
+    return [*labelled, *recorded_by(log)]
+
+
+def recorded_by(log: Log) -> list[tuple[str, str]]:
+    """Return label and value of what *log* says of the robot, vehicle or world: the first section of its summary."""
+    with suppress(LogError):
+        for section in islice(meaning_of(log), 1):
+            short = [fact for fact in section if len(fact.text) <= LONGEST]
+            return [(fact.label.capitalize(), fact.text) for fact in short[:FACTS]]
+    return []

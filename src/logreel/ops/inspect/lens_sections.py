@@ -26,12 +26,12 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.meaning import WARNING, Fact, Section, since_start
-from logreel.lenses.track import Track, Way
 from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
+from logreel.meaning.frames import links_of, roots_of
+from logreel.meaning.tracks import Track, Way, is_of_robot, track_of
 from logreel.ops.inspect.robot_description import robots
 from logreel.ops.inspect.stats import channel_stats
-from logreel.ops.query.frame_links import links_of, roots_of
 
 #: What channels with a lens are called; those of text and transforms have sections of their own.
 ROLES: dict[type, str] = {
@@ -104,7 +104,7 @@ def _receiver(ch: Channel) -> Lens | None:
     if len(ch) < FEW:
         return None
     positions = (lens for lens in lenses(ch) if isinstance(lens, Position))
-    return next((lens for lens in positions if lens.number is None and not lens.of_others), None)
+    return next(filter(is_of_robot, positions), None)
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:
@@ -122,9 +122,8 @@ def _tracks(channels: Found) -> Iterator[Fact]:
 
 def _poses(ch: Channel, lens: Pose) -> Iterator[Fact]:
     """Yield the length of a track of poses in a frame of the robot."""
-    poses = lens.track(ch)
-    track = Track(poses.time, poses.position, is_geographic=False)
-    if len(track) < 2 or not track.place.any():
+    track = track_of(ch, lens)
+    if track is None or len(track) < 2 or not track.place.any():
         # A sensor that measures rotation only.
         return
     way = track.way

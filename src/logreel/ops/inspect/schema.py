@@ -51,50 +51,64 @@ def schema(ch: Channel) -> SchemaInfo:
     """Return the definition of *ch* and its fields."""
     from logreel.layout.arrow import schema_of
 
-    one = ch.schema
+    definition = ch.schema
     try:
-        fields = tuple(found for top in schema_of(ch.layout) for found in _fields(top, top.name))
+        fields = tuple(field for top in schema_of(ch.layout) for field in _fields(top, top.name))
     except DefinitionError as error:
         return SchemaInfo(
-            ch.topic, one.name, one.encoding, one.text, None, error.text, to_json_values(ch.metadata)
+            ch.topic,
+            definition.name,
+            definition.encoding,
+            definition.text,
+            None,
+            error.text,
+            to_json_values(ch.metadata),
         )
-    return SchemaInfo(ch.topic, one.name, one.encoding, one.text, fields, "", to_json_values(ch.metadata))
+    return SchemaInfo(
+        ch.topic,
+        definition.name,
+        definition.encoding,
+        definition.text,
+        fields,
+        "",
+        to_json_values(ch.metadata),
+    )
 
 
-def _fields(one: pa.Field[Any], path: str) -> Iterator[FieldInfo]:
-    """Yield *one*, or the members of a struct one by one; those of arrays of structs as ``esc[8].rpm``."""
+def _fields(field: pa.Field[Any], path: str) -> Iterator[FieldInfo]:
+    """Yield *field*, or the members of a struct one by one; those of arrays of structs as ``esc[8].rpm``."""
     import pyarrow as pa
 
-    kind = one.type
-    while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
-        if not pa.types.is_struct(innermost(kind)):
+    data_type = field.type
+    while pa.types.is_nested(data_type) and not pa.types.is_struct(data_type):
+        if not pa.types.is_struct(innermost(data_type)):
             break
-        path += f"[{kind.list_size}]" if pa.types.is_fixed_size_list(kind) else "[]"
-        kind = item_type(kind)
-    if pa.types.is_struct(kind):
-        for i in range(kind.num_fields):
-            yield from _fields(kind.field(i), f"{path}.{kind.field(i).name}")
+        path += f"[{data_type.list_size}]" if pa.types.is_fixed_size_list(data_type) else "[]"
+        data_type = item_type(data_type)
+    if pa.types.is_struct(data_type):
+        for i in range(data_type.num_fields):
+            yield from _fields(data_type.field(i), f"{path}.{data_type.field(i).name}")
     else:
-        unit = (one.metadata or {}).get(b"unit", b"").decode()
-        yield FieldInfo(path, type_text(kind), unit)
+        unit = (field.metadata or {}).get(b"unit", b"").decode()
+        yield FieldInfo(path, type_text(data_type), unit)
 
 
-def innermost(kind: pa.DataType) -> pa.DataType:
+def innermost(data_type: pa.DataType) -> pa.DataType:
     """Return the type of the innermost items of nested arrays."""
     import pyarrow as pa
 
-    while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
-        kind = item_type(kind)
-    return kind
+    while pa.types.is_nested(data_type) and not pa.types.is_struct(data_type):
+        data_type = item_type(data_type)
+    return data_type
 
 
-def type_text(kind: pa.DataType) -> str:
+def type_text(data_type: pa.DataType) -> str:
     """Return a short name of a type: ``float32[4]``, ``uint8[]``, ``string``, ``duration[ns]``."""
     import pyarrow as pa
 
     sizes = ""
-    while pa.types.is_nested(kind) and not pa.types.is_struct(kind):
-        sizes += f"[{kind.list_size}]" if pa.types.is_fixed_size_list(kind) else "[]"
-        kind = item_type(kind)
-    short = {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    while pa.types.is_nested(data_type) and not pa.types.is_struct(data_type):
+        sizes += f"[{data_type.list_size}]" if pa.types.is_fixed_size_list(data_type) else "[]"
+        data_type = item_type(data_type)
+    short = {"float": "float32", "double": "float64"}.get(str(data_type), str(data_type))
     return short + sizes

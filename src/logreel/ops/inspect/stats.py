@@ -15,11 +15,12 @@ from logreel.log.brief import Brief
 from logreel.log.log import Log
 from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval, mean_rate
+from logreel.log.topic_fields import FieldsByTopic, fields_by_topic
+from logreel.meaning.gaps import gap_limit, steps_of
 from logreel.ops.json_values import to_json_values
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.topic_fields import FieldsByTopic, fields_by_topic
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
-#: A gap is longer than GAP_FACTOR median periods, and than twice the 90th percentile of the periods, so that channels
-#: with messages in bursts have no gaps.
-GAP_FACTOR = 5
 #: Least number of periods to find gaps.
 GAP_PERIODS = 10
 #: Number of gaps listed, the longest ones; all are counted.
@@ -96,8 +94,8 @@ class ChannelStats(Brief):
 
     def as_dict(self) -> dict[str, Any]:
         """Return one entry of ``stats --json``."""
-        found: dict[str, Any] = to_json_values(asdict(self))
-        return found
+        data: dict[str, Any] = to_json_values(asdict(self))
+        return data
 
 
 def stats(
@@ -122,24 +120,26 @@ def stats(
 
     Raises TopicError, and UsageError for a time that cannot be read or an interval outside of the log.
     """
-    with as_open_log(log) as whole:
-        first, last = interval(whole, start, end)
+    with as_open_log(log) as opened:
+        first, last = interval(opened, start, end)
         paths: FieldsByTopic = {}
         if isinstance(topics, Mapping):
             paths = topics
         elif topics is not None:
-            paths = fields_by_topic(whole, topics)
-        without = {ch.topic for ch in whole.match(exclude)}
+            paths = fields_by_topic(opened, topics)
+        without = {ch.topic for ch in opened.match(exclude)}
         names = [
-            ch.topic for ch in whole.match(None if topics is None else list(paths)) if ch.topic not in without
+            ch.topic
+            for ch in opened.match(None if topics is None else list(paths))
+            if ch.topic not in without
         ]
-        with selected_log(whole, Selection(names if where else None, where=where)) as part:
+        with selected_log(opened, Selection(names if where else None, where=where)) as part:
             several = (
                 channel_stats(part[name], first, last, fields=fields, paths=paths.get(name))
                 for name in names
                 if name in part.channels and len(part[name])
             )
-            return [one for one in several if one.messages]
+            return [channel for channel in several if channel.messages]
 
 
 def channel_stats(
@@ -159,12 +159,11 @@ def channel_stats(
     index = ch.log.index
     rows = index.rows_between(ch.number, start, end)
     times = ch.times[rows]
-    whole = len(times) == len(ch)
+    is_complete = len(times) == len(ch)
     late = int(np.count_nonzero(times[1:] < times[:-1]))
     ordered = np.sort(times) if late else times
-    # As unsigned numbers, so that stamps from one end of int64 to the other cannot overflow.
-    steps = ordered[1:].view(np.uint64) - ordered[:-1].view(np.uint64)
-    period, rate, found = None, None, np.zeros(0, np.int64)
+    steps = steps_of(ordered)
+    period, rate, gaps = None, None, np.zeros(0, np.int64)
     if len(steps):
         median = float(np.median(steps))
         period = Period(
@@ -176,17 +175,16 @@ def channel_stats(
         )
         rate = mean_rate(len(steps), int(steps.sum()))
         if len(steps) >= GAP_PERIODS:
-            bound = max(GAP_FACTOR * median, 2 * float(np.percentile(steps, 90)))
-            found = np.flatnonzero(steps > bound)
-    longest = np.sort(found[np.argsort(steps[found], kind="stable")[-GAPS_LISTED:]])
+            gaps = np.flatnonzero(steps > gap_limit(steps))
+    longest = np.sort(gaps[np.argsort(steps[gaps], kind="stable")[-GAPS_LISTED:]])
     return ChannelStats(
         topic=ch.topic,
         messages=len(times),
-        bytes=ch.bytes if whole else int(index.sizes(ch.number)[rows].sum()),
+        bytes=ch.bytes if is_complete else int(index.sizes(ch.number)[rows].sum()),
         rate=rate,
         period_ns=period,
-        gap_count=len(found),
-        gap_ns=sum(steps[found].tolist()),
+        gap_count=len(gaps),
+        gap_ns=sum(steps[gaps].tolist()),
         gaps=tuple(Gap(int(ordered[i]), int(ordered[i + 1])) for i in longest),
         out_of_order=late,
         duplicates=int(np.count_nonzero(steps == 0)),
@@ -247,16 +245,16 @@ def _tally(path: str, array: pa.Array[Any], tallies: dict[str, _Tally]) -> None:
     """Add *array* to the tallies: one per item for arrays of up to 16 items in all messages."""
     import pyarrow as pa
 
-    kind = array.type
-    if pa.types.is_struct(kind):
+    data_type = array.type
+    if pa.types.is_struct(data_type):
         for i, child in enumerate(as_struct(array).flatten()):
-            _tally(f"{path}.{kind.field(i).name}", child, tallies)
-    elif pa.types.is_fixed_size_list(kind) and kind.list_size <= 16:
+            _tally(f"{path}.{data_type.field(i).name}", child, tallies)
+    elif pa.types.is_fixed_size_list(data_type) and data_type.list_size <= 16:
         values = as_fixed_list(array).flatten()
-        for i in range(kind.list_size):
-            index = np.arange(i, len(values), kind.list_size)
+        for i in range(data_type.list_size):
+            index = np.arange(i, len(values), data_type.list_size)
             _tally(f"{path}[{i}]", values.take(row_numbers(index)), tallies)
-    elif pa.types.is_nested(kind):
+    elif pa.types.is_nested(data_type):
         _tally(f"{path}[]", as_list(array).flatten(), tallies)
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    elif pa.types.is_integer(data_type) or pa.types.is_floating(data_type):
         tallies.setdefault(path, _Tally()).add(as_numpy(array.drop_null()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError
 from logreel.lenses import Text, Transform, lenses
 from logreel.lenses.charts import Band
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section
+from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, since_start
 from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
+from logreel.log.scan import TextLine
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, duration_text, interval, interval_text, utc_shift, utc_text
+from logreel.meaning.charts import bands
 from logreel.ops.inspect.lens_sections import by_lenses, counted
-from logreel.ops.inspect.text_sections import text_sections
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.charts import bands
+from logreel.ops.inspect.text import level_counts, level_name
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.open_logs import as_open_log
 from logreel.registry.registry import formats, meaning_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,146 @@ if TYPE_CHECKING:
 
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+
+
+#: Sentences of each section that are listed.
+LISTED = 30
+#: The state of being disarmed is logged later than the checks that run at once when the vehicle disarms, ns.
+DISARMED_NS = 10**8
+#: Level of a line without one, for sorting.
+NO_LEVEL = 8
+
+
+@dataclass(slots=True)
+class Sentence:
+    """A line of text that was logged once or several times; *level* is the most severe one."""
+
+    text: str
+    source: str
+    level: int | None
+    first: int
+    last: int
+    count: int = 1
+
+    def value(self) -> dict[str, object]:
+        """Return the sentence as JSON data."""
+        return {
+            "text": self.text,
+            "source": self.source,
+            "level": self.level,
+            "count": self.count,
+            "first_ns": self.first,
+            "last_ns": self.last,
+        }
+
+
+def sentences(lines: Iterable[TextLine]) -> list[Sentence]:
+    """Return each sentence once for each source, in the order of its first time."""
+    by_text: dict[tuple[str, str], Sentence] = {}
+    for line in lines:
+        key = (line.text.strip(), line.source)
+        sentence = by_text.get(key)
+        if sentence is None:
+            by_text[key] = Sentence(*key, line.level, line.time, line.time)
+            continue
+        sentence.count += 1
+        sentence.first, sentence.last = min(sentence.first, line.time), max(sentence.last, line.time)
+        if line.level is not None and (sentence.level is None or line.level < sentence.level):
+            sentence.level = line.level
+    return sorted(by_text.values(), key=lambda sentence: sentence.first)
+
+
+def text_sections(log: Log, bands: Sequence[Band], stated: set[str]) -> Iterator[Section]:
+    """Yield the sections about the text of *log*; those with a key in *stated* are left out.
+
+    bands  intervals of the log, of which those of kind ``armed`` tell which checks fail during a flight
+    """
+    try:
+        lines = list(log.text)
+    except LogError as error:
+        yield Section("text", "Text", (Fact("unreadable", "text", None, error.text, level=WARNING),))
+        return
+    checks = [line for line in lines if line.kind == "check"]
+    others = [line for line in lines if line.kind != "check"]
+    severe = [line for line in others if line.level is not None and line.level <= WARNING]
+    yield Section("text", "Text", (*_levels(lines), *_severe(severe, log)))
+    if "events" not in stated:
+        events = [
+            line for line in others if line.kind == "event" and (line.level is None or line.level > WARNING)
+        ]
+        yield Section("events", "Events", tuple(_events(events, log)))
+    yield Section("checks", "Failing checks", tuple(_checks(checks, log, bands)))
+
+
+def _levels(lines: Sequence[TextLine]) -> Iterator[Fact]:
+    """Yield the number of lines by level, of those that ``logreel text`` prints."""
+    printed = [line for line in lines if not line.repeated]
+    levels = level_counts(printed)
+    if levels:
+        text = ", ".join(f"{n} {level}" for level, n in levels.items())
+        checks = sum(line.kind == "check" for line in printed)
+        more = f"; {checks} of them {'is a check that fails' if checks == 1 else 'are checks that fail'}"
+        yield Fact("levels", "lines", levels, text + (more if checks else ""))
+
+
+def _severe(lines: Iterable[TextLine], log: Log) -> Iterator[Fact]:
+    """Yield warnings and errors, most severe first."""
+    told = sorted(
+        sentences(lines), key=lambda sentence: NO_LEVEL if sentence.level is None else sentence.level
+    )
+    for number, sentence in enumerate(told[:LISTED], 1):
+        yield _told(f"line_{number}", sentence, log, sentence.level)
+    yield from _rest(told)
+
+
+def _events(lines: Iterable[TextLine], log: Log) -> Iterator[Fact]:
+    told = sentences(lines)
+    for number, sentence in enumerate(told[:LISTED], 1):
+        yield _told(f"event_{number}", sentence, log, None)
+    yield from _rest(told)
+
+
+def _told(key: str, sentence: Sentence, log: Log, level: int | None) -> Fact:
+    times = (
+        f" ({sentence.count} times, until {since_start(sentence.last, log)})" if sentence.count > 1 else ""
+    )
+    return Fact(key, since_start(sentence.first, log), sentence.value(), sentence.text + times, level=level)
+
+
+def _checks(lines: Sequence[TextLine], log: Log, bands: Sequence[Band]) -> Iterator[Fact]:
+    """Yield the checks that failed; those that began to fail while the vehicle was armed deserve attention."""
+    armed = [band for band in bands if band.kind == "armed"]
+    began = {
+        (line.text.strip(), line.source)
+        for line in lines
+        if not line.repeated and any(band.start < line.time < band.end - DISARMED_NS for band in armed)
+    }
+    failed = sentences(lines)
+    for number, sentence in enumerate(failed[:LISTED], 1):
+        reports = "1 report" if sentence.count == 1 else f"{sentence.count} reports"
+        times = since_start(sentence.first, log)
+        if sentence.count > 1:
+            times += f" to {since_start(sentence.last, log)}"
+        is_new = (sentence.text, sentence.source) in began
+        text = f"{level_name(sentence.level)}, {times}, in {reports}".removeprefix(", ")
+        if is_new:
+            text += ", began while armed"
+        value = {**sentence.value(), "began_while_armed": is_new}
+        yield Fact(
+            f"check_{number}",
+            sentence.text,
+            value,
+            text,
+            level=sentence.level if is_new and (sentence.level or 0) <= WARNING else None,
+            note="each report lists all checks that fail at its time",
+        )
+    yield from _rest(failed)
+
+
+def _rest(told: Sequence[Sentence]) -> Iterator[Fact]:
+    if len(told) > LISTED:
+        more = len(told) - LISTED
+        yield Fact("more", "more", more, f"{more} more; 'logreel text' lists all")
 
 
 #: Start of the year 2000 in ns of Unix time, before which no log of these formats was recorded.
@@ -73,8 +214,10 @@ class Summary(Tabular):
     @property
     def findings(self) -> list[tuple[Section, Fact]]:
         """Facts that deserve attention with their sections, most severe first."""
-        found = [(section, fact) for section in self.sections for fact in section if fact.level is not None]
-        return sorted(found, key=lambda pair: pair[1].level or 0)
+        levelled = [
+            (section, fact) for section in self.sections for fact in section if fact.level is not None
+        ]
+        return sorted(levelled, key=lambda pair: pair[1].level or 0)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``summary --json``, with times in ns."""
@@ -148,12 +291,12 @@ def summary(
     Channels that cannot be decoded are left out and their problems recorded; they never raise an error here.
     """
     selection = Selection(topics, exclude, start, end, where, segment)
-    with as_open_log(what, definitions) as whole, selected_log(whole, selection) as every:
+    with as_open_log(what, definitions) as opened, selected_log(opened, selection) as every:
         log = every
         part = ""
         if selection.has_interval:
             part = interval_text(
-                whole, *interval(whole if segment is None else whole.segment(segment), start, end)
+                opened, *interval(opened if segment is None else opened.segment(segment), start, end)
             )
         shift = utc_shift(log)
         large = {} if max_messages is None else _large(log, max_messages)
@@ -184,11 +327,11 @@ def summary(
 
 def _large(log: Log, most: int) -> dict[str, int]:
     """Return the numbers of messages of channels that have too many for a summary in bounded memory, by topic."""
-    found = {}
+    counts = {}
     for topic, ch in log.channels.items():
         if len(ch) > most or (len(ch) > most // 8 and (_is_text(ch) or _has_lens(ch, Transform))):
-            found[topic] = len(ch)
-    return found
+            counts[topic] = len(ch)
+    return counts
 
 
 def _is_text(ch: Channel) -> bool:
@@ -196,14 +339,14 @@ def _is_text(ch: Channel) -> bool:
     return ch.topic.partition("[")[0] == "~text" or (not ch.reserved and _has_lens(ch, Text))
 
 
-def _has_lens(ch: Channel, kind: type) -> bool:
+def _has_lens(ch: Channel, meaning: type) -> bool:
     with suppress(LogError):
-        return any(isinstance(lens, kind) for lens in lenses(ch))
+        return any(isinstance(lens, meaning) for lens in lenses(ch))
     return False
 
 
-def _left_out(one: tuple[str, int]) -> Fact:
-    topic, count = one
+def _left_out(left_out: tuple[str, int]) -> Fact:
+    topic, count = left_out
     return Fact(topic, topic, count, f"{count} messages", note="too many to be read in bounded memory")
 
 
@@ -215,11 +358,11 @@ def _stated(log: Log) -> Iterator[Section]:
 
 def _logs_in_file(log: Log) -> Iterator[Section]:
     """Yield a section about each log of a file with several; all other sections are about the first one."""
-    many = len(log.segments)
-    if many < 2:
+    count = len(log.segments)
+    if count < 2:
         return
-    facts = [Fact("count", "logs", many, f"{many}; what follows is about the first", level=WARNING)]
-    for number in range(1, many + 1):
+    facts = [Fact("count", "logs", count, f"{count}; what follows is about the first", level=WARNING)]
+    for number in range(1, count + 1):
         facts.append(_segment(log.segment(number), number))
     yield Section("segments", "Logs in the file", tuple(facts))
 
@@ -294,6 +437,6 @@ def _recording_facts(log: Log) -> Iterator[Fact]:
         )
 
 
-def name_of(found: Summary) -> str:
+def name_of(summary: Summary) -> str:
     """Return the name of the file of a summary, without its folder."""
-    return os.path.basename(found.path)
+    return os.path.basename(summary.path)

@@ -21,12 +21,12 @@ from logreel.ops.migrate.paths import Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
 from logreel.ops.migrate.types import NAMED, listed
-from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import keywords
+from logreel.registry.open_logs import as_log_to_copy
 from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:

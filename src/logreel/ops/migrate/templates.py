@@ -12,7 +12,7 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.ops.migrate.paths import Gap
 from logreel.ops.migrate.plan import Files, Planner
 from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name
-from logreel.ops.open_logs import as_open_log
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable

@@ -33,10 +33,9 @@ from logreel.log.tables import (
     time_column,
 )
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.intervals import as_slice
-from logreel.ops.query.record_batches import BYTES, ROWS
-from logreel.ops.query.topic_fields import fields_by_topic
+from logreel.log.topic_fields import fields_by_topic
+from logreel.ops.query.record_batches import BYTES, ROWS, as_slice
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa

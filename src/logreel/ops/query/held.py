@@ -13,9 +13,8 @@ from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.log import Channel, Log
 from logreel.log.tables import Shape, TableReader, column_values, own_paths
-from logreel.ops.query.intervals import intersect_intervals
-from logreel.ops.query.record_batches import BYTES, most_rows
-from logreel.ops.query.topic_fields import fields_by_topic
+from logreel.log.topic_fields import fields_by_topic
+from logreel.ops.query.record_batches import BYTES, intersect_intervals, most_rows
 from logreel.ops.query.where import Tester, Where, apply, numbers_of, parse_where
 
 #: start <= time < end, ns; None: unbounded.

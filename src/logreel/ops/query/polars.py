@@ -12,8 +12,7 @@ from logreel.layout.paths import path_text
 from logreel.log.log import Log
 from logreel.log.tables import Rows, Shape, TableReader, empty_table, time_column
 from logreel.log.topic_match import is_pattern
-from logreel.ops.query.intervals import as_slice
-from logreel.ops.query.record_batches import BYTES, MOST
+from logreel.ops.query.record_batches import BYTES, MOST, as_slice
 from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
 

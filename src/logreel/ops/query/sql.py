@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError, LogError, TopicError, UsageError
+from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
+from logreel.io.thread_room import has_limited_room
 from logreel.layout.arrow_arrays import values_of
 from logreel.log.decrypted import refusal
 from logreel.log.log import Log
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, shift_of, utc_shift
 from logreel.log.topic_match import is_pattern, match_in_each
-from logreel.ops.open_logs import open_many
-from logreel.ops.query.database import connecting, import_duckdb, memory_errors
+from logreel.registry.open_logs import open_many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,75 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
     from logreel.ops.query.topic_table import TopicTable
+
+
+#: No query reads other files, the network or variables of Python.
+CLOSED = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+
+
+def import_duckdb() -> Any:
+    """Return the module of DuckDB; raises MissingDependencyError without it."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingDependencyError("duckdb", "sql") from error
+    return duckdb
+
+
+def connect(duckdb: Any, memory: str | None = None, *, spill: bool = True) -> Any:
+    """Return a new connection.
+
+    memory  most memory that it uses, such as ``256MB``; None: DuckDB's default
+    spill   whether what does not fit is written to temporary files
+
+    Raises MemoryError if DuckDB cannot allocate.
+    """
+    config = dict(CLOSED)
+    if memory is not None:
+        config["memory_limit"] = memory
+    if not spill:
+        config["temp_directory"] = ""
+    if has_limited_room():
+        # A thread of DuckDB ends the process where it cannot allocate; the thread of the caller gets an error.
+        config["threads"] = "1"
+        if int(duckdb.__version__.partition(".")[0]) >= 2:
+            config["async_threads"] = "0"
+    with memory_errors(duckdb):
+        return duckdb.connect(":memory:", config=config)
+
+
+@contextmanager
+def connecting(duckdb: Any, memory: str | None = None, *, spill: bool = True) -> Iterator[Callable[[], Any]]:
+    """Connect in another thread; yield a function that waits for the connection, which the block closes at its end.
+
+    Parameters and errors as for ``connect``.
+    """
+    if has_limited_room():
+        # The C library ends the process where a thread cannot allocate its variables.
+        con = connect(duckdb, memory, spill=spill)
+        with contextlib.closing(con):
+            yield lambda: con
+        return
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(connect, duckdb, memory, spill=spill)
+        try:
+            yield found.result
+        finally:
+            found.result().close()
+
+
+@contextmanager
+def memory_errors(duckdb: Any) -> Iterator[None]:
+    """Raise MemoryError where DuckDB cannot allocate in the block."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(str(error)) from None
+
 
 #: Schema of the tables about the logs, so that topics cannot have the same names.
 CATALOGUE, CHANNELS = "logreel", "channels"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logreel.ops.record.record import record
-from logreel.ops.record.result import Loss, Progress, Recorded
+from logreel.ops.record.session import Loss, Progress, Recorded
 from logreel.ops.record.source import Feed, LiveChannel, LiveSource
 from logreel.ops.record.sources.registry import live_source
 

@@ -1,17 +1,22 @@
-"""Messages that arrive as lines of JSON, in the form of ``cat --format ndjson``."""
+"""Messages that arrive as lines of JSON, in the form of ``cat --format ndjson``: read, kept, and written to channels.
+
+Lines come from a pipe that is not waited for, and are kept in a file until their types are inferred.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.io.append_file import ACTIVE
 from logreel.layout.layout import Layout
 from logreel.log.channel_facts import Facts
 from logreel.log.log import Channel, Log
@@ -19,13 +24,157 @@ from logreel.log.schema import Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.record.parts import PartWriter
-from logreel.ops.record.pipe_lines import LONGEST
-from logreel.ops.record.selection import Selection
-from logreel.ops.record.spool import Spool
-from logreel.ops.rewrite.rewrite import add_channel
+from logreel.ops.record.source import TopicFilter, readable
 from logreel.registry.format import Format
 from logreel.write.log_copier import copier_for, try_each
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, add_channel
+
+#: Suffix of the file, after the name of the log.
+LINES = ".lines"
+
+
+def spool_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of the lines that wait for the log at *path*."""
+    return os.fspath(path) + LINES
+
+
+def waiting_lines(path: str) -> str | None:
+    """Return the path of lines that a recording has left for the unfinished log at *path*; None if there are none."""
+    lines = spool_path(path.removesuffix(ACTIVE))
+    return lines if os.path.isfile(lines) else None
+
+
+def is_kept(source: object) -> bool:
+    """Return whether lines come from a file on disk, which survives without us."""
+    try:
+        return stat.S_ISREG(os.fstat(source.fileno()).st_mode)  # type: ignore[attr-defined]
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+class Spool:
+    """A file with the waiting lines of one log; created with the first line, each line is passed to the system at once.
+
+    path   of the log
+    force  replace a file that a recording has left
+    sync   None: do not wait for the disk; else wait for it after so many seconds
+
+    Raises LogError if a recording has left such a file and *force* is not given, or the lines cannot be written.
+    """
+
+    def __init__(self, path: str, force: bool, sync: float | None) -> None:
+        self.path = spool_path(path)
+        self._force, self._sync, self._synced = force, sync, 0.0
+        self._file: int | None = None
+        #: Whether lines were added after the disk had all.
+        self._is_behind = False
+        if os.path.lexists(self.path) and not force:
+            raise LogError(
+                "holds lines of a recording that was killed",
+                path=self.path,
+                hint="record(open(path, 'rb'), …) makes a log of them; then remove the file, or pass force=True",
+                cli=f"make a log of them with record --from {self.path}, then remove the file; --force loses them",
+            )
+
+    def add(self, line: bytes | str) -> None:
+        """Append one line."""
+        data = (line.encode() if isinstance(line, str) else line).rstrip(b"\r\n") + b"\n"
+        try:
+            if self._file is None:
+                if self._force:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(self.path)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+                self._file = os.open(self.path, flags, 0o666)
+                self._synced = monotonic()
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise LogError(f"cannot be written: {error.strerror or error}", path=self.path) from error
+        self._is_behind = True
+        self.sync()
+
+    def sync(self) -> None:
+        """Wait until the disk has the lines, if it is time to."""
+        due = self._sync is not None and self._is_behind and monotonic() - self._synced >= self._sync
+        if due and self._file is not None:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise LogError(f"cannot be written: {error.strerror or error}", path=self.path) from error
+            self._synced, self._is_behind = monotonic(), False
+
+    def remove(self) -> None:
+        """Remove the file, since the log itself has the lines."""
+        if self._file is not None:
+            self.leave()
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)
+
+    def leave(self) -> bool:
+        """Keep the file; return whether there is one."""
+        held, self._file = self._file, None
+        if held is not None:
+            os.close(held)
+        return held is not None
+
+
+#: Bytes read at once.
+PIECE = 1 << 16
+#: Shortest wait for a line in seconds.
+LEAST_PATIENCE = 0.01
+#: Longer lines are cut.
+LONGEST = 1 << 28
+
+
+class Pipe(Protocol):
+    """A file object with a file descriptor."""
+
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+
+
+def read_lines(source: Pipe | Iterable[bytes | str], patience: float) -> Iterator[bytes | str | None]:
+    """Yield the lines of *source*, and None after each *patience* seconds without the end of a line.
+
+    source  a file with a file descriptor, from which nothing else reads, or any iterable of lines
+
+    Lines longer than LONGEST bytes are cut.
+    """
+    number = _number(source)
+    if number is not None:
+        yield from _from_system(number, patience)
+    else:
+        yield from source  # type: ignore[misc] # without a file descriptor it is an iterable of lines
+
+
+def _number(source: object) -> int | None:
+    try:
+        number: int = source.fileno()  # type: ignore[attr-defined]
+    except (AttributeError, OSError):
+        return None
+    return number
+
+
+def _from_system(number: int, patience: float) -> Iterator[bytes | None]:
+    begun, last = bytearray(), monotonic()
+    while True:
+        if monotonic() - last >= patience or not readable(number, patience):
+            # Also within a line that does not end.
+            yield None
+            last = monotonic()
+            continue
+        piece = os.read(number, PIECE)
+        if not piece:
+            break
+        first, *others = piece.split(b"\n")
+        begun += first[: LONGEST - len(begun)]
+        for part in others:
+            yield bytes(begun)
+            begun, last = bytearray(part), monotonic()
+    if begun:
+        yield bytes(begun)
+
 
 #: Most messages, seconds and bytes of lines that are read before the first message is written.
 AHEAD, AHEAD_SECONDS, AHEAD_BYTES = 10_000, 10.0, 1 << 24
@@ -79,7 +228,7 @@ class LineRecorder:
         fmt: Format,
         ahead: int,
         strict: bool,
-        selection: Selection,
+        selection: TopicFilter,
         spool: Spool | None = None,
         every: float | None = None,
     ) -> None:

@@ -17,18 +17,13 @@ from logreel.io.source import Definitions
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.times import duration_ns
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.record.lines import AHEAD, LineRecorder
+from logreel.ops.record.lines import AHEAD, LEAST_PATIENCE, LineRecorder, Pipe, Spool, is_kept, read_lines
 from logreel.ops.record.parts import PartWriter, Split
-from logreel.ops.record.pipe_lines import LEAST_PATIENCE, Pipe, read_lines
-from logreel.ops.record.result import Progress, Recorded
-from logreel.ops.record.selection import Selection
-from logreel.ops.record.session import Session
-from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, LiveQueue, LiveSource
+from logreel.ops.record.session import Progress, Recorded, Session
+from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
 from logreel.ops.record.sources.registry import live_source
-from logreel.ops.record.spool import Spool, is_kept
-from logreel.ops.record.wait import DrainLimit
 from logreel.ops.rewrite.target import Copied
+from logreel.registry.open_logs import as_open_log
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.
@@ -116,7 +111,7 @@ def record(
     )
     if split and stream is not None:
         raise UsageError("a split log is several files, which do not fit into a stream")
-    selection = Selection(topics, exclude, limit)
+    selection = TopicFilter(topics, exclude, limit)
     seconds = None if duration is None else duration_ns(duration) / 1e9
     live = _live_sources(source)
     queue = LiveQueue(_checked_buffer(buffer_size))
@@ -211,7 +206,7 @@ def _record_lines(
     every: float | None,
     stop: Callable[[], bool],
     ends: float | None,
-    selection: Selection,
+    selection: TopicFilter,
     progress: Callable[[Progress], None] | None,
 ) -> bool:
     """Write all lines in this thread, and flush while none arrive; return whether *stop* ended the recording."""
@@ -244,7 +239,7 @@ def _result(
     writer: PartWriter,
     lines: LineRecorder,
     session: Session,
-    selection: Selection,
+    selection: TopicFilter,
     stopped: bool,
     split: bool,
     size: int,

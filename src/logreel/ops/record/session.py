@@ -1,36 +1,156 @@
-"""A recording session: messages of several live sources, and of lines of JSON, in one log."""
+"""A recording session: messages of several live sources, and of lines of JSON, in one log.
+
+Payloads of one definition language are converted for logs of another one.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from threading import Thread
 from time import monotonic
 from typing import Any
 
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, Scalar, String, Struct
+from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, String, Struct
 from logreel.log.schema import Schema
 from logreel.ops.record.lines import LineRecorder
 from logreel.ops.record.parts import PartWriter
-from logreel.ops.record.result import Loss, Progress
-from logreel.ops.record.selection import Selection
 from logreel.ops.record.source import (
+    DRAIN_WITHIN,
     OVERHEAD,
     PATIENCE,
     Declared,
+    DrainLimit,
     Entry,
     Feed,
     LiveChannel,
     LiveQueue,
     LiveSource,
     Lost,
+    TopicFilter,
 )
-from logreel.ops.record.transcode import checker, decoder, is_raw, layout_of_schema
-from logreel.ops.record.wait import DRAIN_WITHIN, DrainLimit
-from logreel.ops.rewrite.rewrite import add_channel
+from logreel.ops.rewrite.target import Rewritten
+from logreel.registry.registry import formats
+from logreel.schemas.common import message_encoding
+from logreel.write.writer import add_channel
+
+#: Function from the payload of a message to its fields.
+Decode = Callable[[bytes], dict[str, Any]]
+
+
+def layout_of_schema(schema: Schema, topic: str, encoding: str | None = None) -> Layout:
+    """Return the Layout of payloads with this schema; raises DefinitionError if its language has none.
+
+    encoding  encoding of the messages; None: the usual one of the schema
+    """
+    encoding = encoding or message_encoding(schema)
+    if (schema.encoding, encoding) == ("ros1msg", "ros1"):
+        from logreel.schemas import ros1msg
+
+        return ros1msg.layout(ros1msg.define(schema.name, schema.text, "*", ros1msg.standard()))
+    if (schema.encoding, encoding) == ("ros2msg", "cdr"):
+        from logreel.schemas import ros2msg
+
+        return ros2msg.layout(schema.name, schema.text)
+    own = formats().get(schema.encoding)
+    found = own.layout(schema, topic) if own is not None and own.layout is not None else None
+    if found is None:
+        exchange = next((fmt for fmt in formats().values() if fmt.exchange), None)
+        advice = f"; {exchange.title} (*{exchange.suffixes[0]}) holds it" if exchange is not None else ""
+        raise DefinitionError(
+            f"messages of encoding {encoding!r} cannot be converted while recording{advice}"
+        )
+    return found
+
+
+def decoder(layout: Layout) -> Decode:
+    """Return a function that decodes payloads of *layout*; it raises DamagedError for invalid ones."""
+    decode = layout.decoder()
+    return lambda payload: decode(memoryview(payload))
+
+
+def is_raw(schema: Schema | Layout) -> bool:
+    """Return whether a source knows nothing about its payloads: a definition that the user gives applies to them."""
+    if not isinstance(schema, Layout) or not isinstance(schema.root, Struct) or len(schema.root.fields) != 1:
+        return False
+    node = schema.root.fields[0].node
+    return isinstance(node, Rest) or (isinstance(node, FixedArray) and node.item == Scalar("uint8"))
+
+
+def checker(layout: Layout) -> Callable[[bytes], bytes]:
+    """Return a function that returns a payload; it raises UsageError or DamagedError if that does not fit *layout*."""
+    size, decode = layout.size, layout.decoder()
+
+    def check(payload: bytes) -> bytes:
+        if size is None:
+            decode(memoryview(payload))
+        elif len(payload) != size:
+            raise UsageError(f"a message of {len(payload)} bytes instead of {size}")
+        return payload
+
+    return check
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Messages of a topic that were lost while recording; *source*: where they came from."""
+
+    topic: str
+    messages: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recorded(Rewritten):
+    """Result of a recording.
+
+    lines    lines of JSON that were not blank
+    broken   lines and frames left out; *skipped* has a sentence for each of the first ones
+    stopped  True: ended by *stop* before the end of the sources
+    parts    files of the log, in order: one, unless it was split
+    losses   messages that were lost because they came faster than they were written, or before they came to logreel
+    """
+
+    lines: int
+    broken: int
+    stopped: bool
+    parts: tuple[str, ...] = ()
+    losses: tuple[Loss, ...] = ()
+
+    @property
+    def lost(self) -> int:
+        """Number of lost messages of all topics."""
+        return sum(one.messages for one in self.losses)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``record --json``."""
+        counts = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
+        losses = {"lost": self.lost, "losses": [asdict(one) for one in self.losses]}
+        return Rewritten.as_dict(self) | counts | {"parts": list(self.parts)} | losses
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a recording under way.
+
+    seconds   since the start
+    messages  messages written
+    size      bytes of all files so far, about
+    lost      messages lost
+    filling   used part of the queue, from 0 to 1
+    path      file that is being written
+    """
+
+    seconds: float
+    messages: int
+    size: int
+    lost: int
+    filling: float
+    path: str
+
 
 #: Seconds in which messages gather in the queue, so that they are written many at once.
 GATHER = 0.01
@@ -89,7 +209,7 @@ class Session:
         self,
         writer: PartWriter,
         lines: LineRecorder,
-        selection: Selection,
+        selection: TopicFilter,
         queue: LiveQueue,
         every: float | None,
         duration: float | None,

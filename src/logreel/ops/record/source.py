@@ -1,17 +1,21 @@
-"""Live sources of messages, and the bounded queue between their threads and the recording."""
+"""Live sources of messages, the bounded queue between their threads and the recording, and which messages it takes."""
 
 from __future__ import annotations
 
+import select
+import socket
 import time as clock
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Condition, Event
+from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
 from logreel.layout.layout import Layout
-from logreel.log.channel_facts import Facts
+from logreel.log.channel_facts import TOPIC, Facts
 from logreel.log.schema import Schema
+from logreel.log.topic_match import check_pattern, conditions, fitting, is_pattern, listed
 
 #: Default capacity of the queue: bytes, and messages.
 BUFFER_BYTES, BUFFER_MESSAGES = 256 << 20, 1 << 20
@@ -316,3 +320,119 @@ class Feed:
     def note(self, text: str) -> None:
         """Report something that is not a loss."""
         self.notes.append(f"{self.name}: {text}")
+
+
+#: Seconds for writing what has come when a recording is to end.
+DRAIN_WITHIN = 3.0
+
+
+def readable(file: int | socket.socket, seconds: float) -> bool:
+    """Return whether reading *file* would not block, after waiting for at most *seconds*.
+
+    The end of a file, a closed connection and an error count as readable. Unlike ``select.select``, this works for file
+    descriptors above 1023, which programs with many open logs have.
+    """
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+class DrainLimit:
+    """Function that returns whether writing takes too long for a recording that is to end.
+
+    stop  whether the recording was asked to end
+    ends  when it ends by itself, as ``time.monotonic`` has it; None: not
+    """
+
+    def __init__(self, stop: Callable[[], bool], ends: float | None = None) -> None:
+        self._stop, self._ends = stop, ends
+        self._late_at: float | None = None
+
+    def __call__(self) -> bool:
+        if self._late_at is None:
+            now = monotonic()
+            if self._stop() or (self._ends is not None and now >= self._ends):
+                self._late_at = now + DRAIN_WITHIN
+        return self._late_at is not None and monotonic() >= self._late_at
+
+
+@dataclass(frozen=True, slots=True)
+class _Channel:
+    """What conditions are tested on."""
+
+    facts: Facts
+
+
+class TopicFilter:
+    """Decides by topic and by what a channel says of itself, and counts.
+
+    topics, exclude  names, shell patterns, ``re:`` and a regular expression, or conditions, as in ``Log.messages``;
+                     None: all
+    limit            most messages of each topic; None: any number
+
+    Raises UsageError for an invalid regular expression.
+    """
+
+    def __init__(
+        self,
+        topics: str | Iterable[str] | None = None,
+        exclude: str | Iterable[str] = (),
+        limit: int | None = None,
+    ) -> None:
+        self.limit = limit
+        self._topics = None if topics is None else listed(topics)
+        self._exclude = listed(exclude)
+        self._known: dict[str, bool] = {}
+        self._all = {*(self._topics or ()), *self._exclude}
+        self._unused = set(self._all)
+        self._counts = Counter[str]()
+        for pattern in self._all:
+            check_pattern(pattern)
+
+    def wants(self, topic: str) -> bool:
+        """Return whether messages of *topic* can be recorded, as far as its name decides this."""
+        if topic not in self._known:
+            fits = self._used({pattern for pattern in self._all if fitting([topic], pattern)})
+            chosen = [*(self._topics or ())]
+            wanted = self._topics is None or not fits.isdisjoint(chosen) or any(map(conditions, chosen))
+            self._known[topic] = wanted and fits.isdisjoint(self._exclude)
+        return self._known[topic]
+
+    def accepts(self, facts: Facts) -> bool:
+        """Return whether messages of the channel with these facts are recorded."""
+        (topic,) = facts[TOPIC]
+        channel = {topic: _Channel(facts)}
+        fits = self._used({pattern for pattern in self._all if fitting(channel, pattern)})
+        return (self._topics is None or not fits.isdisjoint(self._topics)) and fits.isdisjoint(self._exclude)
+
+    def _used(self, fits: set[str]) -> set[str]:
+        self._unused -= fits
+        return fits
+
+    def takes(self, topic: str) -> bool:
+        """Return whether to record the next message of *topic*; counts it if so."""
+        if not self.wants(topic):
+            return False
+        if self.limit is not None:
+            if self._counts[topic] >= self.limit:
+                return False
+            self._counts[topic] += 1
+        return True
+
+    def has_all(self, topic: str) -> bool:
+        """Return whether all messages of *topic* that are wanted were recorded."""
+        return not self.wants(topic) or (self.limit is not None and self._counts[topic] >= self.limit)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the topics were given by names, and each has as many messages as wanted."""
+        return (
+            self.limit is not None
+            and self._topics is not None
+            and not any(map(is_pattern, self._topics))
+            and all(self._counts[name] >= self.limit for name in self._topics)
+        )
+
+    def unused(self) -> list[str]:
+        """Return the names, patterns and conditions that fitted no channel."""
+        return [name for name in [*(self._topics or ()), *self._exclude] if name in self._unused]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from logreel.ops.replay.controls import PlayerControls
 from logreel.ops.replay.player import Player, play
-from logreel.ops.replay.run import Run
-from logreel.ops.replay.sink import Sink
-from logreel.ops.replay.tally import Tally
+from logreel.ops.replay.sink import PlayerControls, Sink, Tally
+from logreel.ops.replay.timeline import Run
 
 __all__ = ["Player", "PlayerControls", "Run", "Sink", "Tally", "play"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event
 
 from logreel.errors import UsageError
+from logreel.log.channel_facts import is_marked_latched
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.growing_log import POLL
 from logreel.log.log import Channel, Log, Message
@@ -15,7 +16,7 @@ from logreel.log.times import SECOND, Length, Time, duration_ns
 from logreel.log.topic_match import fitting
 from logreel.ops.replay.names import NewTopics
 from logreel.ops.replay.sink import Sink
-from logreel.ops.rewrite.latched import is_latched_by_name, is_marked_latched
+from logreel.ops.rewrite.latched import is_latched_by_name
 
 
 class _Waiting(Event):

@@ -11,14 +11,11 @@ from logreel.errors import UsageError
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log, Message
 from logreel.log.times import SECOND, Length, Time, duration_ns, time_ns
-from logreel.ops.open_logs import open_many
-from logreel.ops.replay.clock_messages import TOPIC as CLOCK
-from logreel.ops.replay.clock_messages import clock_channel
-from logreel.ops.replay.pace import Timer
-from logreel.ops.replay.sink import Calls, Sink
-from logreel.ops.replay.tally import Tally
+from logreel.ops.replay.sink import Calls, Sink, Tally
 from logreel.ops.replay.timeline import Timeline
-from logreel.ops.replay.transport import Requests, Transport, Turn, Turns
+from logreel.ops.replay.transport import TOPIC as CLOCK
+from logreel.ops.replay.transport import Requests, Timer, Transport, Turn, Turns, clock_channel
+from logreel.registry.open_logs import open_many
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -1,17 +1,21 @@
-"""Receivers of a replay."""
+"""Receivers of a replay: ``Sink``, the part of a Player that they may use, and counts of what they got."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from logreel.log.log import Message
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.io.arrays import I64
+from logreel.log.log import Channel, Message
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel
-    from logreel.ops.replay.controls import PlayerControls
-    from logreel.ops.replay.run import Run
+    from logreel.log.log import Channel, Log, Message
+    from logreel.log.times import Time
+    from logreel.ops.replay.timeline import Run
 
 
 class Sink:
@@ -90,3 +94,111 @@ class Calls(Sink):
     def message(self, message: Message) -> None:
         """Call the function."""
         self._function(message)
+
+
+class PlayerControls(Protocol):
+    """State and controls of a Player; see ``Player`` for their meaning."""
+
+    rate: float
+    limit: int | None
+
+    @property
+    def grows(self) -> bool: ...
+    @property
+    def logs(self) -> Sequence[Log]: ...
+    @property
+    def channels(self) -> Sequence[Channel]: ...
+    @property
+    def tally(self) -> Tally: ...
+    @property
+    def start_time(self) -> int: ...
+    @property
+    def end_time(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def utc_offset(self) -> int | None: ...
+    @property
+    def backwards(self) -> bool: ...
+    @property
+    def paused(self) -> bool: ...
+    @property
+    def ended(self) -> bool: ...
+    def shift(self, ch: Channel) -> int: ...
+    def is_latched(self, ch: Channel) -> bool: ...
+    def in_force(self, ch: Channel) -> list[Message]: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def toggle(self) -> None: ...
+    def seek(self, time: Time) -> None: ...
+    def skip(self, ns: int) -> None: ...
+    def step(self, count: int = 1) -> None: ...
+    def stop(self) -> None: ...
+
+
+#: Messages later than this are counted as late, ns.
+LATE = 1_000_000
+#: Up to this many messages are counted one by one, which is faster.
+FEW = 8
+
+
+class Tally:
+    """Counts of a replay.
+
+    messages  messages played, including those in force at a position
+    timed     messages that were due at a time
+    late      timed messages played more than a millisecond late
+    worst     largest lateness, ns
+    counts    int64[c]: messages by channel of the Player
+    """
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self._channels = channels
+        self.messages = self.timed = self.late = self.worst = self._sum = 0
+        self.counts: I64 = np.zeros(len(channels), np.int64)
+
+    @property
+    def mean(self) -> float:
+        """Mean lateness, ns."""
+        return self._sum / self.timed if self.timed else 0.0
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """Messages by topic."""
+        found: dict[str, int] = {}
+        for ch, count in zip(self._channels, self.counts.tolist(), strict=True):
+            found[ch.topic] = found.get(ch.topic, 0) + count
+        return found
+
+    def count(self, channel: NDArray[np.int32]) -> None:
+        """Count messages by channel number, int32[n]."""
+        self.messages += len(channel)
+        if len(channel) <= FEW:
+            for number in channel.tolist():
+                self.counts[number] += 1
+        else:
+            self.counts += np.bincount(channel, minlength=len(self.counts))
+
+    def lateness(self, ns: int) -> None:
+        """Count the lateness of one message."""
+        self.timed += 1
+        self._sum += ns
+        self.late += ns > LATE
+        self.worst = max(self.worst, ns)
+
+    def many(self, ns: I64) -> None:
+        """Count the lateness of several messages, int64[n] ns."""
+        self.timed += len(ns)
+        self._sum += int(ns.sum())
+        self.late += int((ns > LATE).sum())
+        self.worst = max(self.worst, int(ns.max(initial=0)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts as JSON data, durations in ns."""
+        return {
+            "messages": self.messages,
+            "late": self.late,
+            "worst_ns": self.worst,
+            "mean_ns": round(self.mean),
+            "topics": self.topics,
+        }

@@ -1,24 +1,139 @@
-"""Control of a replay between two messages: waiting, and handling requests."""
+"""The state of a replay between two messages: pause, step, seek, rate and loop, by the clock of the machine.
+
+Also the clock itself, the channel ``/clock`` with the time of the replay, and reading ahead.
+"""
 
 from __future__ import annotations
 
+import struct
+import time
 from bisect import bisect_right
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Condition
 
 import numpy as np
 
-from logreel.index.block_table import TIME_MAX, TIME_MIN
+from logreel.errors import UsageError
+from logreel.index.block_table import TIME_MAX, TIME_MIN, Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
+from logreel.io.chunks import Chunks
+from logreel.io.source import Source
 from logreel.log.log import Channel, Message
+from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.schema import Schema
 from logreel.log.times import SECOND
-from logreel.ops.replay.clock_messages import clock_message
-from logreel.ops.replay.pace import LONGEST, TAIL, Pace, Timer
-from logreel.ops.replay.prefetch import RunPrefetcher
-from logreel.ops.replay.run import Run
 from logreel.ops.replay.sink import Sink
-from logreel.ops.replay.timeline import Place, Timeline
+from logreel.ops.replay.timeline import Place, Run, Timeline
+from logreel.registry.format import Format
+from logreel.registry.open import log_of
+from logreel.schemas import ros1msg
+
+#: The last ns before a message is due are waited for in a loop, since sleeping is less precise.
+TAIL = 100_000
+#: Longest sleep, ns.
+LONGEST = 60 * 10**9
+#: Longest wait in seconds, after which Python handles signals that arrived in another thread.
+LOOK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Linear relation between replay time and machine time; rounding errors do not add up.
+
+    wall  ns of the machine's clock when the replay time is *log* ns
+    rate  replay time per machine time; negative: backwards
+    """
+
+    wall: int
+    log: int
+    rate: float
+
+    def due(self, log: int) -> int:
+        """Return the machine time of the replay time *log*, ns."""
+        return self.wall + round((log - self.log) / self.rate)
+
+    def at(self, wall: int) -> int:
+        """Return the replay time at machine time *wall*, ns."""
+        return self.log + round((wall - self.wall) * self.rate)
+
+
+class Timer:
+    """Clock of the machine; tests replace it."""
+
+    def now(self) -> int:
+        """Return the time of a monotonic clock, ns."""
+        return time.monotonic_ns()
+
+    def sleep(self, changed: Condition, ns: int) -> None:
+        """Sleep at most *ns*, or until *changed*, whose lock is held, is notified."""
+        changed.wait(min(ns / 1e9, LOOK))
+
+    def nap(self) -> None:
+        """Let other threads run."""
+        time.sleep(0)
+
+
+class RunPrefetcher:
+    """Takes runs from an iterator; on request, reads and decompresses the next one in a thread."""
+
+    def __init__(self, runs: Iterator[Run]) -> None:
+        self._runs = runs
+        self._pool: ThreadPoolExecutor | None = None
+        self._coming: Future[Run | None] | None = None
+
+    def take(self, ahead: bool) -> Run | None:
+        """Return the next run, or None after the last one.
+
+        ahead  True: start reading the run after it
+        """
+        run = self._next() if self._coming is None else self._coming.result()
+        self._coming = None
+        if ahead and run is not None:
+            self._pool = self._pool or ThreadPoolExecutor(1, "logreel-ahead")
+            self._coming = self._pool.submit(self._loaded)
+        return run
+
+    def _next(self) -> Run | None:
+        return next(self._runs, None)
+
+    def _loaded(self) -> Run | None:
+        run = self._next()
+        if run is not None:
+            run.load()
+        return run
+
+    def close(self) -> None:
+        """Stop the thread and drop what it reads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+TOPIC, TYPE, DEFINITION = "/clock", "rosgraph_msgs/Clock", "time clock\n"
+_SCHEMA = Schema(TYPE, "ros1msg", DEFINITION)
+
+
+def clock_channel(channels: Sequence[Channel], epoch: str, topic: str = TOPIC) -> Channel:
+    """Return a channel ``/clock`` of a separate log; raises UsageError if *channels* have its *topic* already."""
+    if any(ch.topic == topic for ch in channels):
+        raise UsageError(f"the log has a channel {topic} already: leave it out with exclude, -x {topic}")
+    info = ChannelInfo(topic, _SCHEMA, lambda: ros1msg.layout(ros1msg.define(TYPE, DEFINITION)))
+    source = Source(b"", TOPIC)
+    index = MessageIndex(
+        Chunks(source), Blocks.empty(1), [ChannelRules(lambda index: np.zeros(0, np.int64), 8)]
+    )
+    scan = Scan("", epoch, None, None, [info], index, [])
+    fmt = Format("clock", "clock", (), lambda source: False, lambda source, saved: None)
+    return log_of(source, fmt, scan)[topic]
+
+
+def clock_message(channel: Channel, time: int) -> Message:
+    """Return a message of ``/clock`` with *time* (ns), limited to the range of ROS times, 0 to 2^32 s."""
+    second, rest = divmod(min(max(time, 0), (1 << 32) * SECOND - 1), SECOND)
+    return Message(time, channel, memoryview(struct.pack("<II", second, rest)))
 
 
 @dataclass(slots=True)

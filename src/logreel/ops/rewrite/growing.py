@@ -88,7 +88,7 @@ class Copy:
 
     @property
     def _source(self) -> Source:
-        return self._log._source
+        return self._log.source
 
     def is_what(self, write: Callable[[OutputStream], Any], suffix: str) -> tuple[bool, Any]:
         """Return whether the copy has the bytes that *write* writes to a stream, and what *write* returns.

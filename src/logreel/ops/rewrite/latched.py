@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.io.arrays import I64
+from logreel.log.channel_facts import is_marked_latched
 from logreel.log.log import Channel
 
 PARAMETERS = "~parameter"
@@ -18,8 +18,6 @@ PARAMETERS = "~parameter"
 STATIC = frozenset(
     ("tf_static", "map", "map_metadata", "static_map", "robot_description", "robot_description_semantic")
 )
-#: Latched in the quality of service of ROS 2, which recorders store as text.
-_TRANSIENT = re.compile(r"durability:\s*(1\b|transient_local)")
 #: Side column with the number of the publisher.
 _PUBLISHER = "connection"
 #: Most messages that are decoded to find their frames.
@@ -29,14 +27,6 @@ _MOST = 20_000
 def is_parameters(ch: Channel) -> bool:
     """Return whether the messages of *ch* are values of parameters."""
     return ch.topic.split("@")[0] == PARAMETERS
-
-
-def is_marked_latched(ch: Channel) -> bool:
-    """Return whether the log marks *ch* as latched."""
-    profiles = ch.metadata.get("offered_qos_profiles")
-    return bool(ch.metadata.get("latching")) or (
-        isinstance(profiles, str) and _TRANSIENT.search(profiles) is not None
-    )
 
 
 def is_latched_by_name(ch: Channel) -> bool:

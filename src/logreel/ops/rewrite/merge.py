@@ -14,11 +14,11 @@ from logreel.log.log import Log
 from logreel.log.part_checks import RecordingFacts, boot_differences
 from logreel.log.times import interval
 from logreel.log.topic_match import match_in_each
-from logreel.ops.open_logs import open_many, read_itself
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import Selection, SpanOptions, keywords
+from logreel.registry.open_logs import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -10,12 +10,12 @@ import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +62,10 @@ from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Excerpt, LogCopier, copier_for
 from logreel.write.original import original_log_of, original_of
 from logreel.write.payloads import tallied
-from logreel.write.writer import Writer, check_format_options
+from logreel.write.writer import Writer, add_channel, check_format_options
 
 #: Metadata key of a channel: the previous encoding of its messages.
 TRANSCODED = "transcoded_from"
-#: Names tried for a channel whose name the format refuses.
-TRIES = 8
 
 
 def rewrite(
@@ -181,68 +179,6 @@ def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:
     if progress is None:
         return None
     return lambda done, total: progress(done if first else done + total, 2 * total)
-
-
-class TakesChannels(Protocol):
-    """A Writer, as far as channels are added to it."""
-
-    @property
-    def format_writer(self) -> FormatWriter:
-        """The FormatWriter of the log."""
-
-    def add_channel(
-        self,
-        topic: str,
-        schema: Schema | Layout,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        copied: bool = False,
-    ) -> int:
-        """Add a channel; return its number."""
-
-
-def add_channel(
-    writer: TakesChannels,
-    topic: str,
-    schema: Schema | Layout,
-    metadata: Mapping[str, Any],
-    taken: Collection[str],
-    copied: bool = False,
-) -> tuple[int, str]:
-    """Add a channel, under another name if the format refuses *topic* next to those *taken*; return number and name.
-
-    copied  as in ``Writer.add_channel``
-
-    Raises as ``Writer.add_channel`` does if no name is accepted.
-    """
-    # A copy of the names for each channel would take time in the square of their number.
-    others, refused = _Names(taken), list[DefinitionError]()
-    while len(refused) < TRIES:
-        name = writer.format_writer.free_name(topic, others)
-        try:
-            return writer.add_channel(name, schema, metadata, copied=copied), name
-        except DefinitionError as error:
-            refused.append(error)
-            others.more.append(name)
-    raise refused[0]
-
-
-@dataclass
-class _Names(Collection[str]):
-    """Names, and a few more."""
-
-    names: Collection[str]
-    more: list[str] = field(default_factory=list)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names or name in self.more
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.names
-        yield from self.more
-
-    def __len__(self) -> int:
-        return len(self.names) + len(self.more)
 
 
 #: Adds a NewChannel to a writer with its metadata; returns its number and name.

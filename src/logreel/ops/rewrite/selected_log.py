@@ -10,7 +10,6 @@ from io import BytesIO
 from pathlib import Path
 
 from logreel.io.notices import notice
-from logreel.log.limited_log import with_scan
 from logreel.log.log import Log
 from logreel.log.scan import Parameter
 from logreel.log.times import interval
@@ -61,7 +60,7 @@ def selected_log(log: Log, selection: Selection) -> Iterator[Log]:
             if parameters and selection.has_interval:
                 span = interval(log, selection.start, selection.end)
                 parameters = [in_force(parameter, *span) for parameter in log.parameters.values()]
-            yield with_scan(part, problems=list(log.problems), parameters=lambda: parameters)
+            yield part.derive(problems=list(log.problems), parameters=lambda: parameters)
 
 
 def in_force(parameter: Parameter, start: int | None, end: int | None) -> Parameter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logreel.log.log import Log
+from logreel.log.scan import Attachment, Parameter
 
 
 def shift_clock(log: Log, shift: int) -> Log:
@@ -15,19 +16,27 @@ def shift_clock(log: Log, shift: int) -> Log:
     """
     if not shift:
         return log
-    moved = Log.__new__(Log)
-    vars(moved).update(vars(log))
-    # Cached properties: the values stored here are the ones returned.
-    vars(moved)["_bounds"] = tuple(None if time is None else time + shift for time in (log.start, log.end))
-    vars(moved)["parameters"] = {
-        name: replace(one, changes=tuple(replace(c, time=c.time + shift) for c in one.changes))
-        for name, one in log.parameters.items()
-    }
-    vars(moved)["attachments"] = {
-        name: one if one.time is None else replace(one, time=one.time + shift)
-        for name, one in log.attachments.items()
-    }
-    if log.utc_offset is not None:
-        vars(moved)["utc_offset"] = log.utc_offset - shift
-        moved.epoch = log.epoch if log.utc_offset != shift else "unix"
-    return moved
+
+    def later(time: int | None) -> int | None:
+        return None if time is None else time + shift
+
+    def parameters() -> list[Parameter]:
+        return [
+            replace(
+                parameter,
+                changes=tuple(replace(change, time=change.time + shift) for change in parameter.changes),
+            )
+            for parameter in log.parameters.values()
+        ]
+
+    def attachments() -> list[Attachment]:
+        return [replace(attachment, time=later(attachment.time)) for attachment in log.attachments.values()]
+
+    offset = log.utc_offset
+    return log.derive(
+        bounds=lambda: (later(log.start), later(log.end)),
+        parameters=parameters,
+        attachments=attachments,
+        utc_offset=lambda: None if offset is None else offset - shift,
+        epoch="unix" if offset == shift else log.epoch,
+    )

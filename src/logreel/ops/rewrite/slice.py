@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Unpack
 
 from logreel.io.output_stream import Destination
 from logreel.log.log import Log
-from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target
 from logreel.ops.selection import Selection, keywords
+from logreel.registry.open_logs import as_log_to_copy
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

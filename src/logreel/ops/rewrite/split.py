@@ -19,12 +19,12 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import names_of
 from logreel.log.log import Log
 from logreel.log.times import interval, intervals, utc_shift, utc_text
-from logreel.ops.open_logs import as_log_to_copy
 from logreel.ops.rewrite.part_names import KEYS, NAME, PartNames, safe
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, format_of
 from logreel.ops.selection import Selection, keywords
+from logreel.registry.open_logs import as_log_to_copy
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:

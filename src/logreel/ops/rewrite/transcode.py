@@ -21,14 +21,13 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
 from logreel.lenses.text import line_fields
-from logreel.log.limited_log import with_scan
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, add_channel
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.text_channel import TextTranscoded
@@ -38,7 +37,7 @@ from logreel.write.log_copier import metadata_names
 from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
 from logreel.write.payloads import Payloads, chained
 from logreel.write.schema_maker import Abilities, SchemaMaker
-from logreel.write.writer import Writer
+from logreel.write.writer import Writer, add_channel
 
 if TYPE_CHECKING:
     from logreel.ops.rewrite.fit import Arrays
@@ -271,7 +270,7 @@ class Transcode(Transform):
             return log
         was, facts, new.returns = self.was, new.fmt.file_facts, True
         metadata = {name: value for name, value in was.metadata.items() if name not in facts}
-        return with_scan(log, metadata=lambda: metadata, attachments=was.attached)
+        return log.derive(metadata=lambda: metadata, attachments=was.attached)
 
     def finish(self, new: NewLog) -> None:
         """Say what changed, and what was left out."""

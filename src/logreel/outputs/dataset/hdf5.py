@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
-from logreel.outputs.dataset.episode import Camera, Episode, Head
-from logreel.outputs.dataset.store import Record, checked_index
+from logreel.outputs.dataset.episode import Camera, Episode, Head, Record, checked_index
 from logreel.outputs.files import new_file
 
 

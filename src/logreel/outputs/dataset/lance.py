@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.outputs.dataset.episode import Camera, Episode, Head
-from logreel.outputs.dataset.store import Record, checked_index
+from logreel.outputs.dataset.episode import Camera, Episode, Head, Record, checked_index
 from logreel.outputs.files import sync_all
 from logreel.outputs.media.png import png
 

@@ -20,9 +20,21 @@ from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError, UsageError
 from logreel.io.atomic_file import make_folders, sync_folder
-from logreel.outputs.dataset.episode import Camera, Column, Episode, Head
-from logreel.outputs.dataset.stats import KEYS, Stats, as_arrays, as_lists, combined, vector_stats
-from logreel.outputs.dataset.store import Record, checked_index, link
+from logreel.outputs.dataset.episode import (
+    KEYS,
+    Camera,
+    Column,
+    Episode,
+    Head,
+    Record,
+    Stats,
+    as_arrays,
+    as_lists,
+    checked_index,
+    combined,
+    link,
+    vector_stats,
+)
 from logreel.outputs.files import new_file
 from logreel.outputs.media.h264 import add_stream, encode
 

@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import NotFoundError, UnsupportedError, UsageError
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log
 from logreel.log.tables import Shape, flattened, own_paths
 from logreel.log.times import SECOND, duration_text, interval, seconds_text
+from logreel.log.topic_fields import fields_by_topic
+from logreel.meaning.charts import bands
+from logreel.meaning.curves import sample_numbers, why_no_curve
 from logreel.ops.query.align import Alignment, Follower, Matched, pick, regular_times, times_in_order
-from logreel.ops.query.charts import bands
-from logreel.ops.query.curves import F64, sample_numbers, why_no_curve
 from logreel.ops.query.held import Span, true_intervals
-from logreel.ops.query.intervals import intersect_intervals
-from logreel.ops.query.record_batches import BYTES, ROWS
-from logreel.ops.query.topic_fields import fields_by_topic
+from logreel.ops.query.record_batches import BYTES, ROWS, intersect_intervals
 from logreel.outputs.dataset.spec import MAX_ELEMENTS, Feature, Spec
 from logreel.outputs.registry import readers
 

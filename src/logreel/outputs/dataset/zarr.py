@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
-from logreel.outputs.dataset.episode import Camera, Episode, Head
-from logreel.outputs.dataset.store import Record
+from logreel.outputs.dataset.episode import Camera, Episode, Head, Record
 from logreel.outputs.files import new_file, sync_all
 
 NAME = "replay_buffer.zarr"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.arrays import I64
-from logreel.lenses import F64, ActorPose, ActorStates, Places, Pose, Position, Text, Transform
+from logreel.io.arrays import F64, I64
+from logreel.lenses import ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.lenses.base import grouped
 from logreel.lenses.position import UNKNOWN, Quality
 from logreel.lenses.rotation import rotated

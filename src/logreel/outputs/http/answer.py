@@ -1,18 +1,143 @@
-"""HTTP response with a slice: streamed while it is written, and aborted if it cannot be completed."""
+"""Answers of HTTP services: a slice that is streamed while it is written, and one sentence for a request that failed.
+
+A stream is aborted if it cannot be completed, so that no client takes a part for the whole.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from threading import Lock, Thread
-from typing import Protocol
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from threading import Lock, Semaphore, Thread
+from typing import Any, Protocol
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from logreel.errors import LogError
-from logreel.outputs.http.flow import Disconnected, Flow, Stream
+from logreel.errors import LogError, NotFoundError, UsageError
+from logreel.io.append_file import Appender
+from logreel.io.two_pass import DryRun, Edit, StreamOut
+
+#: Maximum number of pieces that wait to be sent.
+AHEAD = 4
+#: Seconds after which a thread releases the lock of the log for others.
+TURN = 0.02
+
+
+class Disconnected(Exception):
+    """Raised when the client has disconnected."""
+
+
+class Stream(Protocol):
+    """What can be sent; see SliceStream."""
+
+    name: str
+    media: str
+    skipped: list[str]
+
+    @property
+    def forward(self) -> bool: ...
+
+    def write(self, out: Appender) -> None: ...
+
+
+class Flow:
+    """One response on its way; created in the event loop.
+
+    lock   lock of the log, held by the thread while it works and released while it waits
+    check  called between pieces; raises to end the work, e.g. when the file has changed
+
+    size   bytes of the whole response, if known when the first piece arrives; else None
+    """
+
+    def __init__(self, lock: Lock, check: Callable[[], None]) -> None:
+        self._lock, self._check = lock, check
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self._room = Semaphore(AHEAD)
+        self._stopped, self._since = False, 0.0
+        self.size: int | None = None
+
+    # ------------------------------------------------------------------------------------- in the thread
+
+    def run(self, stream: Stream, sized: bool) -> None:
+        """Write the slice; *sized*: determine its size first. Errors are raised by ``next``."""
+        last: Exception | None = None
+        try:
+            with self._lock:
+                self._since = time.monotonic()
+                self._write(stream, sized)
+                self._check_in()
+        except Disconnected:
+            return
+        except Exception as error:
+            # A traceback would keep the data of the thread alive.
+            last = error.with_traceback(None)
+        self._give(last)
+
+    def _write(self, stream: Stream, sized: bool) -> None:
+        edits: list[Edit] = []
+        if sized or not stream.forward:
+            dry_run = DryRun(stream.name, self._check_in, stream.write)
+            stream.write(dry_run)
+            edits = dry_run.edits
+            self.size = dry_run.tell()
+            content = dry_run.content
+            if content is not None:
+                self._put_piece(content)
+                return
+        stream.write(StreamOut(stream.name, self._put_piece, edits, self._check_in, stream.write))
+
+    def _check_in(self) -> None:
+        """Raise Disconnected or the error of *check*; release the lock for a moment if it was held for TURN seconds."""
+        if self._stopped:
+            raise Disconnected
+        self._check()
+        if time.monotonic() - self._since > TURN:
+            self._lock.release()
+            time.sleep(0.0005)
+            self._lock.acquire()
+            self._since = time.monotonic()
+
+    def _put_piece(self, piece: bytes) -> None:
+        if not self._room.acquire(blocking=False):
+            self._lock.release()
+            try:
+                self._room.acquire()
+            finally:
+                self._lock.acquire()
+                self._since = time.monotonic()
+        self._check_in()
+        self._give(piece)
+
+    def _give(self, what: bytes | Exception | None) -> None:
+        # RuntimeError: the event loop is closed, so no coroutine waits for the piece.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, what)
+
+    # ----------------------------------------------------------------------------------- in the event loop
+
+    async def next(self) -> bytes | None:
+        """Return the next piece, None at the end; raises errors of the thread, Disconnected after ``stop``."""
+        if self._stopped:
+            raise Disconnected
+        piece = await self._queue.get()
+        if isinstance(piece, Exception):
+            raise piece
+        self._room.release()
+        return piece
+
+    def stop(self) -> None:
+        """End the work; the thread stops before its next piece."""
+        if not self._stopped:
+            self._stopped = True
+            self._room.release()
+            self._queue.put_nowait(Disconnected())
+
 
 #: Maximum number of slices sent at the same time; further requests get 503.
 MOST = 64
@@ -137,3 +262,42 @@ async def _watch(receive: Receive, flow: Flow) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         flow.stop()
+
+
+class ErrorAnswers:
+    """Exception handlers of one service.
+
+    tell      called with a sentence about an error of the service itself
+    nothing   sentence for an address that does not exist
+    broken    sentence for an error of the service itself
+    statuses  status of further LogErrors, by class
+    """
+
+    def __init__(
+        self, tell: Tell, nothing: str, broken: str, statuses: Mapping[type[LogError], int] | None = None
+    ) -> None:
+        self._tell, self._nothing, self._broken = tell, nothing, broken
+        self._statuses = dict(statuses or {})
+
+    @property
+    def handlers(self) -> Any:
+        """Handlers by class, as Starlette takes them."""
+        return dict.fromkeys((LogError, OSError, HTTPException, Exception), self._failed)
+
+    async def _failed(self, request: Request, error: Exception) -> Response:
+        headers = None
+        match error:
+            case HTTPException():
+                status, headers = error.status_code, error.headers
+                text = self._nothing if status == 404 else error.detail
+            case UsageError():
+                status, text = 400, error.text
+            case NotFoundError() | FileNotFoundError():
+                status, text = 404, getattr(error, "text", "the file is gone")
+            case LogError():
+                known = (code for kind, code in self._statuses.items() if isinstance(error, kind))
+                status, text = next(known, 422), error.text
+            case _:
+                status, text = 500, self._broken
+                self._tell(f"{request.url.path}: {error!r}")
+        return JSONResponse({"error": text}, status, headers)

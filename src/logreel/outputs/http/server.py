@@ -1,19 +1,144 @@
-"""The HTTP server on a socket."""
+"""The HTTP server on a socket.
+
+Its connections have limits of time and number, so that nobody can occupy all of them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import signal
 import socket
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from logreel.errors import LogError, UsageError
-from logreel.outputs.http.connection import LimitedConnection
+
+#: Seconds in which the head of a request, and what follows it, must be complete.
+HEAD_SECONDS = 10.0
+#: Seconds after which a client is dropped that takes nothing of an answer.
+SLOW_SECONDS = 60.0
+#: Number of connections of one address; a further one takes the place of the oldest that has sent no whole request.
+PER_CLIENT = 128
+#: Most bytes of the head of a request, its empty line included.
+HEAD_BYTES = 16 << 10
+_REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_END = re.compile(rb"\n\r?\n")
+#: Open connections by address of the client, for each server.
+_counts: dict[int, Counter[str]] = {}
+#: Those that have not sent their first whole request, in the order in which they came, by server and address.
+_waiting: dict[tuple[int, str], dict[LimitedConnection, None]] = {}
+
+
+class LimitedConnection(H11Protocol):
+    """A connection that is closed when its client is too slow, or has too many others, unfinished ones first."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._head: asyncio.TimerHandle | None = None
+        self._slow: asyncio.TimerHandle | None = None
+        self._address = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; refuse a connection beyond those that a client may have."""
+        super().connection_made(transport)
+        # The set of all connections of a server is the same object for each of them.
+        counts = _counts.setdefault(id(self.connections), Counter())
+        self._address = self.client[0] if self.client else ""
+        counts[self._address] += 1
+        key = id(self.connections), self._address
+        if counts[self._address] > PER_CLIENT:
+            oldest = next(iter(_waiting.get(key, ())), None)
+            if oldest is None:
+                transport.write(_REFUSAL)
+                transport.close()
+                return
+            oldest._has_asked()
+            oldest._give_up()
+        _waiting.setdefault(key, {})[self] = None
+        self._head = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def data_received(self, data: bytes) -> None:
+        """Handle bytes of a request, whose first ones start the time for all of it."""
+        super().data_received(data)
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if not is_idle:
+            self._has_asked()
+        if not is_idle and self.conn.their_state is not h11.SEND_BODY:
+            _cancelled(self._head)
+            self._head = None
+        elif self._head is None and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
+            self._head = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def handle_events(self) -> None:
+        """Handle what was received; refuse a head of more than HEAD_BYTES, which h11 accepts if it arrives at once."""
+        if self.conn.their_state is h11.IDLE:
+            waiting = self.conn.trailing_data[0]
+            if len(waiting) > HEAD_BYTES and _END.search(waiting, 0, HEAD_BYTES) is None:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                return
+        super().handle_events()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; the time for it begins with its first byte."""
+        if self.conn.their_state is not h11.SEND_BODY:
+            _cancelled(self._head)
+            self._head = None
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to take what was sent."""
+        super().pause_writing()
+        _cancelled(self._slow)
+        self._slow = self.loop.call_later(SLOW_SECONDS, self._give_up)
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        _cancelled(self._slow)
+        self._slow = None
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection no longer."""
+        _cancelled(self._head)
+        _cancelled(self._slow)
+        key = id(self.connections)
+        self._has_asked()
+        super().connection_lost(exc)
+        counts = _counts.get(key, Counter())
+        counts[self._address] -= 1
+        if counts[self._address] <= 0:
+            del counts[self._address]
+        if not counts:
+            _counts.pop(key, None)
+
+    def _has_asked(self) -> None:
+        """Note that its first request is here, or never will be."""
+        key = id(self.connections), self._address
+        others = _waiting.get(key, {})
+        others.pop(self, None)
+        if not others:
+            _waiting.pop(key, None)
+
+    def _give_up(self) -> None:
+        self.transport.abort()
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+    """Cancel a timer if there is one."""
+    if timer is not None:
+        timer.cancel()
+
 
 #: Maximum number of connections; more are refused with 503.
 CONNECTIONS = 512

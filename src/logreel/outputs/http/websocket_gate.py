@@ -15,9 +15,8 @@ from threading import Thread
 import h11
 
 from logreel.outputs.http.client_frames import GOING_AWAY, ClientFrames, Filter, FrameError, close_frame
-from logreel.outputs.http.connection import HEAD_BYTES
 from logreel.outputs.http.guard import Headers, Rules
-from logreel.outputs.http.server import listen
+from logreel.outputs.http.server import HEAD_BYTES, listen
 
 #: Seconds in which the head must be complete.
 HEAD_SECONDS = 10.0

@@ -18,11 +18,11 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
-from logreel.ops.open_logs import as_open_log
+from logreel.meaning.tracks import valid_fixes
 from logreel.outputs.files import new_file
 from logreel.outputs.media.exif import Place, time_taken, with_place
 from logreel.outputs.registry import readers
-from logreel.outputs.tracks.tracks import valid
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -154,7 +154,7 @@ def _positions(log: Log, topic: str | None) -> tuple[Channel, Fixes]:
     found: list[tuple[bool, int, Channel, Fixes]] = []
     for ch in wanted:
         for read in readers(ch, "fixes")[:1]:
-            fixes, _ = valid(read(ch, None, None))
+            fixes, _ = valid_fixes(read(ch, None, None))
             if len(fixes):
                 found.append((fixes.number is None, len(found), ch, fixes))
     if not found:

@@ -14,7 +14,7 @@ import numpy as np
 from logreel.outputs import vendor
 
 if TYPE_CHECKING:
-    from logreel.ops.query.curves import Curve
+    from logreel.meaning.curves import Curve
     from logreel.outputs.plot.panels import Panels
 
 #: Number of points in a page, about; each takes 21 bytes. Few curves have more points each.

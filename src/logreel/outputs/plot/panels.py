@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from logreel.log.times import utc_text
-from logreel.ops.query.curves import Curve
+from logreel.meaning.curves import Curve
 
 
 @dataclass(frozen=True)

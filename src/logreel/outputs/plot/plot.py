@@ -13,10 +13,10 @@ from logreel.io.output_stream import Destination, name_and_stream
 from logreel.log.decrypted import refusal
 from logreel.log.joined_log import inputs_of
 from logreel.log.times import Time, duration_text, shift_of, utc_shift, utc_text
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.curves import curves
+from logreel.meaning.curves import curves
 from logreel.outputs.files import new_file
 from logreel.outputs.plot.panels import Panel, Panels
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable

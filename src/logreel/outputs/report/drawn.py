@@ -11,14 +11,13 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.lenses.charts import LINE, SPECTROGRAM, XY, Chart
-from logreel.ops.query.functions import series_curve
+from logreel.meaning.curves import Spectrum, series_curve, spectrum
 from logreel.outputs.plot.printable import printable
-from logreel.outputs.report.spectrum import Spectrum, spectrum
 
 if TYPE_CHECKING:
     from logreel.lenses.charts import Band
     from logreel.log.log import Log
-    from logreel.ops.query.curves import Curve
+    from logreel.meaning.curves import Curve
 
 #: Points of all curves of a report, about; each takes 11 to 22 bytes of the page. Least and most pixels of a curve.
 POINTS, LEAST, MOST = 150_000, 150, 1500

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.lenses.meaning import ERROR
 from logreel.log.times import duration_text, utc_text
-from logreel.ops.inspect.facts import facts
+from logreel.ops.inspect.info import facts
 from logreel.outputs import vendor
 from logreel.outputs.plot.printable import printable
 from logreel.outputs.report import tables
 from logreel.outputs.report.drawn import Clock, band_data
 from logreel.outputs.report.tables import cell_text
-from logreel.outputs.report.track import Frame, svg
+from logreel.outputs.report.track import Drawing, svg
 
 if TYPE_CHECKING:
     from logreel.lenses.charts import Band
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from logreel.log.scan import TextLine
     from logreel.ops.inspect.summary import Summary
     from logreel.outputs.report.findings import Told
-    from logreel.outputs.report.track import Tracks
+    from logreel.outputs.report.track import DrawnTracks
 
 #: Most marks of text lines above the charts.
 MARKS = 500
@@ -76,7 +76,7 @@ def page(
     bands: Sequence[Band],
     lines: Sequence[TextLine],
     panels: Sequence[dict[str, Any]],
-    tracks: Tracks | None,
+    tracks: DrawnTracks | None,
     part: bool = False,
 ) -> str:
     """Return the text of the page.
@@ -104,7 +104,7 @@ def page(
     }
     there = {name: text for name, text in found.items() if text}
     ids = {name: name.lower().replace(" ", "-") for name in there}
-    frame = Frame.around(tracks.tracks) if tracks else None
+    frame = Drawing.around(tracks.tracks) if tracks else None
     style = _style()
     library, script = vendor.read("uplot", "uPlot.iife.min.js"), _script()
     data = {
@@ -204,7 +204,7 @@ def _mark(level: int | None) -> str:
     return "bad" if level <= ERROR else "warn"
 
 
-def _track(tracks: Tracks | None) -> str:
+def _track(tracks: DrawnTracks | None) -> str:
     if tracks is None:
         return ""
     names = "".join(
@@ -217,12 +217,10 @@ def _track(tracks: Tracks | None) -> str:
     )
     if not all(track.near.all() for track in tracks.tracks):
         about += " Places far behind a jump lie outside of the drawing."
-    return (
-        f'{svg(tracks, Frame.around(tracks.tracks))}<ul class="keys">{names}</ul><p class="note">{about}</p>'
-    )
+    return f'{svg(tracks, Drawing.around(tracks.tracks))}<ul class="keys">{names}</ul><p class="note">{about}</p>'
 
 
-def _track_data(tracks: Tracks | None, frame: Frame | None, clock: Clock) -> Any:
+def _track_data(tracks: DrawnTracks | None, frame: Drawing | None, clock: Clock) -> Any:
     if tracks is None or frame is None:
         return None
     first = tracks.tracks[0]

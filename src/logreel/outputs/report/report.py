@@ -15,15 +15,15 @@ from logreel.log.brief import Brief
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import inputs_of
 from logreel.log.times import Time, interval, shift_of
+from logreel.meaning.charts import bands, charts
 from logreel.ops.inspect.summary import summary
 from logreel.ops.inspect.text import lines_between
-from logreel.ops.open_logs import as_open_log
-from logreel.ops.query.charts import bands, charts
 from logreel.outputs.files import new_file
 from logreel.outputs.report import drawn
 from logreel.outputs.report.findings import Told, findings
 from logreel.outputs.report.page import page
 from logreel.outputs.report.track import find_tracks
+from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
-from logreel.io.arrays import I64
-from logreel.lenses import ActorPose, LocalPose, Pose, Position, lenses
+from logreel.io.arrays import F64, I64
+from logreel.lenses import ActorPose, LocalPose, Pose, Position
 from logreel.lenses.charts import XY
 from logreel.lenses.local import BODY, body_of
-from logreel.lenses.track import Track as Line
-from logreel.ops.query.curves import extrema
-from logreel.ops.query.functions import series_curve
+from logreel.meaning.channels import lenses_of
+from logreel.meaning.curves import series_curve
+from logreel.meaning.tracks import Track, actor_tracks, is_of_robot, track_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from logreel.lenses.charts import Chart
     from logreel.log.log import Channel, Log
 
-F64 = NDArray[np.float64]
-#: Metres of a degree of latitude.
-DEGREE = 111_320.0
-#: Points of a track, about; most tracks.
+#: Points of a track at most; most tracks.
 POINTS, TRACKS = 1200, 10
 #: A track with less than this part of the points of the first one is left out.
 SPARSE = 50
@@ -41,7 +38,7 @@ LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class DrawnTrack:
     """One track: times int64[n] ns, metres to the right (east) and up (north) float64[n].
 
     cuts   rows before which its line is cut
@@ -57,12 +54,24 @@ class Track:
     near: NDArray[np.bool_]
     about: str
 
+    @classmethod
+    def of(cls, name: str, track: Track, origin: tuple[float, float] | None = None) -> DrawnTrack:
+        """Return *track* with at most POINTS points; *origin* in degrees for a geographic one."""
+        right, up = track.in_plane(*origin) if origin else (track.place[:, 0], track.place[:, 1])
+        rows, cuts = track.thinned(POINTS)
+        return cls(name, track.time[rows], right[rows], up[rows], cuts, track.near[rows], track.way.text())
+
+    @property
+    def moves(self) -> bool:
+        """Whether it has positions in different places."""
+        return len(self.times) > 1 and bool(np.ptp(self.right) + np.ptp(self.up) > 0)
+
 
 @dataclass(frozen=True, slots=True)
-class Tracks:
+class DrawnTracks:
     """Tracks in one plane; *right* and *up* name its directions, *origin* says where zero is."""
 
-    tracks: Sequence[Track]
+    tracks: Sequence[DrawnTrack]
     right: str
     up: str
     origin: str
@@ -73,7 +82,7 @@ class Tracks:
         return self.tracks[0].about
 
 
-def find_tracks(log: Log, charts: Sequence[Chart], start: int | None, end: int | None) -> Tracks | None:
+def find_tracks(log: Log, charts: Sequence[Chart], start: int | None, end: int | None) -> DrawnTracks | None:
     """Return the tracks of *log*: geographic positions, else a chart of two lengths, else poses; None without any."""
     return (
         _geographic(log, start, end)
@@ -84,61 +93,62 @@ def find_tracks(log: Log, charts: Sequence[Chart], start: int | None, end: int |
     )
 
 
-def _channels(log: Log) -> Iterator[tuple[Channel, object]]:
-    for ch in log.channels.values():
-        if len(ch) and not ch.reserved:
+def _lines(
+    log: Log, lens_type: type[Position | Pose], start: int | None, end: int | None
+) -> Iterator[tuple[str, Track]]:
+    """Yield the tracks of the robot that lenses of a type read, with more than one position; those of damage not."""
+    for ch, lenses in lenses_of(log):
+        for lens in lenses:
             with suppress(LogError):
-                for lens in lenses(ch):
-                    yield ch, lens
+                if isinstance(lens, lens_type) and is_of_robot(lens):
+                    track = track_of(ch, lens, start, end)
+                    if track is not None and len(track) > 1:
+                        yield ch.topic, track
 
 
-def _geographic(log: Log, start: int | None, end: int | None) -> Tracks | None:
-    found = []
-    for ch, lens in _channels(log):
-        if isinstance(lens, Position) and lens.number is None and not lens.of_others:
-            line = Line.of_fixes(lens.fixes(ch, start, end))
-            if len(line) > 1:
-                found.append((ch.topic, line))
-    if not found:
+def _geographic(log: Log, start: int | None, end: int | None) -> DrawnTracks | None:
+    named = sorted(_lines(log, Position, start, end), key=lambda pair: -len(pair[1]))[:TRACKS]
+    if not named:
         return None
-    found = sorted(found, key=lambda pair: -len(pair[1]))[:TRACKS]
-    first = found[0][1]
-    # A home position that was set a few times is no track.
-    found = [pair for pair in found if len(pair[1]) * SPARSE >= len(first)]
+    first = named[0][1]
     lat, lon = np.median(first.place[first.near, :2], axis=0).tolist()
-    tracks = []
-    for name, line in found:
-        # Across the antimeridian, differences of longitudes stay small.
-        east = ((line.place[:, 1] - lon + 180) % 360 - 180) * DEGREE * np.cos(np.radians(lat))
-        tracks.append(_reduced(name, line, east, (line.place[:, 0] - lat) * DEGREE))
+    # A home position that was set a few times is no track.
+    tracks = [
+        DrawnTrack.of(name, track, (lat, lon)) for name, track in named if len(track) * SPARSE >= len(first)
+    ]
     where = f"{abs(lat):.6f}° {'N' if lat >= 0 else 'S'}, {abs(lon):.6f}° {'E' if lon >= 0 else 'W'}"
-    return Tracks(tracks, "east", "north", where)
+    return DrawnTracks(tracks, "east", "north", where)
 
 
-def _of_charts(log: Log, charts: Sequence[Chart], start: int | None, end: int | None) -> Tracks | None:
+def _of_charts(log: Log, charts: Sequence[Chart], start: int | None, end: int | None) -> DrawnTracks | None:
     for chart in charts:
         if chart.kind != XY or len(chart.series) != 2:
             continue
         with suppress(LogError):
             x, y = (series_curve(log, series, start, end) for series in chart.series)
             if (x.unit, y.unit) == ("m", "m") and len(x.times) == len(y.times) > 1:
-                track = _in_metres(chart.series[0].topic, x.times, np.stack([x.values, y.values], axis=-1))
+                track = Track(x.times, np.stack([x.values, y.values], axis=-1), is_geographic=False)
                 names = [series.name for series in chart.series]
-                return Tracks([track], names[0], names[1], f"the origin of {chart.series[0].topic}")
+                topic = chart.series[0].topic
+                return DrawnTracks(
+                    [DrawnTrack.of(topic, track)], names[0], names[1], f"the origin of {topic}"
+                )
     return None
 
 
-def _local(log: Log, start: int | None, end: int | None) -> Tracks | None:
-    found = [
-        (ch, lens) for ch, lens in _channels(log) if isinstance(lens, LocalPose) and len(lens.position) > 1
+def _local(log: Log, start: int | None, end: int | None) -> DrawnTracks | None:
+    vehicles = [
+        (ch, lens)
+        for ch, lenses in lenses_of(log)
+        for lens in lenses
+        if isinstance(lens, LocalPose) and len(lens.position) > 1
     ]
     # Wanted and true poses of the same vehicle are no better than its own estimate.
-    for ch, lens in sorted(found, key=lambda pair: (_is_other(*pair), -len(pair[0]))):
-        places = lens.track(ch, start, end)
-        track = _in_metres(ch.topic, places.time, places.position)
-        if len(track.times) > 1 and np.ptp(track.right) + np.ptp(track.up) > 0:
+    for ch, lens in sorted(vehicles, key=lambda pair: (_is_other(*pair), -len(pair[0]))):
+        track = track_of(ch, lens, start, end)
+        if track is not None and (drawn := DrawnTrack.of(ch.topic, track)).moves:
             names = ("east", "north") if lens.aerospace else ("x", "y")
-            return Tracks([track], *names, f"the origin of {ch.topic}")
+            return DrawnTracks([drawn], *names, f"the origin of {ch.topic}")
     return None
 
 
@@ -146,58 +156,33 @@ def _is_other(ch: Channel, lens: LocalPose) -> bool:
     return lens.aerospace and body_of(ch.topic) != BODY
 
 
-def _of_poses(log: Log, start: int | None, end: int | None) -> Tracks | None:
-    best: Track | None = None
-    for ch, lens in _channels(log):
-        if not isinstance(lens, Pose) or lens.many or lens.position is None:
-            continue
-        places = lens.track(ch, start, end)
-        track = _in_metres(ch.topic, places.time, places.position)
-        if len(track.times) > 1 and (best is None or len(track.times) > len(best.times)):
-            best = track
-    return Tracks([best], "x", "y", f"the frame of {best.name}") if best else None
+def _of_poses(log: Log, start: int | None, end: int | None) -> DrawnTracks | None:
+    named = max(_lines(log, Pose, start, end), key=lambda pair: len(pair[1]), default=None)
+    return DrawnTracks([DrawnTrack.of(*named)], "x", "y", f"the frame of {named[0]}") if named else None
 
 
-def _of_actors(log: Log, start: int | None, end: int | None) -> Tracks | None:
-    for ch, lens in _channels(log):
-        if not isinstance(lens, ActorPose):
-            continue
-        states = lens.states(ch, start, end)
-        tracks = []
-        for actor in np.unique(states.id).tolist():
-            times, place, _ = states.track(actor)
-            about = log.actors.get(actor)
-            hero = about is not None and about.attributes.get("role_name") == "hero"
-            name = f"{actor} {about.description}{' (hero)' * hero}" if about else str(actor)
-            track = _in_metres(name, times, place)
-            if len(track.times) > 1 and np.ptp(track.right) + np.ptp(track.up) > 0.1:
-                tracks.append((not hero, -len(times), track))
-        if tracks:
-            chosen = [track for *_, track in sorted(tracks, key=lambda one: one[:2])[:TRACKS]]
-            return Tracks(chosen, "x", "y", "the origin of the map")
+def _of_actors(log: Log, start: int | None, end: int | None) -> DrawnTracks | None:
+    for ch, lenses in lenses_of(log):
+        for lens in lenses:
+            if not isinstance(lens, ActorPose):
+                continue
+            states = lens.states(ch, start, end)
+            tracks = []
+            for rows, track in actor_tracks(states):
+                actor = int(states.id[rows[0]])
+                about = log.actors.get(actor)
+                hero = about is not None and about.attributes.get("role_name") == "hero"
+                name = f"{actor} {about.description}{' (hero)' * hero}" if about else str(actor)
+                tracks.append((not hero, -len(track), name, track))
+            if tracks:
+                chosen = sorted(tracks, key=lambda item: item[:2])[:TRACKS]
+                drawn = [DrawnTrack.of(name, track) for *_, name, track in chosen]
+                return DrawnTracks(drawn, "x", "y", "the origin of the map")
     return None
 
 
-def _in_metres(name: str, times: I64, place: F64) -> Track:
-    line = Line(times, place, is_geographic=False)
-    return _reduced(name, line, line.place[:, 0], line.place[:, 1])
-
-
-def _reduced(name: str, line: Line, right: F64, up: F64) -> Track:
-    times, cuts, near = line.time, line.cuts, line.near
-    about = line.way.text()
-    if len(times) > POINTS:
-        ends = [extrema(times, right, POINTS // 8), extrema(times, up, POINTS // 8)]
-        rows = np.union1d(np.concatenate(ends), np.concatenate([cuts, cuts - 1])[: 2 * POINTS]).astype(
-            np.int64
-        )
-        cuts = np.unique(np.searchsorted(rows, cuts))
-        times, right, up, near = times[rows], right[rows], up[rows], near[rows]
-    return Track(name, times, right, up, cuts, near, about)
-
-
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Drawing:
     """How metres become units of the drawing."""
 
     scale: float
@@ -207,8 +192,8 @@ class Frame:
     height: float
 
     @classmethod
-    def around(cls, tracks: Sequence[Track]) -> Frame:
-        """Return the frame that holds all tracks, with equal scales of both axes."""
+    def around(cls, tracks: Sequence[DrawnTrack]) -> Drawing:
+        """Return the drawing that holds all tracks, with equal scales of both axes."""
         right = np.concatenate([track.right[track.near] for track in tracks])
         up = np.concatenate([track.up[track.near] for track in tracks])
         wide, high = max(float(np.ptp(right)), 1e-3), max(float(np.ptp(up)), 1e-3)
@@ -235,7 +220,7 @@ def grid_step(length: float) -> float:
     return float(next(power * n for n in (1, 2, 5, 10) if power * n >= rough))
 
 
-def svg(tracks: Tracks, frame: Frame) -> str:
+def svg(tracks: DrawnTracks, frame: Drawing) -> str:
     """Return the drawing of *tracks*; colours come from the classes ``t0`` … of the page."""
     out = [
         f'<svg class="track" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
@@ -256,7 +241,7 @@ def svg(tracks: Tracks, frame: Frame) -> str:
     return "".join(out)
 
 
-def _grid(frame: Frame, tracks: Tracks) -> Iterator[str]:
+def _grid(frame: Drawing, tracks: DrawnTracks) -> Iterator[str]:
     step = grid_step(frame.width)
     digits = max(0, -int(np.floor(np.log10(step))))
     low, high = HEIGHT - BOTTOM, WIDTH

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
-from logreel.io.arrays import I64
+from logreel.io.arrays import F64, I64
 from logreel.lenses import (
-    F64,
     ActorPose,
     Image,
     Joints,
@@ -33,13 +32,14 @@ from logreel.lenses import (
 from logreel.lenses.base import grouped
 from logreel.lenses.rotation import rotated
 from logreel.lenses.vehicle import vehicle_poses
+from logreel.meaning.tracks import segments
 from logreel.outputs.job import SkipCounter
 from logreel.outputs.media.frames import VIDEO, frame_of
 from logreel.outputs.media.pictures import Encoded, encoded
 from logreel.outputs.media.pixels import pixels_of
 from logreel.outputs.media.ply import values_of
 from logreel.outputs.rerun.scene import ROWS, Rows, Scene, windows
-from logreel.outputs.tracks.tracks import segments, valid
+from logreel.outputs.tracks.tracks import noted_valid
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -146,9 +146,7 @@ def senders_of(ch: Channel) -> list[tuple[SendLens, Any]]:
 def _positions(scene: Scene, ch: Channel, lens: Position) -> int:
     import rerun
 
-    good, why = valid(lens.fixes(ch, scene.job.start, scene.job.end, quality=True))
-    for left in why:
-        scene.job.notes += left.sentences("position", f"of {ch.topic!r} left out")
+    good = noted_valid(scene.job, ch, lens.fixes(ch, scene.job.start, scene.job.end, quality=True))
     places = np.stack([good.latitude, good.longitude], axis=-1)
     for lo in range(0, len(good), ROWS):
         some = slice(lo, lo + ROWS)

@@ -11,9 +11,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError
+from logreel.io.arrays import F64
 from logreel.layout.arrow_arrays import as_fixed_list, as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
-from logreel.lenses import F64, Transform, lenses
+from logreel.lenses import Transform, lenses
 from logreel.lenses.base import times_of
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.log import Log

@@ -18,8 +18,7 @@ from logreel.errors import UsageError
 from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
-from logreel.outputs.http.answer import Answer, Flows, Tell
-from logreel.outputs.http.errors import ErrorAnswers
+from logreel.outputs.http.answer import Answer, ErrorAnswers, Flows, Tell
 from logreel.outputs.serve.catalogue import Catalogue, Entry
 from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
 from logreel.outputs.serve.openapi import document

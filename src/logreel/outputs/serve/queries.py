@@ -14,8 +14,7 @@ from logreel.log.log import Log
 from logreel.log.topic_match import fitting
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.serve.catalogue import Entry
-from logreel.outputs.serve.contents import Contents, ContentsCache, Stretch
-from logreel.outputs.serve.log_cache import Logs
+from logreel.outputs.serve.log_cache import Contents, ContentsCache, Logs, Stretch
 from logreel.outputs.serve.parameters import Wanted
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Channel
-    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.log.topic_fields import FieldsByTopic
 
 #: Bytes, before compression, of the rows of all channels that wait for their row group.
 WAITING = 64 << 20

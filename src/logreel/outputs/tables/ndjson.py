@@ -9,13 +9,13 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DamagedError, DefinitionError
 from logreel.log.log import Log, Message
 from logreel.log.times import shift_of, utc_text
+from logreel.log.topic_fields import field_picker
 from logreel.ops.json_values import to_json_values
-from logreel.ops.query.topic_fields import field_picker
 from logreel.outputs.job import Job, SkipCounter
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
-    from logreel.ops.query.topic_fields import FieldsByTopic
+    from logreel.log.topic_fields import FieldsByTopic
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=to_json_values)
 

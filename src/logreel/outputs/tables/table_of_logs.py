@@ -15,7 +15,7 @@ from logreel.io.atomic_file import exists, keep_sources
 from logreel.io.output_stream import OutputStream
 from logreel.outputs.files import new_file, new_table
 from logreel.outputs.registry import Output, Shape
-from logreel.outputs.tables.together import LOG, together
+from logreel.outputs.tables.csv import LOG, together
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import IO
 
 from logreel.lenses import Fixes
 from logreel.outputs.job import Job
-from logreel.outputs.tracks.tracks import Point, Track, degrees, metres, qualities, tracks
+from logreel.outputs.tracks.tracks import FixedTrack, Point, degrees, metres, qualities, tracks
 
 
 def write(out: IO[bytes], job: Job) -> None:
@@ -30,7 +30,7 @@ def write(out: IO[bytes], job: Job) -> None:
     out.write(b"\n]}\n")
 
 
-def _pictures(track: Track) -> Iterator[list[str]]:
+def _pictures(track: FixedTrack) -> Iterator[list[str]]:
     """Yield the feature of each picture of a camera."""
     for number, point in track.pictures():
         properties = {
@@ -45,7 +45,7 @@ def _pictures(track: Track) -> Iterator[list[str]]:
         yield [f'{{"type": "Feature", "geometry": {geometry}, "properties": {json.dumps(properties)}}}']
 
 
-def _feature(track: Track) -> Iterator[str]:
+def _feature(track: FixedTrack) -> Iterator[str]:
     are_points = all(len(segment) == 1 for segment in track.segments)
     several, kind = len(track.segments) > 1, "Point" if are_points else "LineString"
     yield f'{{"type": "Feature", "geometry": {{"type": "{"Multi" * several}{kind}", "coordinates": '
@@ -64,7 +64,7 @@ def _number(name: str, point: Point) -> str:
     return metres(point.more[name]) if name in point.more else "null"
 
 
-def _nested(track: Track, are_points: bool, text: Callable[[Point], str]) -> Iterator[str]:
+def _nested(track: FixedTrack, are_points: bool, text: Callable[[Point], str]) -> Iterator[str]:
     """Return *text* of each position, as a list per line, and a list of these for several lines or points."""
     many = len(track.segments) > 1
     yield "[" if many else ""
@@ -77,7 +77,7 @@ def _nested(track: Track, are_points: bool, text: Callable[[Point], str]) -> Ite
     yield "]" if many else ""
 
 
-def _line(track: Track, segment: Fixes, text: Callable[[Point], str]) -> Iterator[str]:
+def _line(track: FixedTrack, segment: Fixes, text: Callable[[Point], str]) -> Iterator[str]:
     for place, point in enumerate(track.points(segment)):
         yield f", {text(point)}" if place else f"[{text(point)}"
         if len(segment) == 1:

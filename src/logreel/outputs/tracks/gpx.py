@@ -9,8 +9,8 @@ from typing import IO
 from logreel._version import __version__
 from logreel.outputs.job import Job
 from logreel.outputs.tracks.tracks import (
+    FixedTrack,
     Point,
-    Track,
     degrees,
     left_out,
     metres,
@@ -35,7 +35,7 @@ def write(out: IO[bytes], job: Job) -> None:
         f"<metadata><name>{xml_text(os.path.basename(job.log.name))}</name></metadata>\n"
     )
     out.write(head.encode())
-    lines = list[Track]()
+    lines = list[FixedTrack]()
     for track in tracks(job):
         if track.is_of_pictures:
             out.writelines(
@@ -50,7 +50,7 @@ def write(out: IO[bytes], job: Job) -> None:
     out.write(b"</gpx>\n")
 
 
-def _track(track: Track) -> Iterator[str]:
+def _track(track: FixedTrack) -> Iterator[str]:
     yield f"<trk><name>{xml_text(track.topic)}</name><type>{xml_text(track.type)}</type>"
     for segment in track.segments:
         yield "<trkseg>"

@@ -11,8 +11,8 @@ import numpy as np
 from logreel.lenses import Fixes
 from logreel.outputs.job import Job
 from logreel.outputs.tracks.tracks import (
+    FixedTrack,
     Point,
-    Track,
     degrees,
     left_out,
     metres,
@@ -45,7 +45,7 @@ def write(out: IO[bytes], job: Job) -> None:
     note_left_out(job, lost, "KML")
 
 
-def _placemark(track: Track) -> Iterator[str]:
+def _placemark(track: FixedTrack) -> Iterator[str]:
     around, part = ("MultiGeometry", _line) if track.shift is None else ("gx:MultiTrack", _timed)
     many = len(track.segments) > 1
     yield f"<Placemark><name>{xml_text(track.topic)}</name><description>{xml_text(track.type)}</description>"
@@ -61,7 +61,7 @@ def _placemark(track: Track) -> Iterator[str]:
     yield "</Placemark>"
 
 
-def _pictures(track: Track) -> Iterator[str]:
+def _pictures(track: FixedTrack) -> Iterator[str]:
     """Yield a placemark per picture of a camera, named as those of other tools for PX4."""
     yield f"<Folder><name>{xml_text(track.topic)}</name><description>{xml_text(track.type)}</description>"
     for segment in track.segments:
@@ -75,7 +75,7 @@ def _pictures(track: Track) -> Iterator[str]:
     yield "</Folder>"
 
 
-def _timed(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
+def _timed(track: FixedTrack, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
     yield f"<gx:Track>{mode}"
     for point in track.points(segment):
         yield f"<when>{point.time}</when>"
@@ -88,7 +88,7 @@ def _timed(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]
     yield "</gx:Track>"
 
 
-def _line(track: Track, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
+def _line(track: FixedTrack, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
     # A line has two ends.
     kind = "LineString" if len(segment) > 1 else "Point"
     yield f"<{kind}>{mode}<coordinates>"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import isfinite
 from xml.sax.saxutils import escape
 
@@ -13,9 +12,9 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.lenses import Fixes
-from logreel.lenses.track import Track as Line
-from logreel.lenses.track import length_text
+from logreel.log.log import Channel
 from logreel.log.times import utc_shift, utc_text
+from logreel.meaning.tracks import Track, length_text, segments, valid_fixes
 from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.registry import readers
 
@@ -37,7 +36,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class FixedTrack:
     """The positions of one channel, sorted by time.
 
     type      name of its schema
@@ -87,7 +86,7 @@ def qualities(fixes: Fixes) -> dict[str, list[float]]:
     return {name: column.tolist() for name, column in values.items() if np.isfinite(column).any()}
 
 
-def left_out(track: Track, held: Collection[str]) -> dict[str, None]:
+def left_out(track: FixedTrack, held: Collection[str]) -> dict[str, None]:
     """Return the names, as in ``qualities``, of what is known of positions of *track* and not among *held*."""
     known = (name for segment in track.segments for name in qualities(segment))
     return dict.fromkeys(name for name in known if name not in held)
@@ -99,7 +98,7 @@ def note_left_out(job: Job, names: Collection[str], form: str) -> None:
         job.notes.append(f"{form} has no place for {', '.join(names)} of positions")
 
 
-def tracks(job: Job) -> Iterator[Track]:
+def tracks(job: Job) -> Iterator[FixedTrack]:
     """Yield the tracks of all channels of *job* with positions.
 
     Counts written positions and reports skipped ones to *job*. Raises LogError at the end if there were positions, but
@@ -108,14 +107,12 @@ def tracks(job: Job) -> Iterator[Track]:
     shift = utc_shift(job.log)
     for ch in job.channels:
         for read in readers(ch, "fixes"):
-            good, why = valid(read(ch, job.start, job.end, quality=True))
-            for left in why:
-                job.notes += left.sentences("position", f"of {ch.topic!r} left out")
+            good = noted_valid(job, ch, read(ch, job.start, job.end, quality=True))
             if len(good):
-                if found := Line.of_fixes(good).way.jumps:
-                    cut = f"{len(found)} jump{'s' * (len(found) > 1)} of up to {length_text(found[0].metres)}"
+                if jumps := Track.of_fixes(good).way.jumps:
+                    cut = f"{len(jumps)} jump{'s' * (len(jumps) > 1)} of up to {length_text(jumps[0].metres)}"
                     job.notes.append(f"the track of {ch.topic!r} is cut at {cut}")
-                yield Track(ch.topic, ch.schema.name, list(segments(good)), shift)
+                yield FixedTrack(ch.topic, ch.schema.name, list(segments(good)), shift)
                 job.rows[ch.topic] = len(good)
         job.advance(len(ch))
     if job.notes and not job.rows:
@@ -124,21 +121,12 @@ def tracks(job: Job) -> Iterator[Track]:
         job.notes.append("the tracks have no times, as the log does not tell how its clock relates to UTC")
 
 
-def valid(fixes: Fixes) -> tuple[Fixes, list[SkipCounter]]:
-    """Return the valid positions, sorted by time, and a counter of the others for each reason."""
-    good, why = np.ones(len(fixes), np.bool_), []
-    for reason, rows in fixes.faults().items():
-        why.append(SkipCounter(int(np.count_nonzero(rows & good)), reason))
-        good &= ~rows
-    found = fixes.take(good)
-    return found.take(np.argsort(found.time, kind="stable")), why
-
-
-def segments(fixes: Fixes) -> Iterator[Fixes]:
-    """Return the parts of valid *fixes*, sorted by time: cut where all lines of tracks are."""
-    edges = [0, *Line.of_fixes(fixes).cuts.tolist(), len(fixes)]
-    for first, last in pairwise(edges):
-        yield fixes.take(slice(first, last))
+def noted_valid(job: Job, ch: Channel, fixes: Fixes) -> Fixes:
+    """Return the valid ones of *fixes*, sorted by time; note in *job* how many others of *ch* there are, and why."""
+    good, left_out = valid_fixes(fixes)
+    for reason, count in left_out.items():
+        job.notes += SkipCounter(count, reason).sentences("position", f"of {ch.topic!r} left out")
+    return good
 
 
 def xml_text(text: str) -> str:

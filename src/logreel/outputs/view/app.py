@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from threading import Event
 
 from starlette.applications import Starlette
@@ -16,8 +17,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+import logreel.outputs.vendor as vendor
 from logreel.errors import MissingDependencyError
-from logreel.outputs.http.errors import ErrorAnswers
+from logreel.outputs.http.answer import ErrorAnswers
 from logreel.outputs.view import (
     channels,
     charts,
@@ -36,7 +38,44 @@ from logreel.outputs.view.limits import THREADS, WAITING
 from logreel.outputs.view.parameters import Cancelled, Parameters
 from logreel.outputs.view.route import ViewRoute
 from logreel.outputs.view.session import Session
-from logreel.outputs.view.static_files import static_file
+
+#: Media types by suffix; files with others are not served.
+MEDIA = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+    ".wasm": "application/wasm",
+    ".txt": "text/plain; charset=utf-8",
+}
+OWN = Path(__file__).parent / "static"
+VENDORED = Path(vendor.__file__).parent
+
+
+@cache
+def known_files() -> dict[str, Path]:
+    """Return all files that are served, by the path of their address; no other path is ever opened."""
+    found = {f"/static/{name}": path for name, path in _below(OWN)}
+    found |= {f"/vendor/{name}": path for name, path in _below(VENDORED)}
+    page = found.get("/static/index.html")
+    return {"/": page, **found} if page is not None else found
+
+
+def _below(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in MEDIA and path.is_file():
+            yield path.relative_to(folder).as_posix(), path
+
+
+def static_file(path: str) -> Response | None:
+    """Return the file at *path* of an address; None if there is none."""
+    found = known_files().get(path)
+    return None if found is None else Response(found.read_bytes(), media_type=MEDIA[found.suffix])
+
 
 #: Modules with requests; each has a function ``routes``.
 ROOMS = (

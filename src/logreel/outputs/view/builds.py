@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from logreel.errors import LogError
-from logreel.ops.query.sorted_column import SortedColumn
+from logreel.meaning.columns import SortedColumn
 from logreel.outputs.view.limits import LINGER
 from logreel.outputs.view.parameters import Cancelled, Parameters
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from logreel.lenses.charts import LINE, Chart, Series
 from logreel.log.log import Log
-from logreel.ops.query.charts import charts, first_charts, side_panels
+from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute
 

@@ -14,11 +14,9 @@ from typing import Any
 from logreel.errors import UsageError
 from logreel.lenses.charts import Series
 from logreel.log.log import Log
-from logreel.ops.query.field_column import FieldColumn
-from logreel.ops.query.functions import series_curve
-from logreel.ops.query.pyramid import Pyramid
-from logreel.ops.query.pyramid_file import key_of, place_of
-from logreel.ops.query.sorted_column import MemoryColumn, SampledColumn, SortedColumn
+from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
+from logreel.meaning.curves import series_curve
+from logreel.meaning.pyramids import Pyramid, key_of, place_of
 from logreel.outputs.view.builds import Builds
 from logreel.outputs.view.limits import (
     COLUMN_BYTES,
@@ -142,7 +140,7 @@ class Columns:
         with self._open(given) as opened:
             ch = opened[wanted.topic]
             if wanted.sql:
-                from logreel.ops.query.expression import expression_column
+                from logreel.ops.query.where import expression_column
 
                 return expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, given.check)
             if not wanted.is_field:

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 from logreel.errors import LogError, UsageError
 from logreel.log.log import Channel
 from logreel.log.tables import TableReader, own_paths
+from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.ops.query.rows_at import row_at
 from logreel.outputs.view.limits import ITEMS, LIST_ITEMS, MESSAGE_NODES, TEXT_CHARACTERS
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute

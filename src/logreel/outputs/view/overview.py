@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.ops.inspect.checks.gaps import FACTOR, FAR, NEAR, PART, PERIODS
-from logreel.ops.query.charts import bands
+from logreel.meaning.charts import bands
+from logreel.meaning.gaps import regular_times
 from logreel.outputs.view.limits import BINS, GAPS, MARKS
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.problems import problems_of
@@ -89,17 +89,11 @@ def _density(times: I64, count: int, start: int, span: int, bins: int) -> Any:
 
 def gaps_in(times: I64) -> list[tuple[int, int]]:
     """Return the intervals (ns) without messages in a channel that is regular otherwise, as ``check`` finds them."""
-    if len(times) <= PERIODS:
-        return []
     ordered = times if np.all(times[1:] >= times[:-1]) else np.sort(times)
-    steps = np.diff(ordered)
-    low, median, high = np.percentile(steps, [10, 50, 90]).tolist()
-    if median <= 0 or low < NEAR * median or high > FAR * median:
+    regular = regular_times(ordered)
+    if regular is None:
         return []
-    rows = np.flatnonzero(steps > FACTOR * median)
-    if len(rows) > max(1, PART * len(steps)):
-        return []
-    return [(int(ordered[i]), int(ordered[i + 1])) for i in rows[:GAPS]]
+    return [(int(ordered[row]), int(ordered[row + 1])) for row in regular.gaps[:GAPS]]
 
 
 def _scaled(density: Any) -> list[int]:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, UnsupportedError
 from logreel.lenses import Image, Picture
+from logreel.meaning.channels import lenses_of
+from logreel.meaning.scenes import last_time
 from logreel.outputs.media.frames import VIDEO, frame_of
 from logreel.outputs.media.pictures import PNG_MAGIC
 from logreel.outputs.media.pixels import pixels_of
 from logreel.outputs.media.png import png
-from logreel.outputs.view.lens_cache import lenses_of
-from logreel.outputs.view.scene import last_time
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

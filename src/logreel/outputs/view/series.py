@@ -9,10 +9,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
-from logreel.io.arrays import I64
-from logreel.ops.query.curves import F64
-from logreel.ops.query.functions import FUNCTIONS
-from logreel.ops.query.sorted_column import SampledColumn, SortedColumn, Window
+from logreel.io.arrays import F64, I64
+from logreel.meaning.columns import SampledColumn, SortedColumn, Window
+from logreel.meaning.curves import FUNCTIONS
 from logreel.outputs.view.arrow_answer import arrow_response, arrow_stream, several
 from logreel.outputs.view.columns import NAMES, Wanted, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL

@@ -17,7 +17,9 @@ from starlette.types import ASGIApp
 from logreel.errors import MissingDependencyError, NotFoundError, UnsupportedError, UsageError
 from logreel.log.log import Log
 from logreel.log.times import duration_text
-from logreel.outputs.view import pictures, scene, track
+from logreel.meaning import scenes as scene
+from logreel.meaning import tracks as track
+from logreel.outputs.view import pictures
 from logreel.outputs.view.arrow_answer import arrow_response
 from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.route import ViewRoute

@@ -12,9 +12,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from logreel.errors import UsageError
-from logreel.io.arrays import I64
-from logreel.ops.query.curves import F64
-from logreel.ops.query.sorted_column import Window
+from logreel.io.arrays import F64, I64
+from logreel.meaning.columns import Window
 from logreel.outputs.view.columns import NAMES, wanted_series
 from logreel.outputs.view.limits import SPECTROGRAM
 from logreel.outputs.view.parameters import Parameters

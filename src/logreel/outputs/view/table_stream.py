@@ -7,7 +7,7 @@ from logreel.io.append_file import Appender
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import interval
-from logreel.ops.query.topic_fields import fields_by_topic
+from logreel.log.topic_fields import fields_by_topic
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.slice_stream import AppenderFile, file_stem

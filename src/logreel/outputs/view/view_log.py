@@ -13,8 +13,8 @@ from logreel.errors import LogError
 from logreel.io.source import Source
 from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Log
-from logreel.ops.query.pyramid import PyramidColumn
-from logreel.ops.query.sorted_column import MemoryColumn, SortedColumn
+from logreel.meaning.columns import MemoryColumn, SortedColumn
+from logreel.meaning.pyramids import PyramidColumn
 from logreel.outputs.view.columns import Columns
 from logreel.outputs.view.parameters import Parameters
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
     from logreel.log.log import Log
+
 
 #: What the page may load: its own files, and pictures that it made from answers.
 POLICY = (
@@ -195,3 +198,25 @@ def view(*logs: Openable | Log, **options: Any) -> Viewer:
     Notebooks show it as a frame; elsewhere, open its ``address`` in a browser.
     """
     return Viewer(logs, **{"in_notebook": True, **options}).start()
+
+
+#: Size of a file that may be a layout.
+BYTES = 1 << 20
+
+
+def read_layout(path: str | None) -> dict[str, Any] | None:
+    """Return the layout in a file; None for None.
+
+    Raises UsageError for a file that is no layout, OSError if it cannot be read.
+    """
+    if path is None:
+        return None
+    file = Path(path)
+    text = file.read_bytes() if file.stat().st_size <= BYTES else b""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError("is no layout that the viewer saved", path=path)
+    return found

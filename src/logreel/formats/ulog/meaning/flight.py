@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.ulog.meaning.phases import Phases
-from logreel.lenses.base import F64, Columns
+from logreel.io.arrays import F64
+from logreel.lenses.base import Columns
 from logreel.lenses.charts import Band
 from logreel.lenses.meaning import Fact, Section, Topics, inside, since_start, total
-from logreel.lenses.track import jumps
 from logreel.log.log import Log
 from logreel.log.times import duration_text
+from logreel.meaning.tracks import jumps
 
 POSITION, ATTITUDE, RATES = "vehicle_local_position", "vehicle_attitude", "vehicle_angular_velocity"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.lenses.base import F64
+from logreel.io.arrays import F64
 from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, since_start
 
 #: ``warning`` of ``battery_status``: the states that need attention, and their syslog level.

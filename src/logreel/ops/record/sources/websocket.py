@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.ops.record.wait import readable
+from logreel.ops.record.source import readable
 
 #: Seconds to connect, and to wait for the answer to a close.
 OPEN_SECONDS, CLOSE_SECONDS = 10.0, 1.0

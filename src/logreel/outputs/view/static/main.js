@@ -85,7 +85,7 @@ async function start() {
   context.plots = new Plots(document.getElementById("plots"), context);
   context.find = find(context);
   head(context);
-  tree(document.getElementById("tree"), context);
+  const treeDrawn = tree(document.getElementById("tree"), context);
   ruler(document.getElementById("ruler"), context);
   timeline(document.getElementById("timeline"), context);
   context.play = play(document.getElementById("play"), context);
@@ -94,6 +94,7 @@ async function start() {
   bus.send("cursor", context.view.cursor);
   for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
   await first(context, Tabs);
+  await treeDrawn;
   markChanges(context);
   follow(context);
   root.dataset.ready = "yes";

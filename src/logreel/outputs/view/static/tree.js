@@ -6,26 +6,36 @@ import { FIELD } from "./plots.js";
 
 const SPARK = [54, 14];
 
-export async function tree(element, context) {
+/**
+ * Show the tree.
+ * @param {HTMLElement} element
+ * @param {Object} context
+ * @returns {Promise<void>} fulfilled when the channels of all logs are drawn
+ */
+export function tree(element, context) {
   const { bus, data, logs, state } = context;
   const input = el("input", { type: "search", placeholder: "Find a field … ( / )", "aria-label": "Find a field", autocomplete: "off", spellcheck: "false" });
   const rows = el("div", { class: "rows", role: "tree", "aria-label": "Channels and fields" });
   element.append(el("div", { class: "find" }, input), rows);
   const open = new Set(), pinned = new Set(state.get("pinned", []));
-  let all = [], shown = [], chosen = null;
+  let all = [], shown = [], chosen = null, nothing = "Reading the channels …";
   const key = ({ log, topic, field }) => `${log}\n${topic}${field ? `\n${field.path}` : ""}`;
   const pinName = ({ topic, field }) => `${topic}.${field.path}`;
 
   async function load() {
-    all = [];
+    const channels = [];
+    let failure = null;
     for (const { id, name, duration } of logs) {
       try {
-        for (const channel of await data.channels(id)) all.push({ log: id, name, duration, topic: channel.topic, channel });
+        for (const channel of await data.channels(id)) channels.push({ log: id, name, duration, topic: channel.topic, channel });
       } catch (error) {
-        context.say(error.message);
+        failure = error.message;
+        context.say(failure);
       }
     }
-    draw();
+    all = channels;
+    nothing = failure ?? "This log has no channels.";
+    drawNow();
     element.dataset.ready = "yes";
   }
 
@@ -53,16 +63,18 @@ export async function tree(element, context) {
     return list;
   }
 
-  const draw = frame(() => {
+  function drawNow() {
     shown = items();
     // A log may have thousands of fields: what is far below is left out until it is searched for.
     rows.replaceChildren(...shown.slice(0, 3000).map(row));
-    if (!shown.length) rows.append(el("div", { class: "item head" }, all.length ? "Nothing is called like that." : "This log has no channels."));
+    if (!shown.length) rows.append(el("div", { class: "item head" }, all.length ? "Nothing is called like that." : nothing));
     const current = shown.findIndex((item) => !item.head && key(item) === chosen);
     (rows.children[Math.max(0, current >= 0 ? current : shown.findIndex((item) => !item.head))] ?? rows).tabIndex = 0;
     rows.dataset.count = shown.length;
     rows.dataset.for = input.value;
-  });
+  }
+
+  const draw = frame(drawNow);
 
   function row(item) {
     if (item.head) return el("div", { class: "item head", role: "presentation" }, item.head);
@@ -180,7 +192,7 @@ export async function tree(element, context) {
   });
   for (const kind of ["overview", "theme"]) bus.on(kind, () => draw());
   bus.on("grown", () => load());
-  load();
+  return load();
 }
 
 /** Whether the rate of a channel fits the length of its log: stamps of other clocks give absurd ones. */

@@ -1,0 +1,290 @@
+"""Which plots a log deserves: those that its format proposes, else by lenses, else fields that vary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from logreel.errors import LogError
+from logreel.lenses import (
+    ActorPose,
+    Image,
+    Imu,
+    Joints,
+    Pose,
+    Position,
+    Scaled,
+    Text,
+    Transform,
+    lenses,
+)
+from logreel.lenses.base import is_vector, members, nodes_of
+from logreel.lenses.charts import MAP, PICTURE, SCENE, SPECTROGRAM, Band, Chart, Series
+from logreel.log.log import Channel, Log
+from logreel.log.topic_fields import check_fields
+from logreel.meaning.curves import FUNCTIONS, STAMPS, TIMES, channel_curves, paths_of
+from logreel.registry.registry import bands_of, charts_of
+
+#: Most charts, and most curves of a chart, that are proposed.
+MAX_CHARTS, MAX_SERIES = 80, 8
+#: Charts of the first screen, if none is marked.
+FIRST = 3
+#: Messages of a channel that are read to see whether a field varies.
+LOOK = 200
+#: Last names of fields that count or name messages and samples, or repeat their time.
+COUNTERS = {
+    "seq",
+    "sequence",
+    "sequence_id",
+    "sample",
+    "frame",
+    "id",
+    "time",
+    "stamp",
+    "timestamp",
+    "start_time",
+}
+COUNTERS |= {
+    "hour",
+    "minute",
+    "second",
+    "day",
+    "month",
+    "year",
+    "secs",
+    "nsecs",
+    "nanos",
+    "end_time",
+    "schema_id",
+    "sec",
+    "nanosec",
+    "nsec",
+    "device_id",
+    "timestamp_sample",
+    "timestamp_utc",
+}
+#: The only field of a channel that is one quantity.
+VALUE = "value"
+#: Most charts by fields for one channel.
+PER_CHANNEL = 4
+
+
+def charts(log: Log) -> list[Chart]:
+    """Return the charts that *log* deserves, most important first; those of missing or empty channels are left out.
+
+    A format proposes charts for its logs; where it proposes none, lenses and fields that vary decide. Damage never
+    raises an error here.
+    """
+    found = _present(log, _proposed(log))
+    if not found:
+        found = _present(log, [*_by_lenses(log), *_by_fields(log), *_rates(log)])
+    return sorted(found[:MAX_CHARTS], key=lambda chart: not chart.first)
+
+
+def bands(log: Log) -> list[Band]:
+    """Return the bands of *log*, such as flight modes, inside its interval and sorted by start.
+
+    Empty if its format knows none.
+    """
+    found: list[Band] = []
+    if log.start is None or log.end is None:
+        return found
+    with suppress(LogError):
+        for band in bands_of(log):
+            inside = replace(band, start=max(band.start, log.start), end=min(band.end, log.end))
+            if inside.start < inside.end:
+                found.append(inside)
+    return sorted(found, key=lambda band: (band.start, band.kind))
+
+
+def first_charts(found: list[Chart]) -> int:
+    """Return how many of the charts belong on the first screen."""
+    marked = sum(chart.first for chart in found)
+    return marked or min(FIRST, len(found))
+
+
+def side_panels(log: Log) -> list[str]:
+    """Return which panels *log* has content for, most important first: ``map``, ``picture``, ``scene``."""
+    there: set[str] = set()
+    local = False
+    for ch in log.channels.values():
+        if not len(ch) or ch.reserved:
+            continue
+        for lens in lenses(ch):
+            if isinstance(lens, Position):
+                there.add(MAP)
+            elif isinstance(lens, Image):
+                there.add(PICTURE)
+            elif not isinstance(lens, (Text, Imu, Joints)):
+                there.add(SCENE)
+                local |= isinstance(lens, ActorPose | Transform) or bool(getattr(lens, "position", ()))
+    # Without a position on Earth the map has local tracks, which the scene shows, too.
+    found = [panel for panel in (MAP, PICTURE, SCENE) if panel in there]
+    return [*found, MAP] if local and MAP not in there else found
+
+
+def _proposed(log: Log) -> Iterator[Chart]:
+    with suppress(LogError):
+        yield from charts_of(log)
+
+
+def _present(log: Log, found: Iterable[Chart]) -> list[Chart]:
+    """Return the charts with those series that the log has messages for."""
+    shown = []
+    for chart in found:
+        there = tuple(series for series in chart.series if _exists(log, series))
+        if there and (chart.kind != "xy" or len(there) == len(chart.series)):
+            shown.append(replace(chart, series=there))
+    return shown
+
+
+def _exists(log: Log, series: Series) -> bool:
+    ch = log.channels.get(series.topic)
+    if ch is None or not len(ch):
+        return False
+    if series.function and FUNCTIONS[series.function].inputs == TIMES:
+        return True
+    with suppress(LogError):
+        check_fields(ch, paths_of(ch, series.field))
+        return True
+    return False
+
+
+def _by_lenses(log: Log) -> Iterator[Chart]:
+    channels = [ch for ch in log.channels.values() if len(ch) and not ch.reserved]
+    for ch in channels:
+        with suppress(LogError):
+            for lens in lenses(ch):
+                yield from _of_lens(ch, lens)
+
+
+def _rates(log: Log) -> Iterator[Chart]:
+    """Yield charts of the time between messages: rates, jitter and silence of topics at one glance."""
+    named = [ch for ch in log.channels.values() if len(ch) > 2 and not ch.reserved]
+    for at in range(0, min(len(named), 3 * MAX_SERIES), MAX_SERIES):
+        some = named[at : at + MAX_SERIES]
+        series = tuple(Series(ch.topic, "", "interval", ch.topic) for ch in some)
+        yield Chart("Time between messages", series, group="Rates and jitter")
+
+
+def _of_lens(ch: Channel, lens: object) -> Iterator[Chart]:
+    topic = ch.topic
+    match lens:
+        case Position(altitude=altitude) if altitude is not None:
+            function = "thousandth" if altitude.factor != 1 else ""
+            one = Series(topic, altitude.path, function, "altitude", "m")
+            yield Chart(f"{topic}: altitude", (one,), group="Position", first=True)
+        case Imu(rate=rate, acceleration=acceleration):
+            yield _vector(topic, acceleration, "acceleration", "m/s²", "Inertial", True)
+            yield _vector(topic, rate, "angular velocity", "rad/s", "Inertial")
+            yield Chart(
+                f"{topic}: vibration",
+                _components(topic, acceleration, "m/s²"),
+                SPECTROGRAM,
+                "Inertial",
+            )
+        case Joints(name=name, position=position, velocity=velocity, effort=effort):
+            joints = list(lens.series(ch))[:MAX_SERIES]
+            for field, unit in ((position, "rad"), (velocity, "rad/s"), (effort, "Nm")):
+                series = tuple(Series(topic, field, "", joint, unit, f"{name}={joint}") for joint in joints)
+                yield Chart(f"{topic}: {field}", series, group="Joints", first=field == position)
+        case Pose(position=place, orientation=turn, many=False):
+            if place is not None:
+                yield _vector(topic, place, "position", "m", "Motion", True)
+            series = tuple(Series(topic, turn, f, f, "deg") for f in ("roll", "pitch", "yaw"))
+            yield Chart(f"{topic}: attitude", series, group="Motion")
+        case Transform(translation=place, rotation=turn, child=child):
+            for frame in _moving_frames(ch, lens):
+                where = f"{child}={frame}" if child and frame else ""
+                yield Chart(
+                    f"{topic}: {frame or 'transform'}",
+                    tuple(Series(topic, f"{place}.{axis}", "", axis, "m", where) for axis in "xyz"),
+                    group="Transforms",
+                )
+    yield from _velocities(ch, lens)
+
+
+def _velocities(ch: Channel, lens: object) -> Iterator[Chart]:
+    """Yield charts of the linear and angular velocity of a message that also has a pose."""
+    if not isinstance(lens, Pose) or lens.many:
+        return
+    path, nodes = "", members(ch)
+    while "twist" in nodes:
+        path, nodes = f"{path}twist.", nodes_of(nodes["twist"])
+        if is_vector(nodes.get("linear")) and is_vector(nodes.get("angular")):
+            yield _vector(ch.topic, path + "linear", "velocity", "m/s", "Motion", True)
+            yield _vector(ch.topic, path + "angular", "turn rate", "rad/s", "Motion")
+
+
+def _moving_frames(ch: Channel, lens: Transform) -> list[str]:
+    """Return the child frames whose translation varies; one without a name is empty text."""
+    found = lens.track(ch)
+    if found.child is None:
+        return [""] if len(found.position) and np.ptp(found.position, axis=0).max() > 0 else []
+    frames = []
+    for frame in dict.fromkeys(found.child.tolist()):
+        place = found.position[found.child == frame]
+        if len(place) > 1 and np.nan_to_num(np.ptp(place, axis=0)).max() > 0:
+            frames.append(str(frame))
+    return frames[:MAX_SERIES]
+
+
+def _components(topic: str, field: str, unit: str) -> tuple[Series, ...]:
+    return tuple(Series(topic, f"{field}.{axis}", "", axis, unit) for axis in "xyz")
+
+
+def _vector(topic: str, field: str, what: str, unit: str, group: str, first: bool = False) -> Chart:
+    return Chart(f"{topic}: {what}", _components(topic, field, unit), group=group, first=first)
+
+
+def _by_fields(log: Log) -> Iterator[Chart]:
+    """Yield charts of the numeric fields that vary, of channels that no lens describes; few for each channel."""
+    for ch in log.channels.values():
+        if not len(ch) or ch.reserved:
+            continue
+        with suppress(LogError):
+            meant = lenses(ch)
+            if any(not isinstance(lens, Position) for lens in meant):
+                continue
+            known = {scaled.path for lens in meant for scaled in _coordinates(lens)}
+            groups: dict[str, list[Series]] = {}
+            for field in _varying(ch):
+                if field in known:
+                    continue
+                parent = field.rpartition(".")[0] or field.partition("[")[0] * ("[" in field)
+                label = field.removeprefix(f"{parent}.").removeprefix(VALUE)
+                groups.setdefault(parent or field, []).append(Series(ch.topic, field, "", label or field))
+            # Few fields under one name are seen better than many charts with one curve each.
+            for name, series in list(groups.items())[:PER_CHANNEL]:
+                title = ch.topic if name == VALUE else f"{ch.topic}: {name}"
+                place, _, last = ch.topic.rpartition("/")
+                yield Chart(
+                    title, tuple(series[:MAX_SERIES]), group=place if name == VALUE and last else ch.topic
+                )
+
+
+def _coordinates(lens: object) -> list[Scaled]:
+    """Return the fields of a position, which have a chart or a track of their own."""
+    if not isinstance(lens, Position):
+        return []
+    return [scaled for scaled in (lens.latitude, lens.longitude, lens.altitude) if scaled]
+
+
+def _varying(ch: Channel) -> list[str]:
+    """Return the numeric fields that vary among some messages at the start, the middle and the end."""
+    times = ch.times
+    seen: dict[str, list[float]] = {}
+    for at in {0, len(times) // 2, max(len(times) - LOOK, 0)}:
+        some = times[at : at + LOOK]
+        for field in ch.fields:
+            if field in STAMPS or field.rpartition(".")[2].lower() in COUNTERS:
+                continue
+            with suppress(LogError):
+                for curve in channel_curves(ch, [field], int(some.min()), int(some.max()) + 1):
+                    values = curve.values[np.isfinite(curve.values)]
+                    if len(values):
+                        seen.setdefault(curve.field, []).extend((values.min(), values.max()))
+    return [field for field, values in seen.items() if min(values) < max(values)]

@@ -1,0 +1,534 @@
+"""Curves: numeric fields over time, with no more points than a drawing can show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import UsageError
+from logreel.io.arrays import F64, I64
+from logreel.lenses.base import columns_by_path, flatten, times_of
+from logreel.lenses.charts import Series
+from logreel.log.brief import Brief
+from logreel.log.tables import as_numpy, flattened
+from logreel.log.times import Time, interval
+from logreel.log.topic_fields import fields_by_topic
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from logreel.log.log import Channel, Log
+
+
+#: Arrays with more items than this are not drawn as a whole.
+MAX_ITEMS = 32
+#: Most curves that one name may mean.
+MAX_CURVES = 64
+#: Fields that repeat the time of the message; drawn only if they are named.
+STAMPS = ("timestamp", "header.stamp")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Curve(Brief):
+    """One numeric field over time.
+
+    unit    as stated by the schema, or empty
+    times   int64[n] ns of the log's clock, in order
+    values  float64[n]; NaN: no value
+    count   number of messages or records, of which the points are the extrema if ``reduced`` was called
+    """
+
+    topic: str
+    field: str
+    unit: str
+    times: I64
+    values: NDArray[np.float64]
+    count: int
+
+    @property
+    def name(self) -> str:
+        """``topic.field``."""
+        return f"{self.topic}.{self.field}"
+
+    def reduced(self, pixels: int) -> Curve:
+        """Return the curve with at most four points for each of *pixels* equal intervals: first, least, greatest, last.
+
+        A line through these points covers the same pixels as one through all.
+        """
+        if len(self.times) <= 4 * pixels:
+            return self
+        rows = extrema(self.times, self.values, pixels)
+        return replace(self, times=self.times[rows], values=self.values[rows])
+
+
+def curves(
+    log: Log, wanted: str | Iterable[str], start: Time | None = None, end: Time | None = None
+) -> list[Curve]:
+    """Return the curves of fields of *log*.
+
+    wanted      ``topic.field``, ``topic:field,field`` or topics, whose numeric fields are all meant; see
+                ``fields_by_topic``. An array is one curve for each item
+    start, end  as for ``Channel.to_arrow``
+
+    Raises UsageError for text, and for arrays of changing length; TopicError and NotFoundError for unknown names.
+    """
+    lo, hi = interval(log, start, end)
+    found: list[Curve] = []
+    for topic, fields in fields_by_topic(log, wanted).items():
+        found += channel_curves(log[topic], fields, lo, hi)
+        if len(found) > MAX_CURVES:
+            raise UsageError(
+                f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {found[0].name}",
+                path=log.name,
+            )
+    return found
+
+
+def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
+    """Yield the curves of fields of one channel, with lo <= time < hi (ns); see ``curves``."""
+    import pyarrow as pa
+
+    table = ch.to_arrow(fields, *(None if t is None else int(t) for t in (lo, hi)))
+    times = np.asarray(table.column(0).combine_chunks().cast(pa.int64()))
+    order = None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable")
+    drawn = False
+    for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
+        found = False
+        flat = flattened(one_column(field, column))
+        for one, values in zip(flat.schema, flat.columns, strict=True):
+            unit = (one.metadata or {}).get(b"unit", b"").decode()
+            for name, numbers in sample_numbers(one.name, values.combine_chunks()):
+                if fields is None and name in STAMPS:
+                    continue
+                found = drawn = True
+                yield _curve(ch.topic, name, unit, times, numbers, order)
+        if fields is not None and not found:
+            raise UsageError(why_no_curve(ch, field.name, column.type), path=ch.log.name)
+    if not drawn:
+        raise UsageError(f"{ch.topic!r} has no numeric field", path=ch.log.name)
+
+
+def one_column(field: pa.Field[Any], column: Any) -> pa.Table:
+    """Return a table of one column."""
+    import pyarrow as pa
+
+    return pa.table([column], schema=pa.schema([field]))
+
+
+def _curve(
+    topic: str, name: str, unit: str, times: I64, numbers: NDArray[np.float64], order: I64 | None
+) -> Curve:
+    if order is not None:
+        times, numbers = times[order], numbers[order]
+    return Curve(topic, name, unit, times, numbers, len(times))
+
+
+def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Yield the path and the values of each curve of a column; nothing for text and other columns without numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if pa.types.is_fixed_size_list(kind):
+        if kind.list_size <= MAX_ITEMS:
+            for i in range(kind.list_size):
+                yield from sample_numbers(f"{name}[{i}]", pc.list_element(array, i))
+        return
+    if pa.types.is_duration(kind) or pa.types.is_timestamp(kind):
+        yield name, _as_float(array.cast("int64")) / 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
+    elif pa.types.is_boolean(kind):
+        yield name, _as_float(array.cast("int8"))
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        yield name, _as_float(array)
+
+
+def _as_float(array: Any) -> NDArray[np.float64]:
+    # Values of damaged messages may be signalling NaN.
+    with np.errstate(invalid="ignore"):
+        values: NDArray[np.float64] = as_numpy(array).astype(np.float64, copy=False)
+    return values
+
+
+def why_no_curve(ch: Channel, name: str, kind: Any) -> str:
+    """Return a sentence why a field of this Arrow type is no single curve."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(kind):
+        return (
+            f"{ch.topic}.{name} has {kind.list_size} items: choose some of them, such as {ch.topic}.{name}[0]"
+        )
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (
+            f"{ch.topic}.{name} has arrays of changing length: choose an item, such as {ch.topic}.{name}[0]"
+        )
+    return f"{ch.topic}.{name} is no number, but {kind}"
+
+
+def pixel_edges(start: int, end: int, pixels: int) -> I64:
+    """Return int64[pixels + 1] ns: bounds of equal intervals of start <= time < end."""
+    edges: I64 = start + ((end - start) / pixels * np.arange(pixels + 1)).astype(np.int64)
+    return edges
+
+
+def extrema(times: I64, values: F64, pixels: int) -> I64:
+    """Return the rows of the first, least, greatest and last value in each of *pixels* equal intervals of time.
+
+    times   int64[n] in order
+    values  float64[n]; NaN is neither least nor greatest
+
+    Returns int64[m] in order, m <= 4 * pixels.
+    """
+    edges = pixel_edges(int(times[0]), int(times[-1]) + 1, pixels)
+    return extrema_between(times, values, edges)
+
+
+def extrema_between(times: I64, values: F64, edges: I64) -> I64:
+    """Return the same for the intervals between *edges*, int64[pixels + 1] ns; *times* are in the outer ones."""
+    first = np.unique(np.searchsorted(times, edges[:-1]))
+    first = first[first < len(times)]
+    last = np.append(first[1:], len(times)) - 1
+    interval_of = np.repeat(np.arange(len(first)), last - first + 1)
+    rows = [first, last]
+    for least in (np.fmin, np.fmax):
+        equal = np.flatnonzero(values == least.reduceat(values, first)[interval_of])
+        rows.append(equal[np.unique(interval_of[equal], return_index=True)[1]])
+    return np.unique(np.concatenate(rows))
+
+
+#: Kinds of inputs: one number; any number of them; a quaternion; no field, only the times of the messages.
+NUMBER, VECTOR, QUATERNION, TIMES = "number", "vector", "quaternion", "times"
+#: Messages of a channel that are read at once, if a curve is to be reduced.
+WINDOW = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a field, sample by sample.
+
+    text    description for people
+    inputs  ``number``, ``vector`` (an array, or a struct of numbers), ``quaternion`` (w, x, y, z), ``times`` (no field)
+    apply   called with float64[n] times in seconds and float64[n, k] inputs; returns float64[n]
+    unit    returns the unit of the result from that of the input
+    """
+
+    name: str
+    text: str
+    inputs: str
+    apply: Callable[[F64, F64], F64]
+    unit: Callable[[str], str] = lambda unit: unit
+
+
+def _degrees(angle: F64) -> F64:
+    return np.asarray(np.degrees(angle), np.float64)
+
+
+def _roll(t: F64, q: F64) -> F64:
+    w, x, y, z = q.T
+    return _degrees(np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)))
+
+
+def _pitch(t: F64, q: F64) -> F64:
+    w, x, y, z = q.T
+    return _degrees(np.arcsin(np.clip(2 * (w * y - z * x), -1, 1)))
+
+
+def _yaw(t: F64, q: F64) -> F64:
+    w, x, y, z = q.T
+    return _degrees(np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))
+
+
+def _norm(t: F64, v: F64) -> F64:
+    found: F64 = np.sqrt(np.sum(v * v, axis=1))
+    return found
+
+
+def _scaled(factor: float, t: F64, v: F64) -> F64:
+    return v[:, 0] * factor
+
+
+def _derivative(t: F64, v: F64) -> F64:
+    return _over_time(t, np.diff(v[:, 0], prepend=v[:1, 0]))
+
+
+def _over_time(t: F64, change: F64) -> F64:
+    """Return *change* per second; NaN for the first value, and where time does not pass."""
+    step = np.diff(t, prepend=t[:1])
+    found: F64 = np.divide(change, step, out=np.full(len(t), np.nan), where=step > 0)
+    return found
+
+
+def _rate(t: F64, v: F64) -> F64:
+    return _over_time(t, np.ones(len(t)))
+
+
+def _interval(t: F64, v: F64) -> F64:
+    found = np.diff(t, prepend=t[:1]) * 1e3
+    found[:1] = np.nan
+    return found
+
+
+def _delay(t: F64, v: F64) -> F64:
+    # A stamp of 0 means that there is none.
+    return np.where(v[:, 0] == 0, np.nan, (t - v[:, 0]) * 1e3)
+
+
+def _always(unit: str) -> Callable[[str], str]:
+    return lambda _: unit
+
+
+_LIST = (
+    Function("roll", "rotation about x of a quaternion", QUATERNION, _roll, _always("deg")),
+    Function("pitch", "rotation about y of a quaternion", QUATERNION, _pitch, _always("deg")),
+    Function("yaw", "rotation about z of a quaternion", QUATERNION, _yaw, _always("deg")),
+    Function("norm", "length of a vector", VECTOR, _norm),
+    Function("degrees", "radians as degrees", NUMBER, partial(_scaled, 180 / np.pi), _always("deg")),
+    Function("negative", "with the other sign", NUMBER, partial(_scaled, -1.0)),
+    Function("percent", "fraction as percent", NUMBER, partial(_scaled, 100.0), _always("%")),
+    Function("thousandth", "divided by 1000", NUMBER, partial(_scaled, 1e-3)),
+    Function("derivative", "change per second", NUMBER, _derivative, lambda u: f"{u}/s" if u else ""),
+    Function("rate", "messages per second", TIMES, _rate, _always("Hz")),
+    Function("interval", "time since the message before", TIMES, _interval, _always("ms")),
+    Function(
+        "delay",
+        "time from the stamp in the message to the time of the message",
+        NUMBER,
+        _delay,
+        _always("ms"),
+    ),
+)
+#: All functions by name.
+FUNCTIONS = {function.name: function for function in _LIST}
+
+
+def function_named(name: str) -> Function:
+    """Return a function; raises UsageError for an unknown name."""
+    if name not in FUNCTIONS:
+        raise UsageError(f"no function {name!r}; there are {', '.join(FUNCTIONS)}")
+    return FUNCTIONS[name]
+
+
+def series_curve(
+    log: Log,
+    series: Series,
+    start: Time | None = None,
+    end: Time | None = None,
+    pixels: int | None = None,
+) -> Curve:
+    """Return the curve of a series of a chart.
+
+    start, end  as for ``Channel.to_arrow``
+    pixels      reduce the curve to the extrema of this number of equal intervals, as ``Curve.reduced``; long channels
+                are then read part by part, so that memory is bounded
+
+    Raises TopicError and NotFoundError for unknown names, UsageError for fields without numbers and for an unknown
+    function.
+    """
+    lo, hi = interval(log, start, end)
+    ch = log[series.topic]
+    parts = [_series_part(ch, series, a, b) for a, b in _windows(ch, lo, hi, pixels)]
+    share = None if pixels is None else max(pixels // len(parts), 1)
+    shown = (
+        parts if share is None else [part.reduced(share) for part in parts if len(part.times)] or parts[:1]
+    )
+    if len(shown) == 1:
+        return shown[0]
+    times, values = (np.concatenate([getattr(part, name) for part in shown]) for name in ("times", "values"))
+    return replace(shown[0], times=times, values=values, count=sum(part.count for part in parts))
+
+
+def _windows(
+    ch: Channel, lo: int | None, hi: int | None, pixels: int | None
+) -> list[tuple[int | None, int | None]]:
+    """Return intervals of the channel that have about WINDOW messages each."""
+    count = -(-len(ch) // WINDOW) if pixels is not None else 1
+    first = ch.log.start if lo is None else lo
+    last = ch.log.end if hi is None else hi
+    if count <= 1 or first is None or last is None:
+        return [(lo, hi)]
+    edges = [first + (last - first) * i // count for i in range(1, count)]
+    return list(zip([lo, *edges], [*edges, hi], strict=True))
+
+
+def _series_part(ch: Channel, series: Series, lo: int | None, hi: int | None) -> Curve:
+    function = function_named(series.function) if series.function else None
+    if function is not None and function.inputs == TIMES:
+        times, unit, inputs = _times(ch, lo, hi), "", np.zeros((0, 0))
+    elif series.where:
+        times, unit, inputs = _picked(ch, series, lo, hi)
+    else:
+        times, unit, inputs = _inputs(ch, series.field, lo, hi)
+    kind = NUMBER if function is None else function.inputs
+    wanted = {NUMBER: 1, QUATERNION: 4}.get(kind, inputs.shape[1])
+    if kind != TIMES and inputs.shape[1] != wanted:
+        what = f"for {series.function!r}" if function else "for one curve"
+        raise UsageError(
+            f"{ch.topic}.{series.field} has {inputs.shape[1]} numbers: {what} there must be {wanted}",
+            path=ch.log.name,
+        )
+    if function is not None:
+        zero = int(times[0]) if len(times) and series.function != "delay" else 0
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = function.apply((times - zero) / 1e9, inputs)
+        unit = function.unit(unit)
+    else:
+        values = inputs[:, 0]
+    return Curve(ch.topic, series.field, series.unit or unit, times, values, len(times))
+
+
+def _times(ch: Channel, lo: int | None, hi: int | None) -> I64:
+    times = ch.times
+    if np.any(times[1:] < times[:-1]):
+        times = np.sort(times)
+    a, b = (None if t is None else int(np.searchsorted(times, t)) for t in (lo, hi))
+    return times[a:b]
+
+
+def paths_of(ch: Channel, field: str) -> list[str]:
+    """Return the paths of the numbers of *field*: itself, or those of its members; a quaternion is w, x, y, z."""
+    inside = [path for path in ch.fields if path.startswith(field + ".")] if field else []
+    if not inside:
+        return [field]
+    names = [path[len(field) + 1 :] for path in inside]
+    if sorted(names) == list("wxyz"):
+        return [f"{field}.{name}" for name in "wxyz"]
+    return inside
+
+
+def _inputs(ch: Channel, field: str, lo: int | None, hi: int | None) -> tuple[I64, str, F64]:
+    """Return times, the unit, and float64[n, k] of a field that has k numbers."""
+    found = list(channel_curves(ch, paths_of(ch, field), lo, hi))
+    values = np.stack([curve.values for curve in found], axis=1)
+    return found[0].times, found[0].unit, _ordered(ch, field, values)
+
+
+def _ordered(ch: Channel, field: str, values: F64) -> F64:
+    """Return the values of an array of four with w first, if the channel states another order."""
+    order = str(ch.metadata.get("quaternion_order", "")).split()
+    if values.shape[1] != 4 or sorted(order) != list("wxyz") or field not in ch.fields:
+        return values
+    return values[:, [order.index(name) for name in "wxyz"]]
+
+
+def _picked(ch: Channel, series: Series, lo: int | None, hi: int | None) -> tuple[I64, str, F64]:
+    """Return the same as ``_inputs`` for the records or list items that the series selects."""
+    from logreel.log.tables import DENSE, table
+
+    key, _, wanted = series.where.partition("=")
+    paths = paths_of(ch, series.field)
+    wanted_paths = list(dict.fromkeys([key, *paths]))
+    found = table(ch, wanted_paths, lo, hi, DENSE)
+    columns = columns_by_path(wanted_paths, found)
+    names, rows = flatten(columns[key])
+    mine = np.flatnonzero(names.astype(str) == wanted)
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    values = np.stack([_items(columns[path], rows[mine], place[mine]) for path in paths], axis=1)
+    times = times_of(found)[rows[mine]]
+    order = np.argsort(times, kind="stable")
+    about = found.schema.field(1 + wanted_paths.index(paths[0])).metadata or {}
+    return times[order], about.get(b"unit", b"").decode(), values[order]
+
+
+def _items(column: Any, rows: I64, place: I64) -> F64:
+    """Return float64[m]: the items of a column of lists or numbers at these rows and places; NaN if there is none."""
+    values, owner = flatten(column)
+    at = np.searchsorted(owner, rows) + place
+    there = at < len(owner)
+    there[there] = owner[at[there]] == rows[there]
+    out = np.full(len(rows), np.nan)
+    if values.dtype.kind not in "biuf":
+        raise UsageError(f"a field of type {values.dtype} has no numbers to draw")
+    out[there] = values[at[there]]
+    return out
+
+
+#: Samples of a segment, and the least number of them.
+SEGMENT, LEAST = 1024, 64
+#: Messages that are read of a channel; of a longer one, equal parts all over the log.
+MOST, PARTS = 1_000_000, 50
+#: A step longer than this many median steps ends a segment; over shorter ones, values are interpolated.
+GAP = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """Amplitude spectral density of one series.
+
+    frequency  float64[n] Hz
+    density    float64[n] unit per √Hz
+    segments   number of segments in the mean
+    """
+
+    series: Series
+    unit: str
+    frequency: F64
+    density: F64
+    segments: int
+
+
+def spectrum(log: Log, series: Series, start: int | None, end: int | None) -> Spectrum | None:
+    """Return the spectrum of a series between two times (ns); None if it is too short or too irregular."""
+    total: F64 | None = None
+    count, unit, rate = 0, "", 0.0
+    for lo, hi in _parts(log, series, start, end):
+        curve = series_curve(log, series, lo, hi)
+        unit = curve.unit
+        if rate == 0 and len(curve.times) > LEAST:
+            step = float(np.median(np.diff(curve.times))) / 1e9
+            rate = 1 / step if step > 0 else 0.0
+        if rate == 0:
+            continue
+        for values in _segments(curve.times, curve.values, rate):
+            power = _power(values, rate)
+            if total is None:
+                total = np.zeros_like(power)
+            if len(power) == len(total):
+                total += power
+                count += 1
+    if total is None or not count:
+        return None
+    frequency = np.arange(len(total)) * rate / (2 * (len(total) - 1))
+    # The mean of a segment is removed, so the first value says nothing.
+    return Spectrum(series, unit, frequency[1:], np.sqrt(total / count)[1:], count)
+
+
+def _parts(
+    log: Log, series: Series, start: int | None, end: int | None
+) -> list[tuple[int | None, int | None]]:
+    ch = log[series.topic]
+    first, last = log.start if start is None else start, log.end if end is None else end
+    if len(ch) <= MOST or first is None or last is None:
+        return [(start, end)]
+    share = (last - first) * MOST // len(ch) // PARTS
+    return [(at, at + share) for at in (first + (last - first) * n // PARTS for n in range(PARTS))]
+
+
+def _segments(times: I64, values: F64, rate: float) -> list[F64]:
+    """Return evenly sampled segments of equal length that overlap by half, without long gaps and missing values."""
+    good = np.isfinite(values)
+    times, values = times[good], values[good]
+    size = SEGMENT
+    while size > len(values) // 4 and size > LEAST:
+        size //= 2
+    step = 1e9 / rate
+    broken = np.flatnonzero(np.diff(times) > GAP * step) + 1
+    found = []
+    for part in np.split(np.arange(len(times)), broken):
+        if len(part) < size:
+            continue
+        since = times[part] - times[part[0]]
+        even = np.interp(np.arange(0, since[-1] + 1, step), since, values[part])
+        found += [even[at : at + size] for at in range(0, len(even) - size + 1, size // 2)]
+    return found
+
+
+def _power(values: F64, rate: float) -> F64:
+    """Return the one-sided power spectral density of a segment."""
+    window = np.hanning(len(values))
+    density: F64 = np.abs(np.fft.rfft((values - values.mean()) * window)) ** 2 / (rate * np.sum(window**2))
+    density[1:-1] *= 2
+    return density

@@ -1,1 +1,0 @@
-"""Sinks of a replay."""

@@ -1,0 +1,35 @@
+"""The formats of logreel itself, and a generated log of each.
+
+The suite iterates over ``builtin_formats()``, never over all formats: plug-ins that a developer has installed are not
+its subject.
+"""
+
+from __future__ import annotations
+
+from logreel.registry.format import Format
+from logreel.registry.registry import FORMATS
+from support.samples.bddf.builder import walk as bddf_walk
+from support.samples.carla.drive import drive as carla_drive
+from support.samples.koblenz.drive import drive as koblenz_drive
+from support.samples.mcap.walk import walk as mcap_walk
+from support.samples.rosbag.builder import drive as rosbag_drive
+from support.samples.ulog.builder import flight
+
+_SAMPLES = {
+    "bddf": bddf_walk,
+    "carla": lambda: carla_drive().bytes(),
+    "koblenz": koblenz_drive,
+    "mcap": mcap_walk,
+    "rosbag": rosbag_drive,
+    "ulog": flight,
+}
+
+
+def builtin_formats() -> dict[str, Format]:
+    """Return the formats of logreel by name, without those of other packages."""
+    return FORMATS.own()
+
+
+def sample_log(name: str) -> bytes:
+    """Return a realistic log of a built-in format."""
+    return _SAMPLES[name]()
