@@ -12,7 +12,7 @@ from support.harness.cli_runner import Spawn
 SCRIPT = """
 import os, signal, sys
 from logreel.cli import main
-from logreel.ops.rewrite.rewrite import Rewriting
+from logreel.ops.rewrite.rewrite import NewLog
 
 def stop(*args, **options):
     os.kill(os.getpid(), getattr(signal, os.environ["SENT"]))
@@ -23,7 +23,7 @@ def stop(*args, **options):
 if os.environ["SENT"] == "ignored":
     os.environ["SENT"] = "SIGHUP"
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-verify, Rewriting._verify = Rewriting._verify, stop
+verify, NewLog._verify = NewLog._verify, stop
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -186,12 +186,12 @@ def test_progress_of_two_passes_rises_from_nothing_to_all(tmp_path: Path) -> Non
 
 
 def test_nothing_is_sent_of_a_recovery_before_it_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.ops.rewrite.rewrite import Rewriting
+    from logreel.ops.rewrite.rewrite import NewLog
 
-    def refuse(self: Rewriting, path: Path) -> None:
+    def refuse(self: NewLog, path: Path) -> None:
         raise logreel.LogError("the new file is damaged")
 
-    monkeypatch.setattr(Rewriting, "_verify", refuse)
+    monkeypatch.setattr(NewLog, "_verify", refuse)
     out = io.BytesIO()
     with pytest.raises(logreel.LogError, match="damaged"):
         logreel.recover(SAMPLES["mcap"], out)

@@ -16,9 +16,9 @@ from logreel.errors import DefinitionError
 from logreel.ops.rewrite import streams
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.selection import Selection
-from logreel.outputs.foxglove import interleave
-from logreel.outputs.foxglove.channel_map import interleave as interleaved_channels
-from logreel.outputs.foxglove.interleave import Interleaving
+from logreel.outputs.foxglove import exchange
+from logreel.outputs.foxglove.exchange import interleave as interleaved_channels
+from logreel.outputs.foxglove.exchange import Interleaving
 from support.builders.contents import SAMPLES, sample
 
 Row = tuple[int, int, bytes]
@@ -72,7 +72,7 @@ def check(path: Path) -> tuple[Interleaving, dict[str, list[int]]]:
 def test_interleaved_samples_equal_the_expected_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, window: int
 ) -> None:
-    monkeypatch.setattr(interleave, "WINDOW", window)
+    monkeypatch.setattr(exchange, "WINDOW", window)
     monkeypatch.setattr(streams, "BYTES", max(2000, window >> 3))
     mixed, _ = check(sample(tmp_path, suffix))
     straight = [one for one in mixed.instead.values() if one.straight]

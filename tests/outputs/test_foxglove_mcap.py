@@ -12,7 +12,7 @@ from mcap.reader import make_reader
 
 import logreel
 from logreel.log.times import utc_shift
-from logreel.outputs.foxglove import interleave
+from logreel.outputs.foxglove import exchange
 from support.builders.contents import PLACES, SAMPLES, content, sample
 from support.builders.mcap_rows import library_rows, library_summary
 from support.samples.bddf.builder import walk as bddf_walk
@@ -235,7 +235,7 @@ def test_the_window_size_does_not_change_the_output(tmp_path: Path, monkeypatch:
     for suffix in (".ulg", ".vel", ".bag"):
         path = sample(tmp_path, suffix)
         convert(path, tmp_path / "a.mcap")
-        monkeypatch.setattr(interleave, "WINDOW", 1 << 14)
+        monkeypatch.setattr(exchange, "WINDOW", 1 << 14)
         convert(path, tmp_path / "b.mcap", chunk_bytes=5000, compression="lz4")
         monkeypatch.undo()
         one, two = (library_rows((tmp_path / name).read_bytes()) for name in ("a.mcap", "b.mcap"))

@@ -34,9 +34,8 @@ from logreel.ops.rewrite.target import (
     format_to_write,
     output_of,
 )
-from logreel.ops.rewrite.translate import rewrite_portable, translate
 from logreel.ops.selection import Selection, keywords
-from logreel.outputs.foxglove.clock import LOG, UTC, checked_clock, offset_for
+from logreel.outputs.foxglove.exchange import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import Output, Shape, find_output, readers
 from logreel.outputs.write import (
@@ -462,17 +461,12 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     fmt = format_to_write(target.path, part.log, target.format)
     before = {was.format for ch in part.channels if (was := original_of(ch)) is not None}
     if not fmt.exchange or (fmt.name in before and fmt.name != part.log.format):
-        from logreel.ops.rewrite.transcode import rewrite_transcoded
+        from logreel.ops.rewrite.transcode import Transcode
 
-        return rewrite_transcoded(part, target)
-    from logreel.outputs.foxglove.channel_map import interleave
+        return rewrite([part], target, transforms=[Transcode()])
+    from logreel.outputs.foxglove.exchange import Exchange
 
-    mixed = interleave(part.log, part.channels, part.shift, part.restamped)
-    return (
-        translate(part, target, mixed)
-        if mixed.instead or mixed.added or mixed.skipped
-        else rewrite_portable(part, target)
-    )
+    return rewrite([part], target, transforms=[Exchange()])
 
 
 def is_folder(output: Output, name: str) -> bool:

@@ -17,7 +17,7 @@ from logreel.log.times import Time, interval
 from logreel.ops.rewrite.parts import select_part
 from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
-from logreel.ops.rewrite.transcode import Transcoding
+from logreel.ops.rewrite.transcode import Transcode
 from logreel.ops.selection import Selection
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
@@ -105,8 +105,8 @@ class SliceStream:
             is_foreign = self._request.kind is not None
             target = Target(self.name, foreign=is_foreign)
             # As convert does, except for other tools' schemas in formats for exchange.
-            how = Transcoding if is_foreign and not self._format.exchange else None
-            rewrite([self._part], target, how=how, out=out, skipped=self.skipped)
+            transforms = [Transcode()] if is_foreign and not self._format.exchange else []
+            rewrite([self._part], target, transforms=transforms, out=out, skipped=self.skipped)
             return
         job = Job(self._log, self._channels, *self._interval, skipped=self.skipped)
         write_job(AppenderFile(out), job, self._output)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.layout.nodes import Rest, Scalar, String, Struct
-from logreel.ops.edit.edit import Editing
+from logreel.ops.edit.edit import Edits
 from logreel.ops.rewrite.streams import Batch
 from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, sample
 from support.oracles.genuine_rosbag import connections, genuine
@@ -345,7 +345,7 @@ def test_a_difference_where_nothing_was_to_be_changed_is_noticed(
 ) -> None:
     topic, field = ("vehicle_attitude", "q") if suffix == ".ulg" else ("/imu", "angular_velocity")
 
-    def broken(self: Editing, batch: Batch) -> Batch:
+    def broken(self: Edits, batch: Batch) -> Batch:
         batch = edited(self, batch)
         number = self.plan.log[topic].number
         mine = [n in self.editors for n in batch.channel] if which == "changed" else batch.channel != number
@@ -357,8 +357,8 @@ def test_a_difference_where_nothing_was_to_be_changed_is_noticed(
         data[some.start[row] + some.size[row] - 1] ^= 0xFF
         return replace(batch, payloads=replace(some, data=data))
 
-    edited = Editing._edited
-    monkeypatch.setattr(Editing, "_edited", broken)
+    edited = Edits._edited
+    monkeypatch.setattr(Edits, "_edited", broken)
     with pytest.raises(logreel.LogError, match="the new file is not what it should be: messages of"):
         logreel.edit(sample(tmp_path, suffix), tmp_path / f"out{suffix}", zero=f"{topic}.{field}")
     assert not list(tmp_path.glob("out*"))
@@ -366,8 +366,8 @@ def test_a_difference_where_nothing_was_to_be_changed_is_noticed(
 
 def test_an_edit_to_a_stream_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    check = Editing._verify
-    monkeypatch.setattr(Editing, "_verify", lambda self, path: (seen.append(1), check(self, path)))
+    check = Edits.verify
+    monkeypatch.setattr(Edits, "verify", lambda self, *read: (seen.append(1), check(self, *read)))
     out = io.BytesIO()
     logreel.edit(sample(tmp_path, ".mcap"), out, scale=2.0)
     assert seen

@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,26 +16,24 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.io.output_stream import Destination
 from logreel.io.two_pass import DryRun
-from logreel.layout.layout import Layout
 from logreel.log.joined_log import JoinedLog
-from logreel.log.log import Channel, Log
+from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.ops.edit.field_edits import Editor, FieldEdit
 from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
 from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.edit.stamp_reader import StampReader
-from logreel.ops.edit.verify import check_metadata, read_again, topics_of, verify, whole_digest
+from logreel.ops.edit.verify import check_metadata, verify, whole_digest
 from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.rewrite import Rewriting, rewrite
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
 from logreel.ops.selection import keywords
 from logreel.registry.format import Format
 from logreel.registry.open_logs import as_log_to_copy
-from logreel.write.format_writer import FormatWriter, SourceClock
+from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads
-from logreel.write.writer import Writer
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -149,20 +146,18 @@ def edit(
         whole = whole_log(log)
         rows = {number: rows for number, rows in whole.rows.items() if number not in left_out}
         part = replace(whole, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
-        changes: list[Changed] = []
-        left: list[Residue] = []
         path = f"edited{fmt.suffixes[0]}" if dst is None else dst
         target = Target.of(path, options)
         # A stream gets the log after it was verified as a file.
         target = replace(target, thorough=target.stream is not None)
-        how = partial(Editing, plan=plan, changes=changes, attached=attached, may_identify=left)
+        edits = Edits(plan, attached)
         out = DryRun(target.path) if dry_run else None
-        done = rewrite([part], target, how=how, out=out, skipped=list(plan.problems))
+        done = rewrite([part], target, transforms=[edits], out=out, skipped=list(plan.problems))
         return Edited(
             *(done.path, done.size, done.channels, done.notes, done.skipped),
-            changes=tuple(changes),
+            changes=tuple(edits.changed_in(part)),
             written=not dry_run,
-            may_identify=tuple(left),
+            may_identify=tuple(edits.may_identify),
         )
 
 
@@ -255,29 +250,35 @@ def _described(edit: FieldEdit) -> str:
 
 
 @dataclass
-class Editing(Rewriting):
-    """Writing of a log with changes."""
+class Edits(Transform):
+    """The changes of a recipe.
 
-    plan: Plan = field(kw_only=True)
-    changes: list[Changed] = field(kw_only=True)
-    attached: Sequence[_File] = field(kw_only=True)
-    #: What may still identify; filled when the written log is verified.
-    may_identify: list[Residue] = field(kw_only=True)
-    #: Editors and readers of stamps by channel number.
+    may_identify  what may still identify; filled when the written log is verified
+    editors, stamp_readers  by channel number
+    restamped, unstamped, undecodable  numbers of messages by channel: with another log time, without a stamp, and those
+                  that cannot be decoded
+    by_time       fields that the writer sets by the times of messages, by channel number
+    expected      digests of the changed messages by channel number, without log times if these change
+    """
+
+    plan: Plan
+    attached: Sequence[_File]
+    may_identify: list[Residue] = field(default_factory=list)
     editors: dict[int, Editor] = field(default_factory=dict)
     stamp_readers: dict[int, StampReader] = field(default_factory=dict)
-    #: Numbers of messages by channel: with another log time, without a stamp, and undecodable.
     restamped: Counter[int] = field(default_factory=Counter)
     unstamped: Counter[int] = field(default_factory=Counter)
     undecodable: Counter[int] = field(default_factory=Counter)
-    #: Fields that the writer sets by the times of messages, by channel number.
     by_time: dict[int, Collection[str]] = field(default_factory=dict)
-    #: Digests of the changed messages by channel number, without log times if these change.
     expected: dict[int, list[NDArray[np.uint64]]] = field(default_factory=dict)
+    _channels: Sequence[NewChannel] = ()
+    _is_read_back: bool = True
+    _written: Part | None = None
 
-    def _copies_records(self, part: Part, by_time: bool) -> bool:
+    def changes(self, part: Part) -> bool:
+        """Return whether more changes than that channels are left out or renamed."""
         recipe = self.plan.recipe
-        plain = not (
+        return bool(
             any(one.edits and not one.drop for one in self._plans)
             or self.plan.moves_times
             or recipe.set
@@ -286,64 +287,60 @@ class Editing(Rewriting):
             or self.attached
             or self.plan.masking is not None
         )
-        return plain and super()._copies_records(part, by_time)
 
     @property
     def _plans(self) -> Iterable[ChannelPlan]:
         return self.plan.channels.values()
 
-    def run(self, by_time: bool) -> Rewritten:
-        """Write the log, read it back, compare it, and give the file its name."""
-        done = super().run(by_time)
-        # A log for a stream is written twice.
-        self.changes[:] = self._made_changes()
-        return done
-
-    def _compose(self, writer: Writer, by_time: bool) -> None:
+    def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
+        """Return the channels with their new metadata."""
+        Edits.__init__(self, self.plan, self.attached)
+        self.moves_times = self.plan.moves_times
         for number, one in self.plan.channels.items():
             editor = one.editor() if not one.drop else None
             if editor is not None:
                 self.editors[number] = editor
             if one.stamp is not None and not one.drop:
                 self.stamp_readers[number] = StampReader(one.channel, one.stamp)
-        recipe = self.plan.recipe
-        own = self.plan.metadata
-        self.copier.masking = self.plan.masking
-        self.copier.replaced_metadata = frozenset((*own, *recipe.unset, *self.plan.remove_metadata))
-        super()._compose(writer, by_time)
+        own, masking = self.plan.metadata, self.plan.masking
+        new.copier.masking = masking
+        new.copier.replaced_metadata = frozenset((*own, *self.plan.recipe.unset, *self.plan.remove_metadata))
+        clock = new.format_writer.source_clock
+        if masking is not None and masking.offset and clock is not None and clock.utc_offset is not None:
+            # A shifted log would else say how to get the times back.
+            offset = clock.utc_offset + masking.offset
+            new.format_writer.source_clock = replace(clock, utc_offset=offset)
+        new.metadata.update(own)
+        for channel in channels:
+            self._mask(channel)
+        self._channels, self._is_read_back = channels, new.out.readable
+        return channels
 
-    def _add_channels(self, writer: Writer) -> np.ndarray:
-        for name, value in self.plan.metadata.items():
-            self.format_writer.metadata(name, value)
-        table = super()._add_channels(writer)
-        schemas = self.format_writer.schemas
-        self.by_time = {
-            ch.number: schemas.time_dependent_fields(int(table[0, ch.number]))
-            for ch in self.parts[0].channels
-            if table[0, ch.number] >= 0
-        }
+    def _mask(self, channel: NewChannel) -> None:
+        masking, source = self.plan.masking, channel.source
+        if source is None:
+            return
+        if masking is not None:
+            channel.metadata = masking.channel_metadata(source.topic, channel.metadata)
+            if isinstance(channel.schema, Schema):
+                channel.schema = masking.schema(source.topic, channel.schema)
+        entries = self.plan.channel_metadata.get(source.topic, {})
+        channel.metadata = with_entries(channel.metadata, entries)
+
+    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Yield the messages with changed fields and times; raises UsageError for fields that follow from times."""
+        schemas = new.format_writer.schemas
+        for channel in self._channels:
+            if (number := new.number_of(channel)) >= 0:
+                self.by_time[channel.number] = schemas.time_dependent_fields(number)
         for number, fields in self.by_time.items():
             one = self.plan.channels[number]
             if fields and any(path in fields for edit in one.edits for path in edit.paths):
                 text = f"{', '.join(fields)} of {one.channel.topic!r} follow from the times of messages"
                 raise UsageError(text, path=self.plan.log.name)
         for file in self.attached:
-            self.format_writer.attachment(file.name, file.data, file.media_type)
-        return table
-
-    def _declared(
-        self, channel: Channel, metadata: Mapping[str, Any]
-    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
-        schema, metadata = super()._declared(channel, metadata)
-        by_channel, masking = self.plan.channel_metadata, self.plan.masking
-        if masking is not None:
-            metadata = masking.channel_metadata(channel.topic, metadata)
-            if isinstance(schema, Schema):
-                schema = masking.schema(channel.topic, schema)
-        return schema, with_entries(metadata, by_channel.get(channel.topic, {}))
-
-    def _batches(self, by_time: bool) -> Iterable[Batch]:
-        return map(self._edited, super()._batches(by_time))
+            new.format_writer.attachment(file.name, file.data, file.media_type)
+        return map(self._edited, batches)
 
     def _edited(self, batch: Batch) -> Batch:
         secret = self.plan.secret_shift
@@ -351,6 +348,11 @@ class Editing(Rewriting):
             # Times that say no date, such as 0, stay.
             batch = replace(batch, time=np.where(batch.time < 0, batch.time - secret, batch.time))
         batch = self._restamped(batch) if self.plan.moves_times else batch
+        masking, columns = self.plan.masking, batch.payloads.side_columns
+        if masking is not None and columns is not None:
+            # Times move with those of the log.
+            moved = masking.moved_times(columns)
+            batch = replace(batch, payloads=replace(batch.payloads, side_columns=moved))
         keep = np.ones(len(batch.time), bool)
         for place, number in enumerate(batch.channels.tolist()):
             editor = self.editors.get(number)
@@ -360,7 +362,7 @@ class Editing(Rewriting):
             some = batch.payloads.rows(rows)
             data, size = some.joined(), some.size
             made = editor.apply(data, np.cumsum(size) - size, size, batch.time[rows])
-            if self.out.readable:
+            if self._is_read_back:
                 good = np.setdiff1d(np.arange(len(rows)), made.bad)
                 starts = np.cumsum(made.size) - made.size
                 digest = whole_digest(self._time_rule(number))
@@ -402,19 +404,22 @@ class Editing(Rewriting):
                 time[rows[known]] = stamp[known]
         return replace(batch, time=time, more=more)
 
-    def _account(self, written: Sequence[int]) -> None:
-        super()._account(written)
+    def finish(self, new: NewLog) -> None:
+        """Note what changed; raises UsageError if no message names a frame that was to be renamed."""
         for number, count in self.unstamped.items():
             if count:
                 topic = self.plan.channels[number].channel.topic
-                self.notes.append(f"{count} messages of {topic!r} have no stamp and keep their times")
+                new.notes.append(f"{count} messages of {topic!r} have no stamp and keep their times")
+        self._written = new.parts[0]
         frames = self.plan.recipe.frame
         if frames and not sum(self._count("frame").values()):
             names = ", ".join(map(repr, frames))
             raise UsageError(f"no message names a frame {names}", path=self.plan.log.name)
 
-    def _why_unwritten(self, channel: Channel) -> str:
-        return "they cannot be decoded, so that their fields cannot be changed"
+    def why_unwritten(self, channel: NewChannel) -> str:
+        """Return that messages cannot be changed, where some could not."""
+        undecodable = self.undecodable[channel.number]
+        return "they cannot be decoded, so that their fields cannot be changed" if undecodable else ""
 
     def _count(self, kind: str) -> Counter[int]:
         """Return the largest number of messages that an edit of a kind changed, by channel number."""
@@ -425,11 +430,13 @@ class Editing(Rewriting):
                     found[number] = max(found[number], editor.changed[place])
         return found
 
-    def _made_changes(self) -> list[Changed]:
+    def changed_in(self, part: Part) -> list[Changed]:
+        """Return what was changed, in the order of channels; *part*: what was to be written of the log."""
+        part = self._written or part
         found, recipe, masking = list[Changed](), self.plan.recipe, self.plan.masking
         for number, one in self.plan.channels.items():
             ch, topic = one.channel, one.channel.topic
-            count = 0 if one.drop else self.parts[0].count(number) if number in self.parts[0].rows else 0
+            count = part.count(number) if not one.drop and number in part.rows else 0
             if one.drop:
                 found.append(Changed(one.drop_kind, topic, one.drop, len(ch)))
                 continue
@@ -469,47 +476,32 @@ class Editing(Rewriting):
             return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
         return f"redact {kind}" if kind in recipe.redact else kind
 
-    def _clock(self) -> SourceClock:
-        """Return the clock of the log, with its time of day moved if times are redacted."""
-        clock, masking = super()._clock(), self.plan.masking
-        if masking is None or not masking.offset or clock.utc_offset is None:
-            return clock
-        # A shifted log would else say how to get the times back.
-        return replace(clock, utc_offset=clock.utc_offset + masking.offset)
-
-    def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> np.ndarray | None:
-        """Return the side columns, of which times move with those of the log."""
-        found, masking = super()._side_columns(batch, numbered), self.plan.masking
-        # Those that the batch has moved with it.
-        return found if found is None or masking is None or batch.more else masking.moved_times(found)
-
-    def _compare_times(self, log: Log) -> None:
-        if not self.plan.moves_times:
-            super()._compare_times(log)
-
-    def _verify(self, path: Path) -> None:
-        super()._verify(path)
-        there = set(topics_of(self.fmt, path)) - set(self.names)
-        self.notes += [
-            f"{one.channel.topic!r} is part of each log of {self.fmt.title}, and stays"
+    def verify(self, new: NewLog, log: Log) -> None:
+        """Compare *log* with the source: what should not have changed is the same, and what should have is gone."""
+        title, path = new.fmt.title, new.target.path
+        new.notes += [
+            f"{one.channel.topic!r} is part of each log of {title}, and stays"
             for one in dropped(self.plan)
-            if one.channel.topic in there
+            if one.channel.topic in set(log.channels) - set(new.names)
         ]
+        names = {
+            name: members[0].source
+            for name, members in new.names.items()
+            if len(members) == 1 and members[0].source is not None
+        }
+        topics = {source.topic: name for name, source in names.items()}
         by_channel = self.plan.channel_metadata
-        topics = {members[0][1].topic: name for name, members in self.names.items()}
         named = {topics[topic]: entries for topic, entries in by_channel.items() if topic in topics}
-        check_metadata(
-            self.fmt, path, self.target.path, (*self.plan.recipe.unset, *self.plan.remove_metadata), named
-        )
+        check_metadata(log, title, path, (*self.plan.recipe.unset, *self.plan.remove_metadata), named)
         moved = bool(self.plan.shift) or self.plan.moves_times
         expected = {number: np.concatenate(parts) for number, parts in self.expected.items()}
-        wrong = verify(self.parts[0], self.fmt, path, self.names, self.editors, expected, moved, self.by_time)
+        wrong = verify(new.parts[0], log, names, self.editors, expected, moved, self.by_time)
         if wrong:
-            raise LogError(f"the new file is not what it should be: {wrong[0]}", path=self.target.path)
+            raise LogError(f"the new file is not what it should be: {wrong[0]}", path=path)
         if REMOVALS & set(self.plan.recipe.redact):
-            self._search(path)
+            self._search(log, path)
 
-    def _search(self, path: Path) -> None:
+    def _search(self, log: Log, path: str) -> None:
         """Search the new log for what may still identify; raises LogError for what was to be removed."""
         from logreel.ops.edit.residue import Search, facts_of
 
@@ -517,8 +509,7 @@ class Editing(Rewriting):
         identity = masking.identity if masking is not None else None
         facts = facts_of(self.plan.log, self.plan.recipe.redact)
         search = Search.of(facts, identity.replaced if identity is not None else ())
-        log = read_again(self.fmt, path)
-        self.may_identify[:] = search.run(log) if log is not None else []
+        self.may_identify = search.run(log)
         if search.left:
             text = f"the new file still has what was to be replaced: {', '.join(list(search.left)[:5])}"
-            raise LogError(text, path=self.target.path, hint="leave these out, e.g. with drop_topic")
+            raise LogError(text, path=path, hint="leave these out, e.g. with drop_topic")

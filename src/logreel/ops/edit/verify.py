@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,11 @@ from logreel.index.ranges import Rows
 from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.io.source import Source
 from logreel.log.log import Channel, Log
 from logreel.ops.edit.field_edits import Editor, FieldEdit, digests
 from logreel.ops.edit.plan import editor_of
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
-from logreel.registry.format import Format
-from logreel.registry.open import log_of
 
 #: Return uint64[n, 2]: digests of the messages data[start:start + size].
 Digest = Callable[[Buffer, I64, I64], NDArray[np.uint64]]
@@ -29,15 +25,14 @@ Digest = Callable[[Buffer, I64, I64], NDArray[np.uint64]]
 
 def verify(
     part: Part,
-    fmt: Format,
-    path: Path,
-    names: Mapping[str, list[tuple[int, Channel]]],
+    log: Log,
+    names: Mapping[str, Channel],
     editors: Mapping[int, Editor],
     expected: Mapping[int, NDArray[np.uint64]],
     moved: bool,
     by_time: Mapping[int, Collection[str]],
 ) -> list[str]:
-    """Return sentences about differences between the new log at *path* and what it should be.
+    """Return sentences about differences between *log*, the new one, and what it should be.
 
     names     channels of the source by their names in the new log
     editors   editors by channel number of the source
@@ -45,22 +40,19 @@ def verify(
     moved     True: log times change
     by_time   fields that the writer sets by the times of messages, by channel number of the source
     """
-    log = read_again(fmt, path)
-    if log is None:
-        return ["it cannot be read"]
     pairs = {
-        members[0][1].number: log[name]
-        for name, members in names.items()
-        if name in log and len(members) == 1 and part.log.index.rules[members[0][1].number].synthetic is None
+        source.number: log[name]
+        for name, source in names.items()
+        if name in log and part.log.index.rules[source.number].synthetic is None
     }
-    members_by_number = {members[0][1].number: members[0][1] for members in names.values()}
+    sources = {source.number: source for source in names.values()}
     before: dict[int, list[Digest]] = {}
     after: dict[int, list[Digest]] = {}
     for number, new in pairs.items():
         editor = editors.get(number)
         if editor is None and moved and by_time.get(number):
             edit = FieldEdit("time", tuple(by_time[number]), clears=True)
-            editor = editor_of(members_by_number[number], [edit])
+            editor = editor_of(sources[number], [edit])
         old = part.log.index.rules[number].time if moved else None
         now = log.index.rules[new.number].time if moved else None
         before[number] = [_digest(editor, old)]
@@ -75,42 +67,27 @@ def verify(
             wrong.append(f"messages of {new.topic!r} differ where nothing was to be changed")
         if number in expected and not np.array_equal(expected[number], its[1]):
             wrong.append(f"messages of {new.topic!r} are not those that were written")
-    texts = {members[0][1].number: log[name] for name, members in names.items() if name in log}
+    texts = {source.number: log[name] for name, source in names.items() if name in log}
     return wrong + _remaining(log, texts, editors)
 
 
 def check_metadata(
-    fmt: Format,
-    path: Path,
-    name: str,
+    log: Log,
+    title: str,
+    path: str,
     removed: Iterable[str],
     by_channel: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Raise UsageError if the new log at *path* lacks metadata that were set, or has some that were removed."""
-    log = read_again(fmt, path)
-    if log is None:
-        return
+    """Raise UsageError if *log*, the new one, lacks metadata that were set, or has some that were removed."""
     for key in removed:
         if key in log.metadata:
-            raise UsageError(f"{fmt.title} cannot be without metadata {key!r}", path=name)
+            raise UsageError(f"{title} cannot be without metadata {key!r}", path=path)
     for topic, entries in by_channel.items():
         metadata = log[topic].metadata if topic in log else {}
         headers = metadata.get("headers", ())
         for key in entries:
             if key not in metadata and not any(key in one for one in headers):
-                raise UsageError(f"channels of {fmt.title} have no place for {key!r}", path=name)
-
-
-def topics_of(fmt: Format, path: Path) -> list[str]:
-    """Return the topics of the new log at *path*."""
-    log = read_again(fmt, path)
-    return [] if log is None else list(log.channels)
-
-
-def read_again(fmt: Format, path: Path) -> Log | None:
-    source = Source.open(path)
-    scan = fmt.scan(source, None)
-    return None if scan is None else log_of(source, fmt, scan)
+                raise UsageError(f"channels of {title} have no place for {key!r}", path=path)
 
 
 def whole_digest(time: object) -> Digest:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -22,14 +21,13 @@ from logreel.ops.migrate.paths import Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
 from logreel.ops.migrate.types import NAMED, listed
-from logreel.ops.rewrite.parts import whole_log
-from logreel.ops.rewrite.rewrite import Rewriting, rewrite
+from logreel.ops.rewrite.parts import Part, whole_log
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import keywords
 from logreel.registry.open_logs import as_log_to_copy
 from logreel.write.payloads import Payloads
-from logreel.write.writer import Writer
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -102,12 +100,14 @@ def migrate(
         if missing and not partial:
             raise MissingRuleError(missing, log.name)
         target = Target.of(dst, options)
-        changes: list[TypeChange] = []
         names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
         part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))
         skipped = [f"{plan.channel.topic!r} stays as it is: {plan.text}" for plan in missing]
-        done = rewrite([part], target, how=_writing(planner, changes), skipped=skipped)
-        return Migrated(done.path, done.size, done.channels, done.notes, done.skipped, tuple(changes))
+        migration = Migration(planner)
+        done = rewrite([part], target, transforms=[migration], skipped=skipped)
+        return Migrated(
+            done.path, done.size, done.channels, done.notes, done.skipped, tuple(migration.changed)
+        )
 
 
 def _new_topic(plan: ChannelPlan) -> str | None:
@@ -136,10 +136,6 @@ def _notes(planner: Planner, plans: Sequence[ChannelPlan]) -> Iterator[str]:
         yield f"rules that no channel needs: {listed(unused)}"
 
 
-def _writing(planner: Planner, changes: list[TypeChange]) -> Callable[..., Rewriting]:
-    return partial(Migrating, planner=planner, changes=changes)
-
-
 class MissingRuleError(LogError):
     """Types that cannot be migrated since rules are missing.
 
@@ -159,34 +155,40 @@ class MissingRuleError(LogError):
 
 
 @dataclass
-class Migrating(Rewriting):
-    """Writing of a log with migrated channels."""
+class Migration(Transform):
+    """Messages of channels in other versions of their types.
 
-    planner: Planner = field(kw_only=True)
-    changes: list[TypeChange] = field(kw_only=True)
-    #: By part and channel number, the migration of messages.
+    changed     the channels whose type changed, once all is written
+    converters  migration of messages, by part and channel number
+    """
+
+    planner: Planner
+    changed: list[TypeChange] = field(default_factory=list)
     converters: dict[tuple[int, int], _Converter] = field(default_factory=dict)
+    _channels: list[NewChannel] = field(default_factory=list)
 
-    def _plan(self, channel: Channel) -> ChannelPlan | None:
-        """Return the plan of a channel whose type changes; None for others."""
-        if channel.reserved:
+    def _path(self, channel: Channel | None) -> Path | None:
+        """Return the way to the new type of a channel; None if its type stays."""
+        if channel is None or channel.reserved:
             return None
         plan = self.planner.plan(channel)
-        return plan if plan.state == "migrates" else None
+        return plan.path if plan.state == "migrates" else None
 
-    def _copies_records(self, part: Any, by_time: bool) -> bool:
-        changes = any(self._plan(ch) is not None for ch in part.channels)
-        return not changes and super()._copies_records(part, by_time)
+    def changes(self, part: Part) -> bool:
+        """Return whether the type of any channel changes."""
+        return any(self._path(ch) is not None for ch in part.channels)
 
-    def _declared(
-        self, channel: Channel, metadata: Mapping[str, Any]
-    ) -> tuple[Schema | Layout, Mapping[str, Any]]:
-        plan = self._plan(channel)
-        schema, metadata = super()._declared(channel, metadata)
-        if plan is None or plan.path is None:
-            return schema, metadata
-        new, metadata = plan.path.new, self._metadata(plan.path, metadata)
-        return (Schema(new.name, NAMED, new.text) if new.encoding == NAMED else new.layout), metadata
+    def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
+        """Return the channels with their new types."""
+        self._channels = [ch for ch in channels if self._path(ch.source) is not None]
+        for ch in self._channels:
+            path = self._path(ch.source)
+            if path is not None:
+                to, ch.metadata = path.new, self._metadata(path, ch.metadata)
+                ch.schema = Schema(to.name, NAMED, to.text) if to.encoding == NAMED else to.layout
+        paths = (self._path(ch.source) for ch in self._channels)
+        new.copier.replaced_types = frozenset(path.old.name for path in paths if path is not None)
+        return channels
 
     def _metadata(self, path: Path, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the metadata of a channel with its new type."""
@@ -197,37 +199,6 @@ class Migrating(Rewriting):
             return {}
         return {**metadata, "version": int(path.new.version)} if path.new.version.isdigit() else metadata
 
-    def _count_key(self, name: str, channel: Channel) -> str:
-        plan = self._plan(channel) if any(part.log is channel.log for part in self.parts) else None
-        if plan is None or plan.path is None:
-            return super()._count_key(name, channel)
-        return self.copier.count_key(name, self._metadata(plan.path, channel.metadata))
-
-    def _compose(self, writer: Writer, by_time: bool) -> None:
-        plans = [self._plan(ch) for part in self.parts for ch in part.channels]
-        self.copier.replaced_types = frozenset(
-            plan.path.old.name for plan in plans if plan is not None and plan.path is not None
-        )
-        super()._compose(writer, by_time)
-
-    def _add_channels(self, writer: Writer) -> np.ndarray:
-        table = super()._add_channels(writer)
-        for p, part in enumerate(self.parts):
-            for ch in part.channels:
-                plan = self._plan(ch)
-                if plan is None or plan.path is None or plan.path.keeps_bytes:
-                    continue
-                before, after = plan.path.old.layout, plan.path.new.layout
-                first = plan.path.steps[0].how
-                if isinstance(first, BoundRule) and first.layout is not None:
-                    before = first.layout
-                if plan.path.new.encoding != NAMED:
-                    after = self.format_writer.schemas.layout(int(table[p, ch.number]))
-                update = self.planner.paths.update(plan.path)
-                columns = self._update_columns(plan.path)
-                self.converters[p, ch.number] = _Converter(before, after, update, columns)
-        return table
-
     def _update_columns(self, path: Path) -> ColumnUpdate | None:
         """Return the update of columns of a path; None if messages have to be migrated one by one."""
         try:
@@ -235,8 +206,24 @@ class Migrating(Rewriting):
         except NotColumnsError:
             return None
 
-    def _batches(self, by_time: bool) -> Iterable[Batch]:
-        return map(self._migrated, super()._batches(by_time))
+    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Yield the messages, without those that cannot be migrated."""
+        self.converters = {}
+        for ch in self._channels:
+            path = self._path(ch.source)
+            if path is None or path.keeps_bytes:
+                continue
+            before, after = path.old.layout, path.new.layout
+            first = path.steps[0].how
+            if isinstance(first, BoundRule) and first.layout is not None:
+                before = first.layout
+            if path.new.encoding != NAMED:
+                after = new.format_writer.schemas.layout(new.number_of(ch))
+            update = self.planner.paths.update(path)
+            self.converters[ch.part, ch.number] = _Converter(
+                before, after, update, self._update_columns(path)
+            )
+        return map(self._migrated, batches)
 
     def _migrated(self, batch: Batch) -> Batch:
         """Return *batch* with migrated messages, without those that cannot be migrated."""
@@ -248,33 +235,31 @@ class Migrating(Rewriting):
                     batch = self.converters[pair].replace_in(batch, rows, keep)
         return batch if keep.all() else batch.rows(np.flatnonzero(keep))
 
-    def _account(self, written: Any) -> None:
-        super()._account(written)
-        found: list[TypeChange] = []
-        for p, part in enumerate(self.parts):
-            for ch in part.channels:
-                plan = self._plan(ch)
-                if plan is None or plan.path is None:
-                    continue
-                old, new = plan.path.old, plan.path.new
-                converter = self.converters.get((p, ch.number))
-                count = part.count(ch.number) - (converter.failed if converter is not None else 0)
-                versions = old.name, old.version or old.key, new.name, new.version or new.key
-                one = TypeChange(ch.topic, *versions, count, tuple(plan.rules))
-                # Channels of several files with one topic and the same types are one change.
-                same = next((n for n, other in enumerate(found) if _alike(other, one)), None)
-                if same is None:
-                    found.append(one)
-                else:
-                    found[same] = replace(one, messages=found[same].messages + count)
+    def finish(self, new: NewLog) -> None:
+        """Note what changed."""
         # A log for a stream is written twice.
-        self.changes[:] = found
+        self.changed = []
+        for ch in self._channels:
+            path, part = self._path(ch.source), new.parts[ch.part]
+            if path is None or ch.source is None or ch.number not in part.rows:
+                continue
+            converter = self.converters.get((ch.part, ch.number))
+            count = part.count(ch.number) - (converter.failed if converter is not None else 0)
+            old, to = path.old, path.new
+            versions = old.name, old.version or old.key, to.name, to.version or to.key
+            rules = tuple(step.rule for step in path.steps if step.rule)
+            change = TypeChange(ch.source.topic, *versions, count, rules)
+            # Channels of several files with one topic and the same types are one change.
+            same = next((n for n, other in enumerate(self.changed) if _alike(other, change)), None)
+            if same is None:
+                self.changed.append(change)
+            else:
+                self.changed[same] = replace(change, messages=self.changed[same].messages + count)
 
-    def _why_unwritten(self, channel: Channel) -> str:
-        for (p, number), one in self.converters.items():
-            if number == channel.number and self.parts[p].log is channel.log and one.reasons:
-                return one.why
-        return super()._why_unwritten(channel)
+    def why_unwritten(self, channel: NewChannel) -> str:
+        """Return why messages of *channel* cannot be migrated."""
+        converter = self.converters.get((channel.part, channel.number))
+        return converter.why if converter is not None and converter.reasons else ""
 
 
 def _alike(one: TypeChange, other: TypeChange) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC, Buffer
 from logreel.log.joined_log import JoinedLog
 from logreel.ops.rewrite.parts import Part, by_file
-from logreel.write.payloads import Payloads, tallied
+from logreel.write.payloads import Payloads, chained, tallied
 
 #: Approximate payload bytes of a batch.
 BYTES = 8 << 20
@@ -103,6 +103,70 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
                 found = _in_joined_log(batch, part.log, np.where(mine, number[batch.origins], -1))
                 channels[mine] = found.channels[mine]
         yield replace(batch, origins=origins, channels=channels)
+
+
+def by_time(streams: Sequence[Iterable[Batch]]) -> Iterator[Batch]:
+    """Yield the messages of several streams, each sorted by time, by time; those of equal time by stream.
+
+    The origin of all messages of stream *i* becomes *i*. Of each stream, only a batch is in memory.
+    """
+    waiting = [iter(stream) for stream in streams]
+    ahead: list[Batch | None] = [None] * len(streams)
+    while True:
+        for n, stream in enumerate(waiting):
+            while (batch := ahead[n]) is None or not len(batch.time):
+                ahead[n] = batch = next(stream, None)
+                if batch is None:
+                    break
+        due = [(int(batch.time[-1]), n) for n, batch in enumerate(ahead) if batch is not None]
+        if not due:
+            return
+        # Later batches of this stream have messages of this time, which come before those of later streams.
+        last, first = min(due)
+        parts = list[Batch]()
+        for n, batch in enumerate(ahead):
+            if batch is None:
+                continue
+            count = int(batch.time.searchsorted(last, side="right" if n <= first else "left"))
+            if count:
+                parts.append(replace(batch.rows(slice(0, count)), origins=np.full_like(batch.origins, n)))
+                ahead[n] = batch.rows(slice(count, None))
+        yield merged_batches(parts)
+
+
+def merged_batches(parts: Sequence[Batch]) -> Batch:
+    """Return the messages of several batches, each sorted by time, as one batch by time; ties in order of *parts*."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([batch.time for batch in parts]), kind="stable")
+    return in_order(parts, order)
+
+
+def in_order(parts: Sequence[Batch], order: I64) -> Batch:
+    """Return the messages of the concatenated batches in *order*, as one batch.
+
+    Messages without a side column that others have get their time as ``publish_time``, and 0 in all other columns.
+    """
+    time = np.concatenate([batch.time for batch in parts])
+    first = np.cumsum([0, *(len(batch.origins) for batch in parts)])
+    queue = np.concatenate([batch.queue + n for batch, n in zip(parts, first, strict=False)])
+    more = dict[str, I64]()
+    for name in {name for batch in parts for name in batch.more}:
+        values, at = time.copy() if name == "publish_time" else np.zeros_like(time), 0
+        for batch in parts:
+            if name in batch.more:
+                values[at : at + len(batch.time)] = batch.more[name]
+            at += len(batch.time)
+        more[name] = values[order]
+    return Batch(
+        queue[order].astype(np.int32),
+        np.concatenate([batch.origins for batch in parts]),
+        np.concatenate([batch.channels for batch in parts]),
+        time[order],
+        chained([batch.payloads for batch in parts]).rows(order),
+        np.concatenate([batch.offset for batch in parts])[order],
+        more,
+    )
 
 
 def _in_joined_log(batch: Batch, log: JoinedLog, file: NDArray[np.int32]) -> Batch:

@@ -27,14 +27,12 @@ from logreel.log.tables import TableReader
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
-from logreel.ops.rewrite.rewrite import Rewriting, rewrite
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
-from logreel.ops.rewrite.target import Rewritten, Target
 from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
 from logreel.schemas.common import constants
-from logreel.write.format_writer import SourceClock
 from logreel.write.log_copier import metadata_names
 from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
 from logreel.write.payloads import Payloads, chained
@@ -50,11 +48,6 @@ PARAMETERS = "~parameter"
 _ROWS, _BYTES = 1 << 16, 8 << 20
 #: Most messages of a channel that are left out one by one because of their values; with more, the definition is wrong.
 MOST_UNFIT = 10_000
-
-
-def rewrite_transcoded(part: Part, target: Target) -> Rewritten:
-    """Write *part* as ``rewrite`` does, with messages encoded again where the format cannot hold their definitions."""
-    return rewrite([part], target, how=Transcoding)
 
 
 @dataclass
@@ -183,73 +176,81 @@ class Transcoded:
 
 
 @dataclass
-class Transcoding(Rewriting):
-    """Writing of a log of another format."""
+class Transcode(Transform):
+    """Messages of a log of another format, encoded again where the new format cannot hold their definitions.
 
-    #: Transcoded channels by number in the source, and metadata of the new channels by name.
+    transcoded  transcoded channels by number in the source
+    text_topic  topic of the text channel, once there is one
+    constants   constants of definitions that new ones do not have, by channel
+    renamed     new names of channels by name
+    serialized  channels that are converted back to messages which have several encodings
+    was, is_all  what the log was in the format of the target, and whether all of that is written again
+    was_here    whether it was converted from the format of the target
+    keeper      channel that keeps what the log was; empty if none does
+    """
+
     transcoded: dict[int, Transcoded | TextTranscoded] = field(default_factory=dict)
-    declared: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    #: Topic of the text channel, once there is one.
     text_topic: str = ""
-    #: Constants of definitions that new ones do not have, by channel.
     constants: dict[str, list[str]] = field(default_factory=dict)
-    #: New names of channels by name.
     renamed: dict[str, str] = field(default_factory=dict)
-    #: Channels that are converted back to messages which have several encodings.
     serialized: list[str] = field(default_factory=list)
-    #: What the log was in the format of the target, and whether all of that is written again.
     was: OriginalLog | None = None
     is_all: bool = False
-    #: Whether it was converted from the format of the target.
     was_here: bool = False
-    #: Channel that keeps what the log was; empty if none does.
     keeper: str = ""
 
-    def run(self, by_time: bool) -> Rewritten:
-        """Write the log, read it back, and give the file its name."""
-        schemas = self.format_writer.schemas
+    def changes(self, part: Part) -> bool:
+        """Return False: whole records are only copied inside of one format, which holds its own messages."""
+        return False
+
+    def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
+        """Find how the messages of each channel are written: as they are, converted back, as text, or encoded again."""
+        Transcode.__init__(self)
+        self._new, part, copier = new, new.parts[0], new.copier
+        schemas, log = new.format_writer.schemas, part.log
         # Parameters are also messages of a channel, which is converted as all others.
-        self.copier.parameters_are_messages = schemas.abilities is not None and any(
+        copier.parameters_are_messages = schemas.abilities is not None and any(
             ch.topic.partition("@")[0] == PARAMETERS and len(ch) and not schemas.accepts_schema(ch.schema)
-            for ch in self.parts[0].channels
+            for ch in part.channels
         )
-        self.was = original_log_of(self.parts[0].log, self.fmt.name)
-        self.was_here = self.was is not None or self.parts[0].log.converted_from == self.fmt.name
-        self.is_all = self.was is not None and self.was.is_all_of(self.parts[0].log) and self._is_whole
-        log = self.parts[0].log
+        self.was = original_log_of(log, new.fmt.name)
+        self.was_here = self.was is not None or log.converted_from == new.fmt.name
+        self.is_all = self.was is not None and self.was.is_all_of(log) and self._is_whole
         self._refuse_foreign()
-        if self.was is None and any(self._is_encoded(ch) for ch in self.parts[0].channels):
-            self.copier.keepable = {"metadata": metadata_names(log), "attachment": small_attachments(log)}
-        return super().run(by_time)
+        if self.was is None and any(self._is_encoded(ch) for ch in part.channels):
+            copier.keepable = {"metadata": metadata_names(log), "attachment": small_attachments(log)}
+        clock = new.format_writer.source_clock
+        if self.was is not None and self.is_all and clock is not None:
+            start = self.was.start
+            new.format_writer.source_clock = replace(
+                clock, utc_offset=self.was.utc_offset, epoch=self.was.epoch, first=lambda: start
+            )
+        for channel in channels:
+            channel.add = self._add
+        return channels
 
     def _refuse_foreign(self) -> None:
         """Raise IncompleteOutputError, with one reason, if the format has only messages of its own and the log none."""
-        schemas, part = self.format_writer.schemas, self.parts[0]
+        new, part = self._new, self._new.parts[0]
+        schemas, create = new.format_writer.schemas, new.fmt.create
         own = [
             ch
             for ch in part.channels
-            if schemas.accepts_schema(ch.schema) or ((was := original_of(ch)) and was.format == self.fmt.name)
+            if schemas.accepts_schema(ch.schema) or ((was := original_of(ch)) and was.format == new.fmt.name)
         ]
-        if (
-            not self._is_foreign
-            or schemas.abilities is not None
-            or own
-            or not part.total
-            or not self.fmt.create
-        ):
+        if not new.is_foreign or schemas.abilities is not None or own or not part.total or not create:
             return
         ch = part.channels[0]
         try:
-            self.fmt.create(DryRun("")).channel(0, ch.topic, ch.schema, {})
+            create(DryRun("")).channel(0, ch.topic, ch.schema, {})
         except LogError as error:
-            due = f"{self.format_writer.title} can hold none of the {part.total} messages{self._alternative()}: "
-            raise IncompleteOutputError(due, [error.text], path=self.target.path) from None
+            due = f"{new.format_writer.title} can hold none of the {part.total} messages{new.alternative()}: "
+            raise IncompleteOutputError(due, [error.text], path=new.target.path) from None
 
     @property
     def _is_whole(self) -> bool:
         """Whether all messages are written, but those made of others."""
-        part = self.parts[0]
+        part = self._new.parts[0]
         return all(
             ch.number in part.rows and part.count(ch.number) == len(ch)
             for ch in part.log.channels.values()
@@ -258,146 +259,128 @@ class Transcoding(Rewriting):
 
     def _is_encoded(self, channel: Channel) -> bool:
         """Return whether a channel will have a new definition, so that it keeps its old one in its metadata."""
-        schemas = self.format_writer.schemas
-        if not self._is_foreign or schemas.abilities is None or MADE_OF in channel.metadata:
+        schemas = self._new.format_writer.schemas
+        if not self._new.is_foreign or schemas.abilities is None or MADE_OF in channel.metadata:
             return False
         return not schemas.accepts_schema(channel.schema) and not channel.topic.startswith("~")
 
-    def _clock(self) -> SourceClock:
-        clock = super()._clock()
-        if self.was is None or not self.is_all:
-            return clock
-        return replace(clock, utc_offset=self.was.utc_offset, epoch=self.was.epoch)
-
-    def _begins(self) -> int | None:
-        return self.was.start if self.was is not None and self.is_all else super()._begins()
-
-    def _import(self, log: Log) -> list[str]:
+    def content(self, new: NewLog, log: Log) -> Log:
+        """Return *log* with the metadata and attachments that it had in the format of the target, if it was there."""
         if self.was is None:
-            return super()._import(log)
-        was, facts = self.was, self.fmt.file_facts
+            return log
+        was, facts, new.returns = self.was, new.fmt.file_facts, True
         metadata = {name: value for name, value in was.metadata.items() if name not in facts}
-        there = log.derive(metadata=lambda: metadata, attachments=was.attached)
-        return self.copier.import_foreign(there, True)
+        return log.derive(metadata=lambda: metadata, attachments=was.attached)
 
-    def _account(self, written: Sequence[int]) -> None:
-        super()._account(written)
+    def finish(self, new: NewLog) -> None:
+        """Say what changed, and what was left out."""
+        notes, skipped = new.notes, new.skipped
         for text in self.transcoded.values():
             if isinstance(text, TextTranscoded):
-                self.skipped += text.losses()
-                self.notes += text.notes()
+                skipped += text.losses()
+                notes += text.notes()
         for one in self.transcoded.values():
             if isinstance(one, Transcoded) and one.has_replaced_text:
-                self.skipped += replaced_texts(one.channel)
+                skipped += replaced_texts(one.channel)
             if isinstance(one, Transcoded) and not one.restores and one.copied_bytes is None:
-                self.notes += odd_booleans(one.channel)
+                notes += odd_booleans(one.channel)
         filled = {one.channel.topic: one.filled for one in self.transcoded.values() if one.filled}
-        self.notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
-        rounded = sum(one.rounded for one in self.transcoded.values())
+        notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
+        title, rounded = new.format_writer.title, sum(one.rounded for one in self.transcoded.values())
         if rounded:
-            self.notes.append(
-                f"the times of {rounded} messages were rounded: {self.format_writer.title} has coarser ones"
-            )
+            notes.append(f"the times of {rounded} messages were rounded: {title} has coarser ones")
         if self.constants:
             topic, names = next(iter(self.constants.items()))
             shown = ", ".join(names[:3]) + " …" * (len(names) > 3)
-            self.notes.append(
+            notes.append(
                 f"definitions of {len(self.constants)} new channels have no constants ({shown} of {topic!r}); "
                 "metadata keep the old definitions"
             )
         places = {"metadata": "metadata", "attachment": "attachments"}
-        for what, names in self.copier.kept.items():
+        for what, names in new.copier.kept.items():
             shown = ", ".join(map(repr, names[:5])) + " …" * (len(names) > 5)
             if self.keeper:
-                self.notes.append(
+                notes.append(
                     f"{what} {shown}: only kept for converting back, by channel {self.keeper!r}; "
-                    f"{self.format_writer.title} has no place for {places[what]}"
+                    f"{title} has no place for {places[what]}"
                 )
             else:
-                self.skipped.append(
-                    f"{what} {shown} left out: {self.format_writer.title} has no place for it"
-                )
+                skipped.append(f"{what} {shown} left out: {title} has no place for it")
         if self.serialized:
             shown = ", ".join(map(repr, self.serialized[:5])) + " …" * (len(self.serialized) > 5)
-            self.notes.append(
+            notes.append(
                 f"messages of {shown} are encoded again: they have the same values, but may have other bytes"
             )
         # Last, since there may be many.
-        self.notes += [f"channel {old!r} is {new!r} in the new log" for old, new in self.renamed.items()]
+        notes += [f"channel {old!r} is {new_name!r} in the new log" for old, new_name in self.renamed.items()]
 
-    def _note_name(self, topic: str, channel: Channel, name: str) -> None:
-        if channel.number in self.transcoded:
-            self.renamed[channel.topic] = name
-        else:
-            super()._note_name(topic, channel, name)
+    def why_unwritten(self, channel: NewChannel) -> str:
+        """Return that messages cannot be decoded, for channels that are encoded again."""
+        return "they cannot be decoded" if channel.number in self.transcoded else ""
 
-    def _why_unwritten(self, channel: Channel) -> str:
-        return (
-            "they cannot be decoded" if channel.number in self.transcoded else super()._why_unwritten(channel)
-        )
+    def _add(self, writer: Writer, channel: NewChannel) -> tuple[int, str]:
+        """Add a channel, and note another name that it gets."""
+        number, name = self._added(writer, channel)
+        if name != channel.topic and channel.source is not None:
+            if channel.number in self.transcoded:
+                self.renamed[channel.source.topic] = name
+            else:
+                self._new.notes.append(f"{channel.topic!r} of {channel.source.log.name} became {name!r}")
+        return number, name
 
-    def _count_key(self, name: str, channel: Channel) -> str:
-        return self.copier.count_key(name, self.declared.get(name, channel.metadata))
-
-    def _merge_key(self, topic: str, channel: Channel) -> Any:
-        try:
-            return super()._merge_key(topic, channel)
-        except (DefinitionError, UsageError, KeyError):
-            # Its name or its definition is not possible in the format, but may become so.
-            return topic, channel.number
-
-    def _add_channel(
-        self, writer: Writer, topic: str, channel: Channel, metadata: Mapping[str, Any], copied: bool
-    ) -> tuple[int, str]:
-        schemas = self.format_writer.schemas
-        if self._is_foreign and MADE_OF in channel.metadata and self.was_here:
+    def _added(self, writer: Writer, channel: NewChannel) -> tuple[int, str]:
+        new, source = self._new, channel.source
+        schemas = new.format_writer.schemas
+        if source is None:
+            return new.add_as_it_is(writer, channel)
+        if new.is_foreign and MADE_OF in source.metadata and self.was_here:
             raise DefinitionError("the log is converted back")
-        if not self._is_foreign or MADE_OF in channel.metadata:
-            return super()._add_channel(writer, topic, channel, metadata, copied)
-        was = original_of(channel)
-        returns = was is not None and was.format == self.fmt.name
-        if schemas.accepts_schema(channel.schema) and not returns:
+        if not new.is_foreign or MADE_OF in source.metadata:
+            return new.add_as_it_is(writer, channel)
+        was = original_of(source)
+        returns = was is not None and was.format == new.fmt.name
+        if schemas.accepts_schema(source.schema) and not returns:
             try:
-                number, name = super()._add_channel(writer, topic, channel, metadata, copied)
+                number, name = new.add_as_it_is(writer, channel)
             except (DefinitionError, UsageError):
                 if schemas.abilities is None:
                     raise
             else:
-                self.declared[name] = metadata
+                new.declared[name] = channel.metadata
                 return number, name
-        found = self._restored(writer, channel)
-        if found is None and schemas.abilities is None:
-            return super()._add_channel(writer, topic, channel, metadata, copied)
-        if found is None and returns and was is not None:
-            self.notes.append(
-                f"channel {channel.topic!r} cannot be converted back to what {was.topic!r} was: it has a new definition"
+        transcoded = self._restored(writer, source)
+        if transcoded is None and schemas.abilities is None:
+            return new.add_as_it_is(writer, channel)
+        if transcoded is None and returns and was is not None:
+            new.notes.append(
+                f"channel {source.topic!r} cannot be converted back to what {was.topic!r} was: it has a new definition"
             )
-        if found is None and (text := self._as_text(writer, channel)) is not None:
-            self.transcoded[channel.number] = text
+        if transcoded is None and (text := self._as_text(writer, source)) is not None:
+            self.transcoded[source.number] = text
             return text.number, self.text_topic
-        found = found or self._fitted(writer, topic, channel)
-        self.transcoded[channel.number] = found[2]
-        return found[:2]
+        transcoded = transcoded or self._fitted(writer, channel.topic, source)
+        self.transcoded[source.number] = transcoded[2]
+        return transcoded[:2]
 
     # ------------------------------------------------------------------------------------------ definitions
 
     def _as_text(self, writer: Writer, channel: Channel) -> TextTranscoded | None:
         """Add *channel* as the text channel of the format; None if it holds no lines, or there is a text channel."""
-        schemas = self.format_writer.schemas
+        schemas = self._new.format_writer.schemas
         target = schemas.text_channel()
         fields = None if target is None or self.text_topic else line_fields(channel)
         if target is None or fields is None:
             return None
         try:
-            number, name = add_channel(writer, target.topic, target.schema, {}, self.names)
+            number, name = add_channel(writer, target.topic, target.schema, {}, self._new.names)
         except LogError:
             return None
-        self.declared[name], self.text_topic = {}, name
+        self._new.declared[name], self.text_topic = {}, name
         return TextTranscoded(channel, fields, target, schemas, number)
 
     def _fitted(self, writer: Writer, topic: str, channel: Channel) -> tuple[int, str, Transcoded]:
         """Add *channel* with a definition that the format makes of its Layout."""
-        schemas = self.format_writer.schemas
+        schemas = self._new.format_writer.schemas
         abilities = schemas.abilities or Abilities()
         sizes = Sizes()
         if abilities.fixed_size and channel.layout.size is None:
@@ -408,18 +391,20 @@ class Transcoding(Rewriting):
         topic = name[0] or schemas.topic_for(topic)
         schema = schemas.schema_to_encode(topic, fitted.layout, name[1])
         metadata = self._original_metadata(channel, fitted)
-        number, label = add_channel(writer, topic, schema, metadata, self.names)
+        number, label = add_channel(writer, topic, schema, metadata, self._new.names)
         if not schemas.keeps_metadata and metadata:
             self._keep_in_log(channel, label, metadata)
-        self.declared[label] = metadata
+        self._new.declared[label] = metadata
         if metadata and (names := constants(channel.schema)):
             self.constants[channel.topic] = names
-        self.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
-        self.skipped += [f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()]
+        self._new.notes += [f"channel {channel.topic!r}: {note}" for note in fitted.notes]
+        self._new.skipped += [
+            f"channel {channel.topic!r}: {text}: left out" for text in fitted.dropped.values()
+        ]
         for path, count in sizes.cut.items():
             if count and path[0] not in fitted.dropped:
                 where = ".".join(name for name in path if name)
-                self.skipped.append(
+                self._new.skipped.append(
                     f"channel {channel.topic!r}: {count} texts of {where!r} end at a NUL character"
                 )
         return number, label, Transcoded(channel, fitted, False, schemas, number, schemas.time_field(number))
@@ -435,15 +420,15 @@ class Transcoding(Rewriting):
             or not isinstance(channel.layout.root, Struct)
         ):
             return False
-        return bool(np.array_equal(channel[name], (channel.times + self.parts[0].shift) // unit))
+        return bool(np.array_equal(channel[name], (channel.times + self._new.parts[0].shift) // unit))
 
     def _original_metadata(self, channel: Channel, fitted: Fitted) -> Mapping[str, Any]:
         """Return the metadata that a new channel keeps of *channel*; none if something of its messages is left out."""
         if fitted.dropped:
             return {}
-        restamped, whole = channel.number in self.parts[0].restamped, None
+        restamped, whole = channel.number in self._new.parts[0].restamped, None
         log = channel.log
-        if self.copier.keepable and not self.keeper:
+        if self._new.copier.keepable and not self.keeper:
             self.keeper = channel.topic
             whole = OriginalLog.of(log)
         original = Original(log.format, channel.topic, channel.schema, channel.metadata, restamped, whole)
@@ -453,35 +438,37 @@ class Transcoding(Rewriting):
         """Write the metadata of a new channel as that of the log; what it was without its log, if that is too long."""
         for key, value in metadata.items():
             try:
-                self.format_writer.metadata(f"{key}/{label}", value)
+                self._new.format_writer.metadata(f"{key}/{label}", value)
             except LogError as error:
                 was = Original.read(value) if self.keeper == channel.topic else None
                 if was is not None and was.log is not None:
-                    self.keeper, self.copier.keepable = "", {}
+                    self.keeper, self._new.copier.keepable = "", {}
                     self._keep_in_log(channel, label, {key: replace(was, log=None).text()})
                     continue
-                self.notes.append(f"channel {channel.topic!r} cannot be converted back exactly: {error.text}")
+                self._new.notes.append(
+                    f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
+                )
 
     def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
         """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
         was, fmt = original_of(channel), formats().get(channel.log.format)
-        schemas = self.format_writer.schemas
+        schemas = self._new.format_writer.schemas
         if was is None or fmt is None or fmt.create is None or not schemas.accepts_schema(was.schema):
             return None
         before = fmt.create(DryRun("")).schemas
         abilities = before.abilities
-        if abilities is None or self.fmt.create is None:
+        if abilities is None or self._new.fmt.create is None:
             return None
-        trial = Writer(DryRun(""), self.fmt.create(DryRun(""), **self.options), None, False)
+        trial = Writer(DryRun(""), self._new.fmt.create(DryRun(""), **self._new.options), None, False)
         try:
             target = self._target_layout(trial, was)
             model, ignored = _without(channel.layout, abilities.time_name)
             target, computed = _with_computed(target, trial.format_writer.schemas.computed_fields(0), model)
             fitted = fit(target, abilities, model=model, kept=abilities.time_name if ignored is None else "")
-            number, label = add_channel(writer, was.topic, was.schema, was.metadata, self.names)
+            number, label = add_channel(writer, was.topic, was.schema, was.metadata, self._new.names)
         except LogError:
             return None
-        self.declared[label] = was.metadata
+        self._new.declared[label] = was.metadata
         if was.schema.encoding == "protobuf" or "json" in was.schema.encoding:
             self.serialized.append(label)
         restored = Transcoded(channel, fitted, True, schemas, number, None, ignored, computed)
@@ -496,29 +483,24 @@ class Transcoding(Rewriting):
     @property
     def _names(self) -> Mapping[str, tuple[str, str]]:
         """Topics and types by which tools of the definition language know channels, by topic."""
-        source = formats().get(self.parts[0].log.format)
-        hook = source.names_in.get(self.format_writer.schemas.encoding) if source is not None else None
-        return {} if hook is None else hook(self.parts[0].log)
+        source = formats().get(self._new.parts[0].log.format)
+        hook = source.names_in.get(self._new.format_writer.schemas.encoding) if source is not None else None
+        return {} if hook is None else hook(self._new.parts[0].log)
 
     # --------------------------------------------------------------------------------------------- messages
 
     def _columns(self, channel: Channel) -> Iterator[Arrays]:
         """Yield the columns of all selected messages of *channel*, some megabytes at a time."""
         for batch in TableReader(channel, None, WHOLE).batches(
-            self.parts[0].rows[channel.number], _ROWS, _BYTES
+            self._new.parts[0].rows[channel.number], _ROWS, _BYTES
         ):
             yield list(batch.columns[1:])
 
-    def _batches(self, by_time: bool) -> Iterable[Batch]:
-        part = self.parts[0]
+    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the messages, encoded again where that is due."""
         for number, one in self.transcoded.items():
-            one.rows = _in_order(part, number, by_time)
-        for batch in super()._batches(by_time):
-            yield self._replaced(batch)
-
-    def _side_columns(self, batch: Batch, numbered: list[tuple[int, int]]) -> I64 | None:
-        found = super()._side_columns(batch, numbered)
-        return batch.payloads.side_columns if found is None else found
+            one.rows = _in_order(new.parts[0], number, new.by_time)
+        return map(self._replaced, batches)
 
     def _replaced(self, batch: Batch) -> Batch:
         """Return *batch* with the messages of transcoded channels encoded again."""
@@ -539,7 +521,7 @@ class Transcoding(Rewriting):
                 mine = np.flatnonzero(batch.queue == queue)
                 one = self.transcoded[int(batch.channels[queue])]
                 due = batch.time[mine]
-                time[mine] = self.format_writer.stored_times(due)
+                time[mine] = self._new.format_writer.stored_times(due)
                 made, kept, times = one.encode(len(mine), time[mine])
                 one.rounded += int(np.count_nonzero(time[mine[kept]] != due[kept]))
                 time[mine[kept]] = times
@@ -572,7 +554,7 @@ class Transcoding(Rewriting):
         size = sizes.take(batch.queue)
         mine = np.flatnonzero(size >= 0)
         due = time[mine]
-        time[mine] = self.format_writer.stored_times(due)
+        time[mine] = self._new.format_writer.stored_times(due)
         changed = np.bincount(batch.queue[mine[time[mine] != due]], minlength=len(kinds))
         for queue in np.flatnonzero(changed).tolist():
             self.transcoded[int(batch.channels[queue])].rounded += int(changed[queue])

@@ -15,8 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
 from logreel.ops.replay import Sink
-from logreel.outputs.foxglove.channel_map import encoders_for, is_common, transcoded
-from logreel.outputs.foxglove.clock import checked_clock, offset_for
+from logreel.outputs.foxglove.exchange import checked_clock, encoders_for, is_common, offset_for, transcoded
 from logreel.outputs.foxglove.live import TranslatedMessages
 from logreel.outputs.http.guard import Rules
 from logreel.outputs.http.server import named, valid_token

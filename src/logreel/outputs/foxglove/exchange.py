@@ -1,0 +1,422 @@
+"""Translation for exchange: channels in well-known schemas, and protobuf where other tools cannot read a schema."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import DefinitionError, UsageError
+from logreel.io.arrays import I64
+from logreel.layout.nodes import Field, Rest, Struct
+from logreel.lenses import (
+    ActorPose,
+    Image,
+    LaserScan,
+    Lens,
+    PackedCloud,
+    PacketCloud,
+    PlainCloud,
+    Pose,
+    Position,
+    RangeScan,
+    Text,
+    Transform,
+    lenses,
+)
+from logreel.lenses.vehicle import vehicle_poses
+from logreel.log.scan import MADE_OF, ORIGINAL
+from logreel.log.schema import Schema
+from logreel.log.tables import Shape, as_numpy, table
+from logreel.ops.rewrite import rewrite as engine
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
+from logreel.ops.rewrite.streams import Batch, by_time, in_order, in_time_order, merged_batches
+from logreel.outputs.foxglove import motion, sensors
+from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
+from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
+from logreel.registry.registry import formats
+from logreel.schemas.common import portable
+from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
+from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
+from logreel.write.original import Original
+from logreel.write.payloads import Payloads
+
+if TYPE_CHECKING:
+    from logreel.log.log import Channel, Log
+
+#: Approximate payload bytes that are translated through columns at once.
+WINDOW = 16 << 20
+#: Number of samples per window from which its end is computed.
+_SAMPLES = 16
+#: Assumed compression ratio of logs whose payload sizes are not known.
+_PACKED = 4
+UTC, LOG = "utc", "log"
+#: Schema encodings that any tool may read; all other encodings belong to one format.
+COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
+#: ROS types that Foxglove displays itself, by full name. Source: the supported messages of its Map panel in its
+#: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
+#: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
+NATIVE = {
+    *("sensor_msgs/CompressedImage", "sensor_msgs/Image", "sensor_msgs/LaserScan"),
+    *("sensor_msgs/NavSatFix", "sensor_msgs/PointCloud2", "nav_msgs/Path"),
+    *("geometry_msgs/PoseArray", "geometry_msgs/PoseStamped", "geometry_msgs/PoseWithCovarianceStamped"),
+    *("geometry_msgs/TransformStamped", "tf/tfMessage", "tf2_msgs/TFMessage"),
+    *("rosgraph_msgs/Log", "rcl_interfaces/Log"),
+}
+#: Keys of metadata about the message encoding.
+_OF_MESSAGES = {"message_encoding"}
+_ROS = {"ros1msg", "ros2msg", "ros2idl"}
+_WHOLE = Shape(explode=False, gaps=False)
+#: Layout of messages without a definition.
+_BYTES = Struct((Field("data", Rest()),))
+
+
+def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
+    """Yield an Encoder to a well-known schema for each lens of *ch*; none if *ch* has such a schema already.
+
+    The new topic is the topic of *ch* and the schema name: ``/gps/LocationFix``.
+
+    shift  ns to add to times of the log in message fields
+    """
+    name = ch.schema.name.replace("::", "/").replace(".", "/")
+    if name.startswith(f"{PACKAGE}/") or ch.schema.name.startswith(f"{PACKAGE}_msgs/"):
+        return
+    if ch.schema.encoding in _ROS and name.replace("/msg/", "/") in NATIVE:
+        return
+    for lens in lenses(ch):
+        found = message_for_lens(lens, shift)
+        if found is not None:
+            schema, fill = found
+            yield _encoder(ch, schema, fill)
+    for pose in vehicle_poses(ch.log):
+        if pose.place[0].topic == ch.topic:
+            yield _encoder(ch, "PoseInFrame", motion.pose(pose, shift))
+        if pose.base[0].topic == ch.topic:
+            yield _encoder(ch, "FrameTransform", motion.transform(pose, shift))
+
+
+def _encoder(ch: Channel, schema: str, fill: Fill) -> Encoder:
+    return Encoder(ch, f"{ch.topic}/{schema}", wellknown(schema), fill, {MADE_OF: ch.topic})
+
+
+def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
+    """Return the well-known schema for *lens* and the function that fills its columns; None if there is none."""
+    match lens:
+        case Position():
+            return "LocationFix", motion.location(lens, shift)
+        case Pose(many=many):
+            return "PosesInFrame" if many else "PoseInFrame", motion.pose(lens, shift)
+        case Transform(many=many):
+            return "FrameTransforms" if many else "FrameTransform", motion.transform(lens, shift)
+        case Text():
+            return "Log", motion.log_lines(lens, shift)
+        case ActorPose():
+            return "SceneUpdate", motion.scene(lens, shift)
+        case Image(encoding=str()):
+            return "RawImage", sensors.raw_images(lens, shift)
+        case Image():
+            return "CompressedImage", sensors.images(lens, shift)
+        case PackedCloud() | PlainCloud():
+            return "PointCloud", sensors.clouds(lens, shift)
+        case PacketCloud():
+            return "PointCloud", sensors.Revolutions(lens, shift)
+        case LaserScan() | RangeScan():
+            return "LaserScan", sensors.scans(lens, shift)
+    return None
+
+
+def is_common(ch: Channel) -> bool:
+    """Return whether tools that do not know the format of the log can read *ch* by its schema.
+
+    In a log for exchange, messages of unknown encoding or without definition also count as common: they cannot be
+    translated, and unchanged they can be converted back.
+    """
+    if ch.schema.encoding in COMMON:
+        return True
+    fmt = formats().get(ch.log.format)
+    return (
+        fmt is not None and fmt.exchange and (ch.schema.encoding not in formats() or ch.layout.root == _BYTES)
+    )
+
+
+def transcoded(ch: Channel, restamped: bool = False, skipped: list[str] | None = None) -> Encoder:
+    """Return an Encoder of *ch* to protobuf, with the same topic and the fields of its Layout.
+
+    restamped  whether messages have other times than those in their fields, as in ``Original``
+    skipped    list for a sentence about text that is not UTF-8, which protobuf does not have
+
+    Raises DefinitionError if the definition cannot be used.
+    """
+    message = descriptor_from_layout(ch.layout, type_name(ch.schema.encoding, ch.schema.name or ch.topic))
+
+    said = list[str]()
+
+    def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
+        found = table(ch, None, start, end, _WHOLE)
+        texts = (one for column in found.columns[1:] for one in column.chunks)
+        if skipped is not None and not said and any(map(has_replaced_text, texts)):
+            said.append(ch.topic)
+            skipped.extend(replaced_texts(ch))
+        time = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, found.column(0).chunks)])
+        return time, values(ch.layout, message, found.columns[1:])
+
+    metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
+    metadata[engine.TRANSCODED] = ch.schema.encoding
+    if not isinstance(ch.metadata.get(ORIGINAL), str):
+        metadata[ORIGINAL] = Original(ch.log.format, ch.topic, ch.schema, ch.metadata, restamped).text()
+    return Encoder(
+        ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
+    )
+
+
+def checked_clock(clock: str | None) -> str | None:
+    """Return *clock* if it is ``utc``, ``log`` or None; raises UsageError for other values."""
+    if clock not in (None, UTC, LOG):
+        raise UsageError(f"there is no clock {clock!r}: times are of the clock 'utc' or 'log'")
+    return clock
+
+
+def offset_for(clock: str | None, utc_offset: int | None, name: str) -> int:
+    """Return ns to add to times of a log for *clock*; None: UTC if it is known.
+
+    utc_offset  ns to add for UTC, 0 for logs with Unix time; None: unknown
+    name        of the log, for the error
+
+    Raises UsageError if *clock* is ``utc`` and UTC is not known.
+    """
+    if clock == UTC and utc_offset is None:
+        text = "does not tell how its clock relates to UTC: take the clock 'log'"
+        raise UsageError(text, path=name)
+    return 0 if clock == LOG else utc_offset or 0
+
+
+def interleave(
+    log: Log, channels: Iterable[Channel], shift: int = 0, restamped: Collection[int] = ()
+) -> Interleaving:
+    """Return the Interleaving that translates *channels* of *log* for other tools.
+
+    shift      ns to add to times of the log
+    restamped  numbers of channels with other times than those in the fields of their messages
+    """
+    instead, added, skipped = dict[int, Encoder](), list[Encoder](), list[str]()
+    there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
+    for ch in channels:
+        if not {MADE_OF, engine.TRANSCODED} & ch.metadata.keys():
+            added += [one for one in encoders_for(ch, shift) if (ch.topic, one.message.name) not in there]
+        if not is_common(ch):
+            try:
+                instead[ch.number] = transcoded(ch, ch.number in restamped, skipped)
+            except DefinitionError as error:
+                skipped.append(
+                    f"messages of channel {ch.topic!r} stay in an encoding of the format: {error.text}"
+                )
+    return Interleaving(instead, added, skipped)
+
+
+@dataclass(slots=True)
+class Interleaving:
+    """Replaced and additional channels of a log.
+
+    instead  Encoders that replace channels, by channel number
+    added    Encoders of additional channels
+    skipped  sentences about what could not be translated
+    """
+
+    instead: Mapping[int, Encoder]
+    added: list[Encoder]
+    skipped: list[str]
+
+    def batches(self, part: Part) -> Iterator[Batch]:
+        """Yield all messages by time; at equal times, messages translated through columns are last."""
+        straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
+        encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
+        encoders += list(enumerate(self.added, len(part.log.channels)))
+        encoders = [(n, one) for n, one in encoders if len(one.source)]
+        passing = [n for n in part.rows if n not in self.instead or n in straight]
+        written = _StraightWriter(straight)
+        for start, end in itertools.pairwise(_window_edges(part, [one.source for _, one in encoders])):
+            made = _merged([self._encoded(n, one, start, end, part.shift) for n, one in encoders])
+            rows = {n: part.log.index.rows_between(n, start, end) for n in passing}
+            done = 0
+            for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
+                due = int(made.time.searchsorted(batch.time[-1]))
+                yield _merged([written.replace_in(batch), made.rows(slice(done, due))])
+                done = due
+            if done < len(made.time):
+                yield made.rows(slice(done, None))
+
+    def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int) -> Batch:
+        """Return the messages of *encoder* in an interval, sorted by time, with *shift* added."""
+        try:
+            found = encoder.encode(start, end)
+        except DefinitionError as error:
+            text = f"channel {encoder.topic!r} was left out: {error.text}"
+            if text not in self.skipped:
+                self.skipped.append(text)
+            return _NOTHING
+        payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
+        made = _batch(np.full(len(found), channel, np.int32), found.time + shift, payloads)
+        return made.rows(found.time.argsort(kind="stable"))
+
+
+class _StraightWriter:
+    """Replaces the messages of some channels by messages that are written directly from their payloads."""
+
+    def __init__(self, channels: Mapping[int, FixedEncoder]) -> None:
+        self._straights = FixedEncoders(list(channels.values()))
+        self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
+        self._kinds[list(channels)] = np.arange(len(channels))
+
+    def replace_in(self, batch: Batch) -> Batch:
+        """Return *batch* with these messages replaced."""
+        kind = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
+        goes = kind >= 0
+        if goes.all():
+            return self._encoded(batch, kind)
+        if not goes.any():
+            return batch
+        stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
+        made = self._encoded(batch.rows(go), kind[go])
+        return in_order([batch.rows(stay), made], np.argsort(np.concatenate([stay, go])))
+
+    def _encoded(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
+        payloads = batch.payloads
+        data, start = self._straights.encode(kind, payloads.buffers, payloads.which, payloads.start)
+        return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
+
+
+def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
+    """Return times (ns) that split *part* into windows of about WINDOW bytes of *sources*; the last is its end."""
+    index, samples, weights = part.log.index, [np.zeros(0, np.int64)], [np.zeros(0)]
+    found = [index.times(n)[rows] for n, rows in part.rows.items()]
+    first = min((int(times.min()) for times in found if len(times)), default=None)
+    if first is None:
+        return []
+    every = max(1, sum(len(ch) for ch in part.channels))
+    for ch in sources:
+        size = ch.bytes / max(1, len(ch)) if index.sizes_are_cheap else _PACKED * part.log.size / every
+        step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
+        some = index.times(ch.number)[index.rows_between(ch.number, first, part.end)][::step]
+        samples.append(some)
+        weights.append(np.full(len(some), size * step))
+    time, weight = np.concatenate(samples), np.concatenate(weights)
+    order = np.argsort(time, kind="stable")
+    number = np.cumsum(weight[order]) // WINDOW
+    cuts = time[order][1:][np.diff(number) > 0]
+    return [*np.unique(np.append(cuts, first)).tolist(), part.end]
+
+
+def _batch(
+    channel: NDArray[np.int32], time: I64, payloads: Payloads, more: Mapping[str, I64] = MappingProxyType({})
+) -> Batch:
+    channels = np.arange(int(channel.max(initial=-1)) + 1, dtype=np.int32)
+    return Batch(channel, np.zeros_like(channels), channels, time, payloads, np.zeros_like(time), more)
+
+
+_NONE = np.zeros(0, np.int64)
+_NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), _NONE, _NONE))
+
+
+def _merged(batches: Sequence[Batch]) -> Batch:
+    """Return the messages of several batches, each sorted by time, as one batch by time; ties in order of *batches*."""
+    some = [batch for batch in batches if len(batch.time)]
+    if len(some) < 2:
+        return some[0] if some else _NOTHING
+    return merged_batches(some)
+
+
+@dataclass
+class Exchange(engine.Transform):
+    """Translation of logs for other tools.
+
+    converts      whether a part is translated; others keep their messages
+    field_shift   ns to add to times in the fields of messages of a part
+    depth         batches are large, and built by several threads
+    """
+
+    converts: Callable[[Part], bool] = lambda part: True
+    field_shift: Callable[[Part], int] = lambda part: part.shift
+    _plans: dict[int, Interleaving] = field(default_factory=dict)
+    #: Channels whose definitions changed to the form that other tools can parse.
+    _modernized: list[str] = field(default_factory=list)
+
+    def _plan(self, part: Part) -> Interleaving | None:
+        """Return the translation of a part; None if its messages stay."""
+        if not self.converts(part):
+            return None
+        if id(part.log) not in self._plans:
+            shift = self.field_shift(part)
+            self._plans[id(part.log)] = interleave(part.log, part.channels, shift, part.restamped)
+        plan = self._plans[id(part.log)]
+        return plan if plan.instead or plan.added or plan.skipped else None
+
+    def changes(self, part: Part) -> bool:
+        """Return whether messages are translated or added."""
+        return self._plan(part) is not None
+
+    def channels(
+        self, new: engine.NewLog, channels: Sequence[engine.NewChannel]
+    ) -> Sequence[engine.NewChannel]:
+        """Return the channels with other schemas, and those that are added."""
+        self._plans.clear()
+        self._modernized.clear()
+        found = list[engine.NewChannel]()
+        for p, part in enumerate(new.parts):
+            plan = self._plan(part)
+            for ch in channels:
+                if ch.part == p:
+                    found.append(self._translated(ch, plan) if self.converts(part) else ch)
+            if plan is not None:
+                for number, made in enumerate(plan.added, len(part.log.channels)):
+                    found.append(engine.NewChannel(p, number, None, made.topic, made.schema, made.metadata))
+                new.skipped += plan.skipped
+                new.format_writer.mixes_encodings = new.by_time = True
+                self.depth = 1
+        return found
+
+    def _translated(self, channel: engine.NewChannel, plan: Interleaving | None) -> engine.NewChannel:
+        made = None if plan is None or channel.source is None else plan.instead.get(channel.source.number)
+        if made is not None:
+            channel.schema, channel.metadata, channel.is_other = made.schema, made.metadata, True
+        elif isinstance(channel.schema, Schema) and channel.source is not None:
+            schema = portable(channel.schema)
+            if channel.schema.raw and schema.raw != channel.schema.raw:
+                self._modernized.append(channel.source.topic)
+            channel.schema = schema
+        return channel
+
+    def batches(self, new: engine.NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Yield the messages, translated ones among them; of several parts by time."""
+        plans = [self._plan(part) for part in new.parts]
+        if len(plans) == 1:
+            return batches if plans[0] is None else plans[0].batches(new.parts[0])
+        return by_time(
+            [
+                in_time_order([part]) if plan is None else plan.batches(part)
+                for plan, part in zip(plans, new.parts, strict=True)
+            ]
+        )
+
+    def why_unwritten(self, channel: engine.NewChannel) -> str:
+        """Return that messages cannot be decoded, for channels that are translated."""
+        return "they cannot be decoded" if channel.is_other else ""
+
+    def finish(self, new: engine.NewLog) -> None:
+        """Say what could not be translated, and what changed."""
+        for part in new.parts:
+            plan = self._plan(part)
+            if plan is not None:
+                # Sentences added while messages were translated.
+                new.skipped += [text for text in plan.skipped if text not in new.skipped]
+                for ch in part.channels:
+                    if ch.number in plan.instead:
+                        new.notes += odd_booleans(ch)
+        if self._modernized:
+            shown = ", ".join(map(repr, self._modernized[:5])) + " …" * (len(self._modernized) > 5)
+            new.notes.append(f"definitions of {shown} are written as tools of today read them")
