@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from logreel.cli import draw
 
 if TYPE_CHECKING:
-    from logreel.ops.inspect.diff import ValueDiff, ChannelDiff, Difference
+    from logreel.ops.inspect.diff import ChannelDiff, Difference, ValueDiff
 
 #: Rows of a table that are printed without --all, if one thing differs, and if several do.
 ROWS, FEW_ROWS = 20, 5
