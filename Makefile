@@ -16,7 +16,7 @@ BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fleet test-train lint bench oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
+.PHONY: help demo test check test-fleet test-train lint bench oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,10 @@ demo: $(VENV)/.run ## guided run on a bundled log
 
 test: lint ## style, types and the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+ROOM ?= ops
+check: $(VENV)/.test ## style, types and tests of one room in a minute: make check ROOM=ops/rewrite, formats/ulog, cli, docs …
+	@$(BIN)/python tools/check_room.py $(ROOM)
 
 # Ray and others bring versions of their own of what others need, so they get an environment of their own.
 FLEET := .venv-fleet
