@@ -43,7 +43,7 @@ int64_t walk(const unsigned char *b, int64_t pos, int64_t end) {
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 INDEX = Job(
     "index",
-    "source = Source.open(path); kept = Reader(source, detect_variant(source), set()).read()",
+    "source = Source.open(path); kept = Reader(source, detect_variant(source)).finish()",
     IMPORTS,
     bound="<= 2 x the plain walk",
 )

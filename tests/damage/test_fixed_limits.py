@@ -36,10 +36,10 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_a_bag_header_that_is_too_long_is_a_problem": ("formats.rosbag.records:MAX_HEADER",),
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (
             "formats.rosbag.growing:PENDING",
-            "formats.mcap.growing:PENDING",
+            "formats.mcap.reader:PENDING",
             "formats.bddf.reader:PENDING",
-            "formats.carla.growing:LONGEST",
-            "formats.koblenz.growing:LONGEST",
+            "formats.carla.reader:LONGEST",
+            "formats.koblenz.reader:LONGEST",
         ),
         "test_an_mcap_chunk_beyond_32_bit_offsets_is_named_as_such": ("formats.mcap.chunks:LARGEST",),
         "test_a_bddf_series_with_too_high_a_number_is_a_problem": ("formats.bddf.index_builder:MAX_SERIES",),
