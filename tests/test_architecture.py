@@ -49,7 +49,7 @@ APIS = {"formats.carla.simulator.api"}
 HANDED_ON: set[tuple[str, str]] = set()
 #: A string that is a lazy import by table or import_module; some are groups of entry points.
 MODULE_NAME = re.compile(
-    r"(?!logreel\.(?:formats|sinks|sources|detectors|lenses|languages|outputs)$)logreel(\.\w+)+"
+    r"(?!logreel\.(?:formats|commands|sinks|sources|detectors|lenses|languages|outputs)$)logreel(\.\w+)+"
 )
 BANNED_CALLS = {"print", "eval", "exec"}
 #: Most parameters of a function of the library; a file of fewer lines can be a chapter of the one that imports it; a

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from logreel.log.payload_decoder import PayloadDecoder
     from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
     from logreel.log.schema import Schema
-    from logreel.registry.commands import Answer, Command, Content, Option, Playback
+    from logreel.registry.commands import Answer, Command, Content, Example, Option, Playback
     from logreel.registry.format import Format
     from logreel.registry.registry import lazy
     from logreel.testing.suite import FormatSuite
@@ -79,6 +79,7 @@ _LAZY = {
     "Content": "logreel.registry.commands",
     "ComputedValues": "logreel.index.rules",
     "Decoded": "logreel.layout.arrow",
+    "Example": "logreel.registry.commands",
     "Excerpt": "logreel.write.log_copier",
     "Expect": "logreel.layout.nodes",
     "Field": "logreel.layout.nodes",
@@ -153,6 +154,7 @@ __all__ = [
     "Content",
     "Decoded",
     "DefinitionError",
+    "Example",
     "Excerpt",
     "Expect",
     "Fact",

@@ -158,7 +158,6 @@ NO_LIMITS = {
     "schemas/data_folder.py:MAX_FILES",
     "formats/koblenz/catalogue.py:MAX_TEXT",
     "formats/carla/simulator/tick_log.py:MAX_STEPS",
-    "formats/carla/metric_run/opendrive.py:MAX_BYTES",
     "formats/carla/charts.py:MOST",
     "formats/ulog/charts.py:MAX_OUTPUTS",
     # Types that are described at the end of a log are an addition: without them, its messages stay bytes.

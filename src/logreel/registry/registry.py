@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from logreel.lenses.detection import Detector
     from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
-    from logreel.registry.commands import Command
     from logreel.registry.storage import Storage
 
 GROUP = "logreel.formats"
@@ -65,12 +64,6 @@ def public_module(name: str) -> ModuleType | None:
     """Return the format-specific API module, such as ``logreel.carla``; None if the format has none."""
     fmt = format_named(name)
     return importlib.import_module(fmt.api) if fmt is not None and fmt.api else None
-
-
-def commands_of(fmt: Format) -> tuple[Command, ...]:
-    """Return the commands of a format; they are imported by this call."""
-    found: tuple[Command, ...] = resolve(fmt.commands) if fmt.commands else ()
-    return found
 
 
 def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:

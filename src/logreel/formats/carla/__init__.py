@@ -50,6 +50,7 @@ FORMAT = Format(
     file_facts=("format_version", "attribute_base", "wheel_bytes"),
     api="logreel.formats.carla.simulator.api",
     commands="logreel.formats.carla.simulator.commands:COMMANDS",
+    more_commands={"metrics": "logreel-carla-metrics"},
     charts="logreel.formats.carla.charts:charts",
     bands="logreel.formats.carla.charts:bands",
     frames="logreel.formats.carla.simulator.frame_text:frames",

@@ -8,8 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
-from logreel.formats.carla.metric_run.command import OPTIONS as METRIC_OPTIONS
-from logreel.formats.carla.metric_run.command import metrics
 from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
 from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
@@ -205,18 +203,6 @@ COMMANDS = (
             Example("logreel carla replay town.log --to foxglove", "play the steps to Foxglove"),
         ),
         plays=True,
-    ),
-    Command(
-        "metrics",
-        "Run a metric of the scenario runner: a class in a Python file, which is executed. It gets the recording as "
-        "the simulator's metrics_manager.py passes it, without a server.",
-        metrics,
-        METRIC_OPTIONS,
-        (
-            Example("logreel carla metrics town.log --metric metric.py", "run the metric of a file"),
-            Example("logreel carla metrics town.log --metric metric.py --json", "with the result as JSON"),
-        ),
-        prints=True,
     ),
     Command(
         "actors",

@@ -14,9 +14,8 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, Columns
 from logreel.formats.carla.simulator.frame_stream import STATES, FramePackets, Records, frame_packets
-from logreel.formats.carla.simulator.rotation import camera_pose
 from logreel.formats.carla.simulator.tick import Record, Tick
-from logreel.formats.carla.simulator.values import Poses, Rotation, Transform, Vector
+from logreel.formats.carla.simulator.values import Axes, Poses, Rotation, Transform, Vector
 from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 OFFSET, PITCH = (-10.0, 0.0, 5.0), -25.0
 #: From this time factor on, the simulator does not interpolate.
 FAST = 2.0
+#: Centimetres per metre.
+METRE = 100.0
 #: Id of the spectator in most recordings.
 SPECTATOR = 1
 
@@ -430,3 +431,12 @@ def interpolated(one: Array, other: Array, part: float) -> Array:
         change[:, 3:] = turn
         found: Array = one + change * part
     return found
+
+
+def camera_pose(pose: Transform, offset: tuple[float, float, float], pitch: float) -> Transform:
+    """Return the pose of a camera in the frame of *pose*: *offset* in metres, *pitch* in degrees."""
+    frame = pose.rotation.axes()
+    moved = frame.outer(Vector(*offset))
+    location = Vector(*(a + b * METRE for a, b in zip(pose.location, moved, strict=True)))
+    inner = Rotation(0.0, pitch, 0.0).axes()
+    return Transform(location, Axes(*map(frame.outer, inner)).rotation())

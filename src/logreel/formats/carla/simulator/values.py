@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import atan2, cos, degrees, hypot, radians, sin
 from typing import NamedTuple
 
 
@@ -20,6 +21,36 @@ class Rotation(NamedTuple):
     roll: float
     pitch: float
     yaw: float
+
+    def axes(self) -> Axes:
+        """Return the axes of a frame with this rotation: first roll, then pitch, then yaw."""
+        roll, pitch, yaw = map(radians, self)
+        sr, sp, sy = sin(roll), sin(pitch), sin(yaw)
+        cr, cp, cy = cos(roll), cos(pitch), cos(yaw)
+        return Axes(
+            Vector(cp * cy, cp * sy, sp),
+            Vector(sr * sp * cy - cr * sy, sr * sp * sy + cr * cy, -sr * cp),
+            Vector(-(cr * sp * cy + sr * sy), cy * sr - cr * sp * sy, cr * cp),
+        )
+
+
+class Axes(NamedTuple):
+    """Axes of a rotated frame: the directions of its x, y and z in the outer frame, left-handed."""
+
+    x: Vector
+    y: Vector
+    z: Vector
+
+    def outer(self, vector: Vector) -> Vector:
+        """Return a vector of this frame in the outer frame."""
+        return Vector(*(sum(v * axis[i] for v, axis in zip(vector, self, strict=True)) for i in range(3)))
+
+    def rotation(self) -> Rotation:
+        """Return the rotation of this frame."""
+        x, y, z = self
+        return Rotation(
+            degrees(atan2(-y.z, z.z)), degrees(atan2(x.z, hypot(x.x, x.y))), degrees(atan2(x.y, x.x))
+        )
 
 
 class Transform(NamedTuple):

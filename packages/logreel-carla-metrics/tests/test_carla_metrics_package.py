@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import sys
@@ -13,13 +14,17 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.formats.carla.metric_run.modules import metric_modules
-from logreel.formats.carla.metric_run.runner_log import RunnerLog
-from support.harness.cli_runner import Run
+from logreel_carla_metrics import BasicMetric, run_metric
+from logreel_carla_metrics.command import METRICS
+from logreel_carla_metrics.run import metric_modules
+from logreel_carla_metrics.runner_log import RunnerLog
+from support.harness.cli_runner import Run, run
 from support.samples.carla.builder import eventful
 from support.samples.carla.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
+from test_docs import run_page
 
 carla: Any = logreel.carla
+__all__ = ["run"]
 
 APART = """
 import json
@@ -132,7 +137,7 @@ def test_without_a_map_only_its_name_is_known(run: Run, town: Path, write: Write
     assert "the metric asks the map of Town03 for get_waypoint" in done.err
     assert "--map FILE.xodr" in done.err
     named = LANE.replace("ego = log.get_ego_vehicle_id()", "return town_map.name")
-    assert carla.run_metric(logreel.open(town), write("named.py", named)) == "Town03"
+    assert run_metric(logreel.open(town), write("named.py", named)) == "Town03"
 
 
 def test_a_metric_gets_the_criteria(run: Run, town: Path, write: Write) -> None:
@@ -172,17 +177,17 @@ class Other:
     pass
 """
     path, log = write("several.py", text), logreel.open(town)
-    assert carla.run_metric(log, path) == "ant"
-    assert carla.run_metric(log, f"{path}:Zebra") == carla.run_metric(log, f"{path}:Aardvark") == "zebra"
+    assert run_metric(log, path) == "ant"
+    assert run_metric(log, f"{path}:Zebra") == run_metric(log, f"{path}:Aardvark") == "zebra"
     for name in ("Other", "Missing"):
         with pytest.raises(NotFoundError, match="Ant"):
-            carla.run_metric(log, f"{path}:{name}")
+            run_metric(log, f"{path}:{name}")
     with pytest.raises(UsageError, match="BasicMetric"):
-        carla.run_metric(log, write("none.py", "x = 1"))
+        run_metric(log, write("none.py", "x = 1"))
     with pytest.raises(UsageError, match=r"\.py"):
-        carla.run_metric(log, write("metric.txt", text))
+        run_metric(log, write("metric.txt", text))
     with pytest.raises(OSError, match="missing"):
-        carla.run_metric(log, "missing.py")
+        run_metric(log, "missing.py")
 
 
 def test_an_error_of_a_metric_names_its_line(run: Run, town: Path, write: Write) -> None:
@@ -191,10 +196,10 @@ def test_an_error_of_a_metric_names_its_line(run: Run, town: Path, write: Write)
     assert done.code == 1
     assert "ZeroDivisionError: division by zero (line 7, in _create_metric)" in done.err
     with pytest.raises(LogError, match="SyntaxError") as caught:
-        carla.run_metric(logreel.open(town), write("bad.py", "class"))
+        run_metric(logreel.open(town), write("bad.py", "class"))
     assert isinstance(caught.value.__cause__, SyntaxError)
     with pytest.raises(LogError, match=r"carla.Client needs the simulator's Python package"):
-        carla.run_metric(logreel.open(town), write("client.py", "import carla\ncarla.Client()"))
+        run_metric(logreel.open(town), write("client.py", "import carla\ncarla.Client()"))
 
 
 def test_modules_and_paths_are_as_before_after_a_run(town: Path, write: Write, tmp_path: Path) -> None:
@@ -203,7 +208,7 @@ def test_modules_and_paths_are_as_before_after_a_run(town: Path, write: Write, t
         "return {", "import helper_of_metric\n        return helper_of_metric.VALUE\n        x = {"
     )
     before, path = set(sys.modules), list(sys.path)
-    assert carla.run_metric(logreel.open(town), write("c.py", text)) == 5
+    assert run_metric(logreel.open(town), write("c.py", text)) == 5
     assert sys.path == path
     gone = {"srunner", "carla", "logreel_metric", "srunner.metrics.examples.basic_metric"} - before
     assert not gone & set(sys.modules)
@@ -213,7 +218,7 @@ def test_modules_and_paths_are_as_before_after_a_run(town: Path, write: Write, t
 def test_a_folder_for_results_is_not_taken_for_the_package(town: Path, write: Write, tmp_path: Path) -> None:
     for name in ("srunner/metrics/data", "carla"):
         (tmp_path / name).mkdir(parents=True)
-    assert carla.run_metric(logreel.open(town), write("c.py", CRITERIA), criteria={}) == {}
+    assert run_metric(logreel.open(town), write("c.py", CRITERIA), criteria={}) == {}
     assert not {"srunner", "carla"} & set(sys.modules)
 
 
@@ -228,17 +233,19 @@ def test_an_installed_scenario_runner_gives_the_base_class(town: Path, write: Wr
         "        self._create_metric(*given)\n"
         "        self.result = 'own'\n"
     )
-    assert carla.run_metric(logreel.open(town), write("c.py", CRITERIA), criteria={}) == "own"
+    assert run_metric(logreel.open(town), write("c.py", CRITERIA), criteria={}) == "own"
     for name in [name for name in sys.modules if name.partition(".")[0] == "srunner"]:
         del sys.modules[name]
 
 
 def test_a_metric_can_derive_from_the_class_of_logreel(town: Path, write: Write) -> None:
     line = "from srunner.metrics.examples.basic_metric import BasicMetric"
-    text = CRITERIA.replace(line, "import logreel").replace("(BasicMetric)", "(logreel.carla.BasicMetric)")
-    assert carla.run_metric(logreel.open(town), write("c.py", text), criteria={}) == {}
+    text = CRITERIA.replace(line, "import logreel_carla_metrics as own").replace(
+        "(BasicMetric)", "(own.BasicMetric)"
+    )
+    assert run_metric(logreel.open(town), write("c.py", text), criteria={}) == {}
     with pytest.raises(NotImplementedError):
-        carla.BasicMetric(None, None)
+        BasicMetric(None, None)
 
 
 # ------------------------------------------------------------------------------------------------- the log
@@ -507,3 +514,30 @@ def test_texts_that_are_no_map_are_refused(run: Run, town: Path, write: Write, t
     assert done.code == 2
     assert error in done.err
     assert "x.xodr" in done.err
+
+
+# --------------------------------------------------------------------------------------------------- the package
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page("README.md", (PACKAGE / "README.md").read_text(encoding="utf-8"))
+
+
+def test_the_readme_has_every_option() -> None:
+    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{flag}" in text for option in METRICS.options for flag in option.flags)
+    assert all(example.line in text and example.text in text for example in METRICS.examples)
+
+
+def test_only_public_modules_of_logreel_are_imported() -> None:
+    imported = set[str]()
+    for path in (PACKAGE / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module)
+    assert {name for name in imported if name.partition(".")[0] == "logreel"} == {"logreel", "logreel.plugin"}

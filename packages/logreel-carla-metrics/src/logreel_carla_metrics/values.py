@@ -1,4 +1,4 @@
-"""Vectors, rotations and transforms with the names and operators of the simulator's Python package ``carla``.
+"""Vectors, transforms and states with the names and operators of the simulator's Python package ``carla``.
 
 Lengths are in metres, angles in degrees, axes left-handed: x forward, y to the right, z up.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from enum import Enum, IntFlag
 from typing import Any, Self
 
-from logreel.formats.carla.simulator.rotation import Axes, axes, rotated
-from logreel.formats.carla.simulator.values import Rotation as Angles
-from logreel.formats.carla.simulator.values import Vector
+import logreel
 
 
 class Values:
@@ -133,9 +132,9 @@ class Rotation(Values):
     def __init__(self, pitch: float = 0.0, yaw: float = 0.0, roll: float = 0.0) -> None:
         self.pitch, self.yaw, self.roll = float(pitch), float(yaw), float(roll)
 
-    def axes(self) -> Axes:
-        """Return the directions of x, y and z of the rotated frame."""
-        return axes(Angles(self.roll, self.pitch, self.yaw))
+    def axes(self) -> Any:
+        """Return the directions of x, y and z of the rotated frame as ``logreel.carla.Axes``."""
+        return logreel.carla.Rotation(self.roll, self.pitch, self.yaw).axes()
 
     def get_forward_vector(self) -> Vector3D:
         """Return the direction of x."""
@@ -175,7 +174,7 @@ class Transform(Values):
 
     def transform_vector(self, in_vector: Vector3D) -> Vector3D:
         """Return a vector of this frame in the outer frame."""
-        return Vector3D(*rotated(Vector(*in_vector), self.rotation.axes()))
+        return Vector3D(*self.rotation.axes().outer(logreel.carla.Vector(*in_vector)))
 
     def get_matrix(self) -> list[list[float]]:
         """Return the 4 × 4 matrix that transforms points of this frame to the outer frame."""
@@ -218,3 +217,134 @@ class BoundingBox(Values):
 
 def _applied(matrix: list[list[float]], point: Vector3D) -> Vector3D:
     return Vector3D(*(sum(a * b for a, b in zip(row, (*point, 1.0), strict=True)) for row in matrix[:3]))
+
+
+class TrafficLightState(Enum):
+    """State of a traffic light."""
+
+    Red = 0
+    Yellow = 1
+    Green = 2
+    Off = 3
+    Unknown = 4
+
+
+class VehicleLightState(IntFlag):
+    """Lights of a vehicle."""
+
+    NONE = 0
+    Position = 1
+    LowBeam = 2
+    HighBeam = 4
+    Brake = 8
+    RightBlinker = 16
+    LeftBlinker = 32
+    Reverse = 64
+    Fog = 128
+    Interior = 256
+    Special1 = 512
+    Special2 = 1024
+    All = 0xFFFFFFFF
+
+
+class LightGroup(Enum):
+    """Group of a street or building light."""
+
+    NONE = 0
+    Vehicle = 1
+    Street = 2
+    Building = 3
+    Other = 4
+
+
+class Color(Values):
+    """A colour with components 0 to 255."""
+
+    def __init__(self, r: int = 0, g: int = 0, b: int = 0, a: int = 255) -> None:
+        self.r, self.g, self.b, self.a = r, g, b, a
+
+
+class LightState(Values):
+    """State of a street or building light."""
+
+    def __init__(
+        self,
+        intensity: float = 0.0,
+        color: Color | None = None,
+        group: LightGroup = LightGroup.NONE,
+        active: bool = False,
+    ) -> None:
+        self.intensity, self.color = intensity, Color() if color is None else color
+        self.group, self.active = group, active
+
+
+class VehicleControl(Values):
+    """Controls of a vehicle."""
+
+    def __init__(
+        self,
+        throttle: float = 0.0,
+        steer: float = 0.0,
+        brake: float = 0.0,
+        hand_brake: bool = False,
+        reverse: bool = False,
+        manual_gear_shift: bool = False,
+        gear: int = 0,
+    ) -> None:
+        self.throttle, self.steer, self.brake, self.hand_brake = throttle, steer, brake, hand_brake
+        self.reverse, self.manual_gear_shift, self.gear = reverse, manual_gear_shift, gear
+
+
+class _Members(Values):
+    """Values that are given by name; the others are the defaults of the class."""
+
+    def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            setattr(self, name, value)
+
+
+class GearPhysicsControl(_Members):
+    """A gear."""
+
+    ratio = 1.0
+    down_ratio = 0.5
+    up_ratio = 0.65
+
+
+class WheelPhysicsControl(_Members):
+    """A wheel."""
+
+    tire_friction = 2.0
+    damping_rate = 0.25
+    max_steer_angle = 70.0
+    radius = 30.0
+    max_brake_torque = 1500.0
+    max_handbrake_torque = 3000.0
+
+    def __init__(self, **values: Any) -> None:
+        self.position = Vector3D()
+        super().__init__(**values)
+
+
+class VehiclePhysicsControl(_Members):
+    """Physics of a vehicle."""
+
+    max_rpm = 5000.0
+    moi = 1.0
+    damping_rate_full_throttle = 0.15
+    damping_rate_zero_throttle_clutch_engaged = 2.0
+    damping_rate_zero_throttle_clutch_disengaged = 0.35
+    use_gear_autobox = True
+    gear_switch_time = 0.5
+    clutch_strength = 10.0
+    final_ratio = 4.0
+    mass = 1000.0
+    drag_coefficient = 0.3
+
+    def __init__(self, **values: Any) -> None:
+        self.center_of_mass = Vector3D()
+        self.torque_curve: list[Vector2D] = []
+        self.steering_curve: list[Vector2D] = []
+        self.forward_gears: list[GearPhysicsControl] = []
+        self.wheels: list[WheelPhysicsControl] = []
+        super().__init__(**values)

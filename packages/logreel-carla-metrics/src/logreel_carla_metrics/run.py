@@ -8,18 +8,44 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.formats.carla.metric_run.modules import metric_modules
-from logreel.formats.carla.metric_run.runner_log import RunnerLog
-
-if TYPE_CHECKING:
-    from logreel.log.log import Log
+from logreel import Log, LogError, NotFoundError, UsageError
+from logreel_carla_metrics import town_map as maps
+from logreel_carla_metrics import values
+from logreel_carla_metrics.runner_log import RunnerLog
 
 #: Name of the module of the user's file while it runs.
 _MODULE = "logreel_metric"
+_VALUES = (
+    *("Vector2D", "Vector3D", "Location", "Rotation", "Transform", "BoundingBox"),
+    *("TrafficLightState", "VehicleLightState", "LightGroup", "Color", "LightState", "VehicleControl"),
+    *("GearPhysicsControl", "WheelPhysicsControl", "VehiclePhysicsControl"),
+)
+_MAP = ("Map", "Waypoint", "LaneType")
+#: Modules that stand in for the scenario runner.
+_RUNNER = ("srunner", "srunner.metrics", "srunner.metrics.examples", "srunner.metrics.examples.basic_metric")
+
+
+class BasicMetric:
+    """A metric: a subclass implements ``_create_metric``, which is called when the metric is made.
+
+    town_map  map of the town, as ``carla.Map``
+    log       the recording, as the scenario runner's ``MetricsLog``
+    criteria  content of the criteria file, or None
+
+    result  what ``_create_metric`` returned
+    """
+
+    def __init__(self, town_map: Any, log: Any, criteria: Any = None) -> None:
+        self.result = self._create_metric(town_map, log, criteria)
+
+    def _create_metric(self, town_map: Any, log: Any, criteria: Any) -> Any:
+        """Compute the metric; a subclass must implement this method."""
+        raise NotImplementedError(f"{type(self).__name__} has no method _create_metric")
 
 
 class NoMap:
@@ -31,8 +57,7 @@ class NoMap:
     def __getattr__(self, member: str) -> Any:
         raise LogError(
             f"the metric asks the map of {self.name or 'the town'} for {member}: a recording has no map",
-            hint="pass town_map, the path of an OpenDRIVE file",
-            cli="give one with --map FILE.xodr",
+            hint="give an OpenDRIVE map: --map FILE.xodr, or town_map in Python",
         )
 
 
@@ -150,3 +175,56 @@ def _guarded(path: str, call: Any, *args: Any) -> Any:
 
 def _is_same(one: str, other: str) -> bool:
     return os.path.abspath(one) == os.path.abspath(other)
+
+
+def stand_in_carla() -> ModuleType:
+    """Return a module with the values of the package ``carla`` that a recording can give."""
+    found = ModuleType("carla", "Values of the simulator's package, without the simulator.")
+    for module, names in ((values, _VALUES), (maps, _MAP)):
+        for name in names:
+            setattr(found, name, getattr(module, name))
+
+    def missing(name: str) -> Any:
+        raise AttributeError(f"carla.{name} needs the simulator's Python package: pip install carla")
+
+    found.__getattr__ = missing  # type: ignore[method-assign]
+    return found
+
+
+@contextmanager
+def metric_modules(path: list[str]) -> Iterator[Any]:
+    """Make ``carla`` and ``srunner.metrics.examples.basic_metric`` importable; yield the module ``carla``.
+
+    Modules and paths for imports are as before afterwards; packages that were imported otherwise stay.
+
+    path  folders that are searched first
+    """
+    old_path, old_modules, added = list(sys.path), dict(sys.modules), set[str]()
+    sys.path[:0] = path
+    try:
+        if not _is_installed("carla"):
+            sys.modules["carla"] = stand_in_carla()
+            added.add("carla")
+        if not _is_installed(_RUNNER[-1]):
+            for name in _RUNNER:
+                sys.modules[name] = ModuleType(name)
+                # A package has a path, even if nothing is there.
+                sys.modules[name].__path__ = []
+                added.add(name)
+            sys.modules[_RUNNER[-1]].BasicMetric = BasicMetric  # type: ignore[attr-defined]
+        yield importlib.import_module("carla")
+    finally:
+        sys.path[:] = old_path
+        for name in added:
+            sys.modules.pop(name, None)
+            if name in old_modules:
+                sys.modules[name] = old_modules[name]
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    # A folder with the same name, such as that of results, is found as a package without origin.
+    return spec is not None and spec.origin is not None

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from logreel.formats.carla.metric_run.geometry import Location, Rotation, Transform, Vector3D
-from logreel.formats.carla.metric_run.opendrive import F64, STEP, Road, Section, roads_of
+from logreel_carla_metrics.opendrive import F64, STEP, Road, Section, roads_of
+from logreel_carla_metrics.values import Location, Rotation, Transform, Vector3D
 
 
 class LaneType(IntFlag):

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from logreel.formats.carla.simulator.metrics import MetricsLog
-from logreel.formats.carla.simulator.metrics_state import STATES
-from logreel.formats.carla.simulator.values import Box, Transform, Vector
-from logreel.log.log import Log
+import logreel
 
 
 class RunnerLog:
@@ -23,8 +20,8 @@ class RunnerLog:
     carla  the module whose classes are used: that of the simulator, or one with the same names
     """
 
-    def __init__(self, log: Log, carla: Any) -> None:
-        self._metrics, self._carla, self._actors = MetricsLog(log), carla, log.actors
+    def __init__(self, log: logreel.Log, carla: Any) -> None:
+        self._metrics, self._carla, self._actors = logreel.carla.MetricsLog(log), carla, log.actors
 
     # ---------------------------------------------------------------------------------------- the simulation
 
@@ -214,7 +211,12 @@ class RunnerLog:
     def get_traffic_light_state_time(self, traffic_light_id: int, state: Any, frame: int) -> float | None:
         """Return the seconds that a traffic light shows a ``carla.TrafficLightState``."""
         name = next(
-            (name for name in STATES[:3] if getattr(self._carla.TrafficLightState, name) == state), None
+            (
+                name
+                for name in ("Red", "Yellow", "Green")
+                if getattr(self._carla.TrafficLightState, name) == state
+            ),
+            None,
         )
         if name is None or traffic_light_id not in self._actors:
             return None
@@ -262,7 +264,7 @@ class RunnerLog:
         return found if actors else {actor: value for actor, value in found.items() if value is not None}
 
     def _transform(self, actor: int, frame: int) -> Any:
-        found: Transform | None = self._metrics.get_actor_transform(actor, frame)
+        found = self._metrics.get_actor_transform(actor, frame)
         if found is None:
             return None
         roll, pitch, yaw = found.rotation
@@ -279,16 +281,15 @@ class RunnerLog:
     def _acceleration(self, actor: int, frame: int) -> Any:
         return self._vector(self._metrics.get_actor_acceleration(actor, frame))
 
-    def _vector(self, found: Vector | None) -> Any:
+    def _vector(self, found: Any) -> Any:
         return None if found is None else self._carla.Vector3D(*found)
 
-    def _box(self, get: Callable[[int], Box | None], actor: int) -> Any:
+    def _box(self, get: Callable[[int], Any], actor: int) -> Any:
         found = get(actor) if actor in self._actors else None
         if found is None:
             return None
         # Boxes of sensors have NaN and infinity.
         place, half = (
-            vector if all(abs(x) < float("inf") for x in vector) else Vector(0.0, 0.0, 0.0)
-            for vector in found
+            vector if all(abs(x) < float("inf") for x in vector) else (0.0, 0.0, 0.0) for vector in found
         )
         return self._carla.BoundingBox(self._carla.Location(*place), self._carla.Vector3D(*half))

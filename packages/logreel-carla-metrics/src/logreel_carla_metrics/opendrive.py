@@ -15,7 +15,7 @@ from xml.parsers import expat
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel import UsageError
 
 F64 = NDArray[np.float64]
 #: Limits of what is read: bytes of the file, levels of elements, metres of all roads.
