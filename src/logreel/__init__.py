@@ -32,7 +32,6 @@ from logreel.errors import (
 
 if TYPE_CHECKING:
     from logreel import fleet
-    from logreel.ops.inspect.stats import stats
     from logreel.index.message_index import MessageIndex
     from logreel.layout.layout import Layout
     from logreel.limits import Limits
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from logreel.ops.inspect.du import Usage, du
     from logreel.ops.inspect.info import info
     from logreel.ops.inspect.params import params
+    from logreel.ops.inspect.stats import stats
     from logreel.ops.inspect.summary import Summary, summary
     from logreel.ops.migrate import migrate
     from logreel.ops.query.align import align
