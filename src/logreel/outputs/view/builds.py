@@ -10,8 +10,8 @@ from typing import Any
 
 from logreel.errors import LogError
 from logreel.meaning.columns import SortedColumn
+from logreel.outputs.http.routes import Cancelled, Parameters
 from logreel.outputs.view.limits import LINGER
-from logreel.outputs.view.parameters import Cancelled, Parameters
 
 #: Seconds between two events about progress, and between two looks of a request that waits.
 TELL, LOOK = 0.25, 0.05

@@ -12,9 +12,8 @@ from logreel.errors import LogError
 from logreel.lenses import lenses
 from logreel.log.log import Channel, Log
 from logreel.log.tables import empty_table, flattened
+from logreel.outputs.http.routes import Parameters, Route
 from logreel.outputs.view.limits import CHANNELS, FIELDS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
 _NO_STATES: Mapping[str, Mapping[int, str]] = {}
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for the channels."""
-    return [ViewRoute("channels", _channels)]
+    return [Route("/api/logs/{log}/channels", _channels)]
 
 
 def _channels(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:

@@ -10,8 +10,7 @@ from starlette.types import ASGIApp
 from logreel.lenses.charts import LINE, Chart, Series
 from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.http.routes import Parameters, Route
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 PANELS = {LINE: "plot"}
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for the charts."""
-    return [ViewRoute("charts", _charts)]
+    return [Route("/api/logs/{log}/charts", _charts)]
 
 
 def _charts(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:

@@ -17,6 +17,7 @@ from logreel.log.log import Log
 from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
 from logreel.meaning.curves import series_curve
 from logreel.meaning.pyramids import Pyramid, key_of, place_of
+from logreel.outputs.http.routes import Cancelled, Parameters
 from logreel.outputs.view.builds import Builds
 from logreel.outputs.view.limits import (
     COLUMN_BYTES,
@@ -29,12 +30,12 @@ from logreel.outputs.view.limits import (
     SQL_ROWS,
     SQL_SECONDS,
 )
-from logreel.outputs.view.parameters import Cancelled, Parameters
+from logreel.outputs.view.parameters import ONE_SERIES
 
 #: Yields the log, locked for this thread.
 OpenLog = Callable[[Parameters], AbstractContextManager[Log]]
 #: Parameters of a request that name one series.
-NAMES = ("topic", "field", "function", "where", "sql")
+NAMES = tuple(parameter.name for parameter in ONE_SERIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class Columns:
             found = Pyramid.load(field, key, place)
             if found is not None:
                 return found.column(field)
-        guard = partial(self._open, Parameters((), ()))
+        guard = partial(self._open, Parameters((), {}))
         return Pyramid.build(field, key, progress, guard, place).column(field)
 
 

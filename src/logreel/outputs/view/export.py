@@ -8,9 +8,9 @@ from starlette.types import ASGIApp
 
 from logreel.errors import UsageError
 from logreel.outputs.http.answer import Answer
+from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route
 from logreel.outputs.view.limits import SERIES
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import FROM, TO
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -18,11 +18,18 @@ if TYPE_CHECKING:
 
 #: Kinds of files: tables of fields, or a log in the format of the log that is shown.
 TABLES, LOG = ("csv", "parquet"), "log"
+_PARAMETERS = (
+    Parameter("kind", text="csv, parquet or log", default=LOG),
+    Parameter("s", text="Series of a table, topic.field", repeated=True),
+    Parameter("topic", text="Topic of a channel", repeated=True),
+    FROM,
+    TO,
+)
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for a file."""
-    return [ViewRoute("export", _export, ("kind", "s…", "topic…", "from", "to"))]
+    return [Route("/api/logs/{log}/export", _export, _PARAMETERS, BYTES)]
 
 
 def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
@@ -30,7 +37,7 @@ def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     from logreel.outputs.slice_stream import SliceRequest, SliceStream
     from logreel.outputs.view.table_stream import TableStream
 
-    kind = given.get("kind") or LOG
+    kind = given.get("kind")
     start, end = (log.clock(t) for t in given.interval())
     names, topics = given.all("s"), tuple(given.all("topic"))
     if len(names) > SERIES:

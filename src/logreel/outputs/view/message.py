@@ -14,9 +14,9 @@ from logreel.log.log import Channel
 from logreel.log.tables import TableReader, own_paths
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
+from logreel.outputs.http.routes import Parameter, Parameters, Route, number
 from logreel.outputs.view.limits import ITEMS, LIST_ITEMS, MESSAGE_NODES, TEXT_CHARACTERS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import AT, FIELD, TOPIC
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -27,13 +27,14 @@ EXACT = 1 << 53
 #: Bytes of binary values that are sent, as hexadecimal text.
 BYTES = 64
 _STEPS = 1 << 40
+STEP = Parameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the requests for a message and an array."""
     return [
-        ViewRoute("message", _message, ("topic", "at", "step")),
-        ViewRoute("array", _array, ("topic", "field", "at")),
+        Route("/api/logs/{log}/message", _message, (TOPIC, AT, STEP)),
+        Route("/api/logs/{log}/array", _array, (TOPIC, FIELD, AT)),
     ]
 
 
@@ -44,7 +45,7 @@ def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
         about = {"topic": ch.topic, "type": ch.schema.name, "count": len(ch)}
         if row is None:
             return JSONResponse({**about, "t": None, "row": None, "size": None, "value": None, "error": None})
-        row = max(0, min(len(ch) - 1, row + given.number("step", -_STEPS, _STEPS, 0)))
+        row = max(0, min(len(ch) - 1, row + given.get("step")))
         message = ch[row]
         value, error = None, None
         try:
@@ -57,12 +58,12 @@ def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
 
 
 def _row(log: ViewLog, ch: Channel, given: Parameters) -> int | None:
-    at = log.clock(given.time("at"))
+    at = log.clock(given.get("at"))
     if at is None:
         raise UsageError("the parameter 'at' is missing")
     row = row_at(ch, at)
     # Stepping forward from before the first message leads to it.
-    return -1 if row is None and len(ch) and given.number("step", -_STEPS, _STEPS, 0) > 0 else row
+    return -1 if row is None and len(ch) and given.get("step") > 0 else row
 
 
 def shortened(value: Any, room: list[int]) -> Any:

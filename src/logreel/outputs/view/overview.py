@@ -12,10 +12,9 @@ from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.meaning.charts import bands
 from logreel.meaning.gaps import regular_times
+from logreel.outputs.http.routes import Parameter, Parameters, Route, number
 from logreel.outputs.view.limits import BINS, GAPS, MARKS
-from logreel.outputs.view.parameters import Parameters
 from logreel.outputs.view.problems import problems_of
-from logreel.outputs.view.route import ViewRoute
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -27,13 +26,15 @@ SAMPLES = 1 << 16
 NO_LEVEL = 8
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for the overview."""
-    return [ViewRoute("overview", _overview, ("bins",))]
+    return [
+        Route("/api/logs/{log}/overview", _overview, (Parameter("bins", number(1, BINS), "Columns", 512),))
+    ]
 
 
 def _overview(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    bins = given.number("bins", 1, BINS, 512)
+    bins = given.get("bins")
     if not log.ready.is_set():
         nothing = ("channels", "bands", "marks", "gaps", "dropouts", "damage")
         return JSONResponse({"density": [], **{name: [] for name in nothing}, "complete": False})

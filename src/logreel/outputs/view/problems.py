@@ -9,9 +9,8 @@ from starlette.types import ASGIApp
 
 from logreel.errors import Problem
 from logreel.log.log import Log
+from logreel.outputs.http.routes import Parameters, Route
 from logreel.outputs.view.limits import PROBLEMS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
 
 if TYPE_CHECKING:
     from logreel.ops.rewrite.recover import Loss
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 TIMED = 200
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for the problems."""
-    return [ViewRoute("problems", _problems)]
+    return [Route("/api/logs/{log}/problems", _problems)]
 
 
 def _problems(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:

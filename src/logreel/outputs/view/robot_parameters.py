@@ -9,9 +9,8 @@ from starlette.types import ASGIApp
 
 from logreel.log.scan import Parameter
 from logreel.ops.json_values import to_json_values
+from logreel.outputs.http.routes import Parameters, Route
 from logreel.outputs.view.limits import PARAMETERS, TEXT_CHARACTERS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 CHANGES = 1000
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for the parameters."""
-    return [ViewRoute("parameters", _parameters)]
+    return [Route("/api/logs/{log}/parameters", _parameters)]
 
 
 def _parameters(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:

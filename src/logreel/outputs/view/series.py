@@ -12,11 +12,11 @@ from logreel.errors import LogError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS
+from logreel.outputs.http.routes import ARROW, Parameter, Parameters, Route
 from logreel.outputs.view.arrow_answer import arrow_response, arrow_stream, several
-from logreel.outputs.view.columns import NAMES, Wanted, wanted_series
+from logreel.outputs.view.columns import Wanted, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 
 #: Pixels if a request does not say how many there are.
 PIXELS = 1000
+_PAIR_PIXELS = PAIRS // (4 * POINTS_PER_PIXEL)
+_X = Parameter("x", text="Series of one axis, topic.field")
+_Y = Parameter("y", text="Series of the other axis")
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the requests for series, pairs of series, and the functions that they may have."""
     return [
-        ViewRoute("series", _series, (*NAMES, "from", "to", "px", "s…")),
-        ViewRoute("pairs", _pairs, ("from", "to", "px", "x", "y", "s…")),
-        ViewRoute("functions", _functions, of_log=False),
+        Route("/api/logs/{log}/series", _series, (*ONE_SERIES, FROM, TO, pixels(PIXELS), SERIES), ARROW),
+        Route("/api/logs/{log}/pairs", _pairs, (FROM, TO, pixels(_PAIR_PIXELS), _X, _Y, SERIES), ARROW),
+        Route("/api/functions", _functions),
     ]
 
 
@@ -41,7 +44,7 @@ def _functions(session: Session, given: Parameters) -> ASGIApp:
 
 def _series(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     lo, hi = given.interval()
-    pixels = given.pixels(default=PIXELS)
+    pixels = given.get("px")
     wanted = list(wanted_series(given))
     if "s" not in given:
         return arrow_response(*_columns(log, wanted[0], lo, hi, pixels, given))
@@ -82,7 +85,7 @@ def _pairs(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     if len(wanted) != 2:
         raise UsageError("pairs are of two series: x and y")
     # As many points as a line of this width can show, so that zooming shows more.
-    most = min(PAIRS, 4 * POINTS_PER_PIXEL * given.pixels(default=PAIRS // (4 * POINTS_PER_PIXEL)))
+    most = min(PAIRS, 4 * POINTS_PER_PIXEL * given.get("px"))
     x, y = (log.columns.get(one, given) for one in wanted)
     window = Window(x, log.clock(lo), log.clock(hi))
     with log.reading(x, given):

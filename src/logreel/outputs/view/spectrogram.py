@@ -14,10 +14,10 @@ from starlette.types import ASGIApp
 from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
 from logreel.meaning.columns import Window
-from logreel.outputs.view.columns import NAMES, wanted_series
+from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route, number
+from logreel.outputs.view.columns import wanted_series
 from logreel.outputs.view.limits import SPECTROGRAM
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import FROM, ONE_SERIES, TO
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -29,16 +29,17 @@ AT_ONCE = 64
 RANGE_DB = 80.0
 #: Samples of a spectrum at least, without which it says nothing.
 LEAST = 16
+_SIZE = tuple(Parameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height"))
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for a spectrogram."""
-    return [ViewRoute("spectrogram", _spectrogram, (*NAMES, "from", "to", "width", "height"))]
+    return [Route("/api/logs/{log}/spectrogram", _spectrogram, (*ONE_SERIES, FROM, TO, *_SIZE), BYTES)]
 
 
 def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     lo, hi = given.interval()
-    width, height = (given.number(name, LEAST // 2, SPECTROGRAM, 256) for name in ("width", "height"))
+    width, height = given.get("width"), given.get("height")
     (wanted,) = wanted_series(given)
     column = log.columns.get(wanted, given)
     window = Window(column, log.clock(lo), log.clock(hi))

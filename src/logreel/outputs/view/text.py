@@ -9,9 +9,9 @@ from starlette.types import ASGIApp
 
 from logreel.errors import UsageError
 from logreel.ops.inspect.text import level_number
+from logreel.outputs.http.routes import Parameter, Parameters, Route, number
 from logreel.outputs.view.limits import LINES, SEARCH_CHARACTERS, TEXT_CHARACTERS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import FROM, TO
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -19,12 +19,20 @@ if TYPE_CHECKING:
 
 #: Lines between two looks at whether the client still waits, and names of sources in an answer.
 LOOK, SOURCES = 4096, 500
-_AFTER = (1 << 53) - 1
+_PARAMETERS = (
+    FROM,
+    TO,
+    Parameter("level", text="Least severe level, by name or 0 to 7"),
+    Parameter("source", text="Sender", repeated=True),
+    Parameter("q", text="Text that is searched for", default=""),
+    Parameter("limit", number(1, LINES), "Lines in the answer", 500),
+    Parameter("after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0),
+)
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for lines of text."""
-    return [ViewRoute("text", _text, ("from", "to", "level", "source…", "q", "limit", "after"))]
+    return [Route("/api/logs/{log}/text", _text, _PARAMETERS)]
 
 
 def _text(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
@@ -32,10 +40,10 @@ def _text(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     level = given.get("level")
     highest = None if level is None else level_number(level)
     sources = set(given.all("source"))
-    wanted = (given.get("q") or "").casefold()
+    wanted = given.get("q").casefold()
     if len(wanted) > SEARCH_CHARACTERS:
         raise UsageError(f"q is longer than {SEARCH_CHARACTERS} characters")
-    limit, after = given.number("limit", 1, LINES, 500), given.number("after", 0, _AFTER, 0)
+    limit, after = given.get("limit"), given.get("after")
     lines = log.once("text", lambda opened: [one for one in opened.text if not one.repeated], given)
     names = log.once(
         "text sources", lambda opened: sorted({one.source for one in opened.text})[:SOURCES], given

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from logreel.errors import UsageError
 from logreel.outputs.http.guard import LOCAL, Guard, Rules
 from logreel.outputs.http.server import HttpServer, valid_token
-from logreel.outputs.view.app import App
+from logreel.outputs.view.app import app_of
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
 from logreel.registry.log_files import is_pattern, several_logs
@@ -103,10 +103,10 @@ class Viewer:
             leaves=not _is_local(host),
             tell=tell,
         )
-        self._app = App(self._session, tell)
+        self._app = app_of(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)
         rules = Rules.of(self.token, host, names, private="/api/", in_query=False, policy=policy)
-        self._guard = Guard(self._app.asgi, rules, tell if log else None)
+        self._guard = Guard(self._app, rules, tell if log else None)
         self._thread: Thread | None = None
 
     @property
