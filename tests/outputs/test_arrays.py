@@ -12,7 +12,7 @@ import logreel
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import lenses
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from support.builders.sample_logs import short_flight
 from support.oracles.ros1 import channel
 

@@ -18,9 +18,9 @@ from logreel.formats.carla.sample.drive import drive as ride
 from logreel.formats.koblenz.sample.drive import drive as tour
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.formats.ulog.sample.builder import Builder
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from logreel.outputs.registry import readers
-from logreel.outputs.rerun import scene
+from logreel.outputs.rerun import rrd as scene
 from support.builders.recordings import Entity, entities, names
 from support.builders.sample_logs import short_flight, tiny
 from support.harness.cli_runner import Run

@@ -18,7 +18,7 @@ from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.formats.koblenz.sample.drive import drive as tour
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses.sensors.grey_jpeg import jpeg
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
 

@@ -16,7 +16,7 @@ from logreel.errors import UnsupportedError
 from logreel.formats.koblenz.sample.drive import drive as koblenz_drive
 from logreel.formats.rosbag.sample.builder import drive
 from logreel.lenses import Picture
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from logreel.outputs.view.pictures import browser_picture, picture_at, picture_sources, video_packets
 from support.oracles.ros1 import channel
 

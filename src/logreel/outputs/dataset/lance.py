@@ -19,7 +19,7 @@ from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.outputs.dataset.episode import Camera, Episode, Head
 from logreel.outputs.dataset.store import Record, checked_index
 from logreel.outputs.files import sync_all
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 
 if TYPE_CHECKING:
     import pyarrow as pa

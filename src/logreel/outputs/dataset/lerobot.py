@@ -24,7 +24,7 @@ from logreel.outputs.dataset.episode import Camera, Column, Episode, Head
 from logreel.outputs.dataset.stats import KEYS, Stats, as_arrays, as_lists, combined, vector_stats
 from logreel.outputs.dataset.store import Record, checked_index, link
 from logreel.outputs.files import new_file
-from logreel.outputs.media.h264 import add_stream, encode
+from logreel.outputs.media.frames import add_stream, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
