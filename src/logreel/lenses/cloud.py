@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence, String
 from logreel.lenses.base import (
     Nodes,
@@ -60,6 +61,28 @@ class Points:
             if name in self.fields and self.fields[name].ndim == 1:
                 out[:, i] = self.fields[name]
         return out
+
+    @property
+    def seen(self) -> tuple[I64, NDArray[np.float32]]:
+        """int64[m] and float32[m, 3]: rows and places in metres of the points with finite coordinates."""
+        with np.errstate(all="ignore"):
+            place = self.xyz.astype(np.float32)
+        rows = np.flatnonzero(np.isfinite(place).all(axis=1))
+        return rows, place[rows]
+
+    @property
+    def colours(self) -> NDArray[np.uint8] | None:
+        """uint8[k, 3]: red, green and blue; None if the message has no colours."""
+        for names in (("r", "g", "b"), ("red", "green", "blue")):
+            values = [self.fields[name] for name in names if name in self.fields]
+            if len(values) == 3 and all(column.ndim == 1 for column in values):
+                return np.stack([np.asarray(column, np.uint8) for column in values], axis=-1)
+        packed = next((self.fields[name] for name in ("rgb", "rgba") if name in self.fields), None)
+        if packed is None or packed.ndim != 1 or packed.dtype.itemsize != 4:
+            return None
+        # Blue is the lowest byte, whatever the stated type (point_cloud2 convention).
+        word = np.ascontiguousarray(packed).astype(packed.dtype.newbyteorder("<")).view("<u4")
+        return np.stack([(word >> shift & 255).astype(np.uint8) for shift in (16, 8, 0)], axis=-1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
 from logreel.meaning.columns import Window
+from logreel.meaning.curves import spectral_density
 from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route, number
 from logreel.outputs.view.columns import wanted_series
 from logreel.outputs.view.limits import SPECTROGRAM
@@ -58,11 +59,11 @@ def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
         t, v = t[where].reshape(some.shape), v[where].reshape(some.shape)
         times[at : at + len(some)] = t[:, [0, -1]]
         steps.append(np.diff(t, axis=1).ravel().astype(np.float64))
-        power[at : at + len(some)] = spectra(v)
+        power[at : at + len(some)] = spectral_density(v)
     step = float(np.median(np.concatenate(steps)))
     if not step > 0:
         raise UsageError("the samples have no distance in time")
-    picture, least, most = in_decibels(power)
+    picture, least, most = in_decibels(power * (step / 1e9))
     middle = times.mean(axis=1) - log.start
     half = (middle[-1] - middle[0]) / (2 * max(1, len(rows) - 1))
     head = {
@@ -71,7 +72,7 @@ def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
         "frequency_max": 0.5e9 / step,
         "width": len(rows),
         "height": height,
-        "unit": column.unit,
+        "unit": f"({column.unit})²/Hz" if column.unit else "",
         "least": least,
         "most": most,
     }
@@ -87,21 +88,6 @@ def _segments(window: Window, width: int, samples: int) -> I64:
     first = np.unique(np.linspace(0, count - 1, min(width, count)).astype(np.int64))
     rows: I64 = window.first + first[:, None] + np.arange(samples)
     return rows
-
-
-def spectra(values: F64) -> F64:
-    """Return float64[w, n / 2]: power of the frequencies from the first above 0 to half the rate, of w segments.
-
-    values  float64[w, n]; what is missing counts as the mean of the segment
-    """
-    known = np.isfinite(values)
-    count = known.sum(axis=1, keepdims=True)
-    mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / np.maximum(count, 1)
-    change = np.where(known, values - mean, 0)
-    hann = np.hanning(values.shape[1] + 1)[:-1]
-    spectrum = np.fft.rfft(change * hann, axis=1)[:, 1:]
-    power: F64 = np.abs(spectrum) ** 2 / (hann**2).sum()
-    return power
 
 
 def in_decibels(power: F64) -> tuple[NDArray[np.uint8], float, float]:
