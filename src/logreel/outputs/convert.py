@@ -313,34 +313,40 @@ def _log(
         as_log_to_copy(src, definitions) as opened,
         _with_shifted_messages(opened, target) as log,
     ):
-        log = log if chosen.segment is None else log.segment(chosen.segment)
         plain = decrypted_notes(opened)
-        moved, recoded = dict[str, int](), list[str]()
-        if not raw and format_to_write(target.path, log, target.format).name != log.format:
-            log, moved = _with_logged_times(log)
-            recoded = [
-                ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)
-            ]
-        first, last = interval(log, chosen.start, chosen.end)
-        part = select_part(log, replace(chosen, start=first, end=last))
-        if chosen.count is not None or chosen.where:
-            limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
-            again = select_part(limited, Selection(topics, start=part.start, end=part.end))
-            part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
-        part = replace(
-            part,
-            filtered=bool(chosen.where),
-            restamped=[log[topic].number for topic in moved],
-            notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
-        )
-        shift, kind = _clock(log, target, raw, clock)
-        part, target = replace(part, shift=shift), replace(target, clock=kind)
+        part = part_to_convert(log, target, chosen, raw, clock)
         done = rewrite([part], target) if raw else _rewrite_for_tools(part, target)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         # Several files with shifted clocks are written from a temporary file, which is not encrypted.
         notes = tuple(dict.fromkeys((*done.notes, *plain)))
         return Converted(target.path, channels, done.skipped, notes)
+
+
+def part_to_convert(
+    log: Log, target: Target, chosen: Selection, raw: bool = False, clock: str | None = None
+) -> Part:
+    """Return what of *log* is written to a log *target*, with its times by the clock of that; as for ``convert``."""
+    log = log if chosen.segment is None else log.segment(chosen.segment)
+    moved, recoded = dict[str, int](), list[str]()
+    if not raw and format_to_write(target.path, log, target.format).name != log.format:
+        log, moved = _with_logged_times(log)
+        recoded = [ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)]
+    first, last = interval(log, chosen.start, chosen.end)
+    part = select_part(log, replace(chosen, start=first, end=last))
+    if chosen.count is not None or chosen.where:
+        limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
+        again = select_part(limited, Selection(topics, start=part.start, end=part.end))
+        part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
+    shift, kind = _clock(log, target, raw, clock)
+    return replace(
+        part,
+        filtered=bool(chosen.where),
+        restamped=[log[topic].number for topic in moved],
+        notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
+        shift=shift,
+        clock=kind,
+    )
 
 
 def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:

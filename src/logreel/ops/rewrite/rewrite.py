@@ -292,6 +292,8 @@ class NewLog:
     _table: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
     #: New values of the last side column, by part and channel number.
     _moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    #: Numbers of messages of parts that a transform did not select, by part and channel number.
+    _passed_over: Counter[tuple[int, int]] = field(default_factory=Counter)
     #: Part and number of each channel that the format cannot hold.
     _left_out: set[tuple[int, int]] = field(default_factory=set)
 
@@ -394,9 +396,20 @@ class NewLog:
                 extra = self.format_writer.extra_messages[self._count_key(name, members[0].metadata)]
                 yield Copied(name, self.made.get(name, self._due(name) + extra))
 
+    def pass_over(self, batch: Batch) -> None:
+        """Count the messages of *batch* as not selected."""
+        counts = tallied(batch.queue, len(batch.channels)).tolist()
+        pairs = zip(batch.origins.tolist(), batch.channels.tolist(), strict=True)
+        for pair, count in zip(pairs, counts, strict=True):
+            self._passed_over[pair] += count
+
     def _selected(self, channel: NewChannel) -> int:
         """Return the number of selected messages of the source of a channel; 0 if its messages are made."""
-        return 0 if channel.source is None else self.parts[channel.part].count(channel.number)
+        if channel.source is None:
+            return 0
+        return (
+            self.parts[channel.part].count(channel.number) - self._passed_over[channel.part, channel.number]
+        )
 
     def _due(self, name: str) -> int:
         """Return the number of messages that were written of a new channel."""
@@ -450,11 +463,12 @@ class NewLog:
 
     def _copy_content(self, part: Part) -> list[str]:
         """Copy or import what a log holds besides messages; return sentences about what was left out."""
-        log = part.log
+        log, self.copier.clock = part.log, part.clock or self.target.clock
         if not self.is_from_other_format(part):
             return self.copier.copy_metadata(log)
+        shift = part.shift if part.content_shift is None else part.content_shift
         # A copier with the clock ``utc`` shifts imported times itself.
-        moved = log if self.copier.clock == "utc" else shift_clock(log, part.shift)
+        moved = log if self.copier.clock == "utc" else shift_clock(log, shift)
         for transform in self.transforms:
             moved = transform.content(self, moved)
         return self.copier.import_foreign(moved, self.returns or log.converted_from == self.fmt.name)
