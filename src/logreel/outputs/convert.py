@@ -24,7 +24,7 @@ from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
 from logreel.ops.query.align import Alignment
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
-from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.rewrite import Transform, rewrite
 from logreel.ops.rewrite.target import (
     CopyOptions,
     Rewritten,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
     from logreel.log.topic_fields import FieldsByTopic
+    from logreel.ops.rewrite.changes import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
@@ -172,6 +173,8 @@ def convert(
     *,
     format: str | None = None,
     raw: bool = False,
+    edit: Edit | None = None,
+    migrate: Migrate | None = None,
     selection: Selection | None = None,
     definitions: Definitions = (),
     **options: Unpack[ConvertOptions],
@@ -190,6 +193,10 @@ def convert(
               definitions the format cannot hold are encoded again with definitions that it can hold, and an MCAP gets
               channels in well-known schemas for all that lenses recognise, and messages that other tools cannot decode
               become protobuf
+    edit      changes that are made first, in the same pass: a Recipe, the path of one, or a dict of parameters of
+              ``logreel.edit``: ``{"rename": {"/a": "/b"}, "shift": "2s"}``
+    migrate   True, or a dict of parameters of ``logreel.migrate`` (rules, to, known, partial): then types of messages are
+              migrated. What follows, such as conditions, is about the changed log
     selection  what to convert; its members can be given as keyword arguments instead. Of *topics*, None means all
               channels that *dst* can be written from, and reserved ones with messages. For tables and ``x.ndjson`` also
               fields, ``topic.field`` or ``topic:field,field``, or a mapping of names to field paths
@@ -217,8 +224,14 @@ def convert(
     chosen, fields = _fields_of(chosen, output)
     output = rendering.applied(output, is_one_table)
     target = Target.of(name, options, stream=stream, format=named, foreign=True)
+    changes = None
+    if edit is not None or migrate:
+        from logreel.ops.rewrite.changes import Changes
+
+        changes = Changes.of(edit, migrate)
     if output.shape is Shape.LOG:
-        return _log(src, target, chosen, raw, rendering.clock, definitions)
+        with as_log_to_copy(src, definitions) as opened:
+            return _log(opened, target, chosen, raw, rendering.clock, changes)
     if raw or target.strict or target.options or (target.compression, target.chunk_bytes) != (None, None):
         raise UsageError(
             f"{output.suffix} is no log",
@@ -228,10 +241,14 @@ def convert(
     chosen.refuse(output.suffix, "latched", "keep_latched")
     with as_log_to_copy(src, definitions) as log:
         log = log if chosen.segment is None else log.segment(chosen.segment)
+        made = None if changes is None else changes.made_of(log)
+        log = log if made is None else made.log
         is_folder_of_files = not is_one_table and is_folder(output, name)
         shift_of(log, rendering.utc)
         job = _job(log, output, target, chosen, fields)
         job.utc, job.interpolate = rendering.utc, rendering.interpolate
+        if made is not None:
+            job.notes, job.skipped = [*made.notes, *job.notes], [*made.skipped, *job.skipped]
         if is_one_table:
             return one_table(job, output, name, target.force, alignment)
         if output.shape is Shape.WHOLE:
@@ -302,45 +319,69 @@ def takes_fields(output: Output) -> bool:
 
 
 def _log(
-    src: Openable | Log,
-    target: Target,
-    chosen: Selection,
-    raw: bool,
-    clock: str | None,
-    definitions: Definitions,
+    opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
 ) -> Converted:
-    with (
-        as_log_to_copy(src, definitions) as opened,
-        _with_shifted_messages(opened, target) as log,
-    ):
-        log = log if chosen.segment is None else log.segment(chosen.segment)
+    with _with_shifted_messages(opened, target) as log:
         plain = decrypted_notes(opened)
-        moved, recoded = dict[str, int](), list[str]()
-        if not raw and format_to_write(target.path, log, target.format).name != log.format:
-            log, moved = _with_logged_times(log)
-            recoded = [
-                ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)
-            ]
-        first, last = interval(log, chosen.start, chosen.end)
-        part = select_part(log, replace(chosen, start=first, end=last))
-        if chosen.count is not None or chosen.where:
-            limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
-            again = select_part(limited, Selection(topics, start=part.start, end=part.end))
-            part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
-        part = replace(
-            part,
-            filtered=bool(chosen.where),
-            restamped=[log[topic].number for topic in moved],
-            notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
-        )
-        shift, kind = _clock(log, target, raw, clock)
-        part, target = replace(part, shift=shift), replace(target, clock=kind)
-        done = rewrite([part], target) if raw else _rewrite_for_tools(part, target)
+        if changes is None:
+            part = part_to_convert(log, target, chosen, raw, clock)
+            done = rewrite([part], target, transforms=[] if raw else _transforms(part, target))
+        else:
+            done = _changed(log, target, chosen, raw, clock, changes)
         file = os.path.basename(target.path)
         channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
         # Several files with shifted clocks are written from a temporary file, which is not encrypted.
         notes = tuple(dict.fromkeys((*done.notes, *plain)))
         return Converted(target.path, channels, done.skipped, notes)
+
+
+def _changed(
+    log: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes
+) -> Rewritten:
+    """Write a log with changes, in one pass."""
+    from logreel.ops.edit.edit import Edits
+    from logreel.ops.rewrite.changes import ChangedContent
+
+    log = log if chosen.segment is None else log.segment(chosen.segment)
+    chosen, fmt = replace(chosen, segment=None), format_to_write(target.path, log, target.format)
+    # A stream gets the log after it was verified as a file.
+    target = replace(target, thorough=target.stream is not None)
+    if fmt.name == log.format and (raw or not fmt.exchange):
+        part, transforms, skipped = changes.part_of(log, chosen)
+        return rewrite([part], target, transforms=transforms, skipped=skipped)
+    is_copied = fmt.name == log.format
+    made = changes.made_of(log, keeps_content=is_copied)
+    part = part_to_convert(made.log, target, chosen, raw, clock)
+    part = replace(part, notes=(*made.notes, *part.notes))
+    content = [ChangedContent(one, is_copied) for one in made.transforms if isinstance(one, Edits)]
+    transforms = [*content, *([] if raw else _transforms(part, target))]
+    return rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
+
+
+def part_to_convert(
+    log: Log, target: Target, chosen: Selection, raw: bool = False, clock: str | None = None
+) -> Part:
+    """Return what of *log* is written to a log *target*, with its times by the clock of that; as for ``convert``."""
+    log = log if chosen.segment is None else log.segment(chosen.segment)
+    moved, recoded = dict[str, int](), list[str]()
+    if not raw and format_to_write(target.path, log, target.format).name != log.format:
+        log, moved = _with_logged_times(log)
+        recoded = [ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)]
+    first, last = interval(log, chosen.start, chosen.end)
+    part = select_part(log, replace(chosen, start=first, end=last))
+    if chosen.count is not None or chosen.where:
+        limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
+        again = select_part(limited, Selection(topics, start=part.start, end=part.end))
+        part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
+    shift, kind = _clock(log, target, raw, clock)
+    return replace(
+        part,
+        filtered=bool(chosen.where),
+        restamped=[log[topic].number for topic in moved],
+        notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
+        shift=shift,
+        clock=kind,
+    )
 
 
 def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
@@ -453,8 +494,8 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
     return True
 
 
-def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
-    """Write a log; in a format for exchange (MCAP), with schemas that other tools know.
+def _transforms(part: Part, target: Target) -> list[Transform]:
+    """Return what makes a log of *part* that tools of its format read; in a format for exchange, that all tools read.
 
     Channels that were in that format before are converted back to what they were.
     """
@@ -463,10 +504,10 @@ def _rewrite_for_tools(part: Part, target: Target) -> Rewritten:
     if not fmt.exchange or (fmt.name in before and fmt.name != part.log.format):
         from logreel.ops.rewrite.transcode import Transcode
 
-        return rewrite([part], target, transforms=[Transcode()])
+        return [Transcode()]
     from logreel.outputs.foxglove.exchange import Exchange
 
-    return rewrite([part], target, transforms=[Exchange()])
+    return [Exchange()]
 
 
 def is_folder(output: Output, name: str) -> bool:

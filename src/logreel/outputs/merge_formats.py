@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
-from logreel.ops.rewrite.merge import MergeOptions, kept_topics, span_of
-from logreel.ops.rewrite.merge import merge as merge_same_format
-from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, log_output_of
+from logreel.ops.rewrite.merge import (
+    Joining,
+    MergedLog,
+    MergeOptions,
+    check_prefixes,
+    kept_topics,
+    merge_same_format,
+    merge_translated,
+    span_of,
+)
+from logreel.ops.rewrite.parts import Part, by_file, whole_log
+from logreel.ops.rewrite.shifted_log import shift_clock
+from logreel.ops.rewrite.target import Rewritten, Target, log_output_of
 from logreel.ops.selection import Selection, keywords
 from logreel.registry.format import Format
-from logreel.registry.open import open_log
 from logreel.registry.open_logs import open_many, read_itself
 from logreel.registry.registry import formats
 
@@ -64,70 +70,55 @@ def merge(
     without *align*, and as ``slice`` does.
     """
     chosen = span_of(selection, options)
-    targeting: Any = {name: value for name, value in options.items() if name in TargetOptions.__annotations__}
     with contextlib.ExitStack() as stack:
         logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]
         path, stream, _ = log_output_of(dst, format)
-        target = stream or path
+        joining = Joining(align, anyway, prefixes, dict(rename or {}))
         fmt = _format_for_exchange(path, logs)
         if fmt is None:
-            return merge_same_format(
-                logs,
-                target,
-                align=align,
-                anyway=anyway,
-                prefixes=prefixes,
-                rename=rename,
-                selection=chosen,
-                **targeting,
-            )
+            return merge_same_format(logs, chosen, Target.of(stream or path, options), joining)
+        target = Target.of(stream or path, options, foreign=True, format=fmt.name)
         if stream is None:
-            _check_output(path, logs, bool(options.get("force")))
+            _check_output(path, logs, target.force)
         else:
             stream.keep_sources(name for log in logs for name in inputs_of(log))
         kept = kept_topics(logs, chosen)
-        if prefixes and len(prefixes) != len(logs):
-            raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
+        check_prefixes(logs, prefixes)
         used = [n for n, names in enumerate(kept) if names]
-        everything = chosen.topics is None and not chosen.exclude
-        place = os.path.dirname(os.path.abspath(path)) if stream is None else None
-        with tempfile.TemporaryDirectory(prefix=".logreel-merge-", dir=place) as folder:
-            notes, skipped, same, known = list[str](), list[str](), list[Log](), dict[str, str]()
-            for n in used:
-                log = logs[n]
-                if log.format == fmt.name and everything:
-                    same.append(log)
-                    continue
-                # Loaded here, because logs of one format do not need it.
-                from logreel.outputs.convert import convert
+        is_all = chosen.topics is None and not chosen.exclude
+        # Loaded here, because logs of one format do not need it.
+        from logreel.outputs.convert import part_to_convert
+        from logreel.outputs.foxglove.exchange import Exchange
 
-                made = Path(folder, f"{n}{fmt.suffixes[0]}")
-                known[str(made)] = log.name
-                names = None if everything else sorted(kept[n])
-                done = convert(log, made, topics=names, compression=options.get("compression"))
-                notes += done.notes
-                skipped += done.skipped
-                same.append(stack.enter_context(open_log(made)))
-            _check_clocks(same, align, known)
-            try:
-                merged = merge_same_format(
-                    same,
-                    target,
-                    align=align,
-                    anyway=anyway,
-                    prefixes=[prefixes[n] for n in used] if prefixes else (),
-                    rename=rename,
-                    selection=Selection(start=chosen.start, end=chosen.end),
-                    **targeting,
-                )
-            except UsageError as error:
-                error.path = known.get(error.path or "", error.path)
-                raise
-            return replace(
-                merged,
-                notes=(*notes, *(_with_log_names(text, known) for text in merged.notes)),
-                skipped=(*skipped, *(_with_log_names(text, known) for text in merged.skipped)),
-            )
+        merged, stays = list[MergedLog](), set[int]()
+        for n in used:
+            log = logs[n]
+            if log.format == fmt.name and is_all:
+                stays.update(id(one.log) for one in by_file(whole_log(log)))
+                merged += [MergedLog(part, part.log) for part in by_file(whole_log(log))]
+                continue
+            part = part_to_convert(log, target, Selection(None if is_all else sorted(kept[n])))
+            merged.append(MergedLog(part, _by_new_clock(part)))
+        _check_clocks([one.log for one in merged], align)
+        joining = replace(joining, prefixes=[prefixes[n] for n in used] if prefixes else ())
+        exchange = Exchange(
+            converts=lambda part: id(part.log) not in stays, field_shift=lambda part: part.content_shift or 0
+        )
+        return merge_translated(merged, chosen, target, joining, exchange)
+
+
+def _by_new_clock(part: Part) -> Log:
+    """Return the log of a part by the clock that its messages have with their shift, as a conversion writes it."""
+    log, index, shift = part.log, part.log.index, part.shift
+    if not part.is_whole:
+        times = [some for number in part.rows if len(some := index.times(number))]
+        first = min((int(some.min()) for some in times), default=None)
+        last = max((int(some.max()) for some in times), default=None)
+        log = log.derive(bounds=lambda: (first, last))
+    if shift:
+        numbers = [n for n in range(len(index.rules)) if index.synthetic(n) is None]
+        log = log.derive(index=index.with_times({n: index.times(n) + shift for n in numbers}))
+    return shift_clock(log, shift)
 
 
 def _format_for_exchange(dst: str, logs: Sequence[Log]) -> Format | None:
@@ -145,18 +136,11 @@ def _check_output(dst: str, logs: Sequence[Log], force: bool) -> None:
         raise exists(dst)
 
 
-def _with_log_names(text: str, known: Mapping[str, str]) -> str:
-    """Return *text* with the names of temporary files replaced by those of the logs they were converted from."""
-    for made, name in known.items():
-        text = text.replace(made, name)
-    return text
-
-
-def _check_clocks(logs: Sequence[Log], align: str | None, known: Mapping[str, str]) -> None:
+def _check_clocks(logs: Sequence[Log], align: str | None) -> None:
     """Raise UsageError for clocks of different kinds without *align*."""
     kinds = {"boot": "since boot", "start": "since its start", "unix": "since 1970"}
     other = next((log for log in logs if log.epoch != logs[0].epoch), None)
     if align is None and other is not None:
-        first = f"{_with_log_names(logs[0].name, known)} counts {kinds[logs[0].epoch]}"
-        text = f"{first}, {_with_log_names(other.name, known)} {kinds[other.epoch]}: their clocks have to be aligned"
+        first = f"{logs[0].name} counts {kinds[logs[0].epoch]}"
+        text = f"{first}, {other.name} {kinds[other.epoch]}: their clocks have to be aligned"
         raise UsageError(f'{text} (align="utc", "start" or a length of time)')

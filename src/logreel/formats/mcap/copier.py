@@ -79,10 +79,13 @@ class McapCopier(LogCopier):
         record = {"format": log.format, "version": log.version}
         record |= clock_record(log.epoch, log.utc_offset, utc, span)
         record["metadata"] = to_json(log.metadata)
-        writer.metadata(
-            OWN, record | ({"parameters": to_json({"parameters": parameters})} if parameters else {})
-        )
+        record |= {"parameters": to_json({"parameters": parameters})} if parameters else {}
+        notes = writer.add_origin(log.name, record)
         for name, one in log.attachments.items():
             time = 0 if one.time is None else max(0, one.time + shift)
-            writer.attach(name, one.read(), one.media_type, time, one.created or 0)
-        return []
+            data, created = one.read(), one.created or 0
+            key = ("attachment", name, time, created, data)
+            if key not in self._copied:
+                writer.attach(name, data, one.media_type, time, created)
+                self._copied.add(key)
+        return notes

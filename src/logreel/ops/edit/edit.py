@@ -18,6 +18,7 @@ from logreel.io.output_stream import Destination
 from logreel.io.two_pass import DryRun
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
+from logreel.log.scan import Attachment
 from logreel.log.schema import Schema
 from logreel.ops.edit.field_edits import Editor, FieldEdit
 from logreel.ops.edit.plan import ChannelPlan, Plan, dropped
@@ -133,32 +134,34 @@ def edit(
     if dst is None and not dry_run:
         raise UsageError("no output is given")
     with as_log_to_copy(src, definitions) as log:
-        if isinstance(log, JoinedLog):
-            raise UsageError(
-                "several files cannot be edited as one log", path=log.name, hint="merge them first"
-            )
-        fmt = format_of(log)
-        plan = make_plan(log, wanted)
-        attached = tuple(_read(one) for one in wanted.attach)
-        _check_content(fmt, log, plan, attached)
-        names = {number: one.topic for number, one in plan.channels.items() if one.topic != one.channel.topic}
-        left_out = {one.channel.number for one in dropped(plan)}
-        whole = whole_log(log)
-        rows = {number: rows for number, rows in whole.rows.items() if number not in left_out}
-        part = replace(whole, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
-        path = f"edited{fmt.suffixes[0]}" if dst is None else dst
+        part, edits = plan_edits(log, wanted)
+        path = f"edited{format_of(log).suffixes[0]}" if dst is None else dst
         target = Target.of(path, options)
         # A stream gets the log after it was verified as a file.
         target = replace(target, thorough=target.stream is not None)
-        edits = Edits(plan, attached)
         out = DryRun(target.path) if dry_run else None
-        done = rewrite([part], target, transforms=[edits], out=out, skipped=list(plan.problems))
+        done = rewrite([part], target, transforms=[edits], out=out, skipped=list(edits.plan.problems))
         return Edited(
             *(done.path, done.size, done.channels, done.notes, done.skipped),
             changes=tuple(edits.changed_in(part)),
             written=not dry_run,
             may_identify=tuple(edits.may_identify),
         )
+
+
+def plan_edits(log: Log, recipe: Recipe) -> tuple[Part, Edits]:
+    """Return what of *log* is written, with its new names and shift, and the changes; raises as ``edit`` does."""
+    if isinstance(log, JoinedLog):
+        raise UsageError("several files cannot be edited as one log", path=log.name, hint="merge them first")
+    plan = make_plan(log, recipe)
+    attached = tuple(_read(one) for one in recipe.attach)
+    _check_content(format_of(log), log, plan, attached)
+    names = {number: one.topic for number, one in plan.channels.items() if one.topic != one.channel.topic}
+    left_out = {one.channel.number for one in dropped(plan)}
+    whole = whole_log(log)
+    rows = {number: rows for number, rows in whole.rows.items() if number not in left_out}
+    part = replace(whole, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
+    return part, Edits(plan, attached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,10 @@ class _File:
     name: str
     media_type: str
     data: bytes
+
+    def as_attachment(self) -> Attachment:
+        """Return the attachment of a log."""
+        return Attachment(self.name, self.media_type, len(self.data), lambda: self.data)
 
 
 def _read(one: Any) -> _File:
@@ -302,6 +309,14 @@ class Edits(Transform):
                 self.editors[number] = editor
             if one.stamp is not None and not one.drop:
                 self.stamp_readers[number] = StampReader(one.channel, one.stamp)
+        self.change_content(new)
+        for channel in channels:
+            self._mask(channel)
+        self._channels, self._is_read_back = channels, new.out.readable
+        return channels
+
+    def change_content(self, new: NewLog) -> None:
+        """Have what the log holds besides messages written to *new* with its changes."""
         own, masking = self.plan.metadata, self.plan.masking
         new.copier.masking = masking
         new.copier.replaced_metadata = frozenset((*own, *self.plan.recipe.unset, *self.plan.remove_metadata))
@@ -311,10 +326,7 @@ class Edits(Transform):
             offset = clock.utc_offset + masking.offset
             new.format_writer.source_clock = replace(clock, utc_offset=offset)
         new.metadata.update(own)
-        for channel in channels:
-            self._mask(channel)
-        self._channels, self._is_read_back = channels, new.out.readable
-        return channels
+        new.attachments += [file.as_attachment() for file in self.attached]
 
     def _mask(self, channel: NewChannel) -> None:
         masking, source = self.plan.masking, channel.source
@@ -338,8 +350,6 @@ class Edits(Transform):
             if fields and any(path in fields for edit in one.edits for path in edit.paths):
                 text = f"{', '.join(fields)} of {one.channel.topic!r} follow from the times of messages"
                 raise UsageError(text, path=self.plan.log.name)
-        for file in self.attached:
-            new.format_writer.attachment(file.name, file.data, file.media_type)
         return map(self._edited, batches)
 
     def _edited(self, batch: Batch) -> Batch:
@@ -484,25 +494,28 @@ class Edits(Transform):
             for one in dropped(self.plan)
             if one.channel.topic in set(log.channels) - set(new.names)
         ]
-        names = {
-            name: members[0].source
+        sources = {
+            name: (members[0], members[0].source)
             for name, members in new.names.items()
             if len(members) == 1 and members[0].source is not None
         }
-        topics = {source.topic: name for name, source in names.items()}
+        topics = {source.topic: name for name, (_, source) in sources.items()}
         by_channel = self.plan.channel_metadata
         named = {topics[topic]: entries for topic, entries in by_channel.items() if topic in topics}
         check_metadata(log, title, path, (*self.plan.recipe.unset, *self.plan.remove_metadata), named)
+        # Messages that a later transform encodes again are compared by their number only.
+        names = {name: source for name, (channel, source) in sources.items() if not channel.is_other}
         moved = bool(self.plan.shift) or self.plan.moves_times
         expected = {number: np.concatenate(parts) for number, parts in self.expected.items()}
         wrong = verify(new.parts[0], log, names, self.editors, expected, moved, self.by_time)
         if wrong:
             raise LogError(f"the new file is not what it should be: {wrong[0]}", path=path)
-        if REMOVALS & set(self.plan.recipe.redact):
-            self._search(log, path)
+        self.search(log, path)
 
-    def _search(self, log: Log, path: str) -> None:
-        """Search the new log for what may still identify; raises LogError for what was to be removed."""
+    def search(self, log: Log, path: str) -> None:
+        """Search a new log for what may still identify; raises LogError for what was to be removed."""
+        if not REMOVALS & set(self.plan.recipe.redact):
+            return
         from logreel.ops.edit.residue import Search, facts_of
 
         masking = self.plan.masking

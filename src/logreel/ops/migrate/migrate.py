@@ -93,21 +93,25 @@ def migrate(
     ``skipped``. Raises MissingRuleError, UsageError for rules that contradict each other, UnsupportedError for rules
     that cannot be read, and the errors of ``slice``.
     """
-    planner = Planner(rules, to, known)
+    target = Target.of(dst, options)
     with as_log_to_copy(src, definitions) as log:
-        plans = planner.plans(log)
-        missing = [plan for plan in plans if plan.state == "missing"]
-        if missing and not partial:
-            raise MissingRuleError(missing, log.name)
-        target = Target.of(dst, options)
-        names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
-        part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))
-        skipped = [f"{plan.channel.topic!r} stays as it is: {plan.text}" for plan in missing]
-        migration = Migration(planner)
+        part, migration, skipped = plan_migration(log, Planner(rules, to, known), partial)
         done = rewrite([part], target, transforms=[migration], skipped=skipped)
         return Migrated(
             done.path, done.size, done.channels, done.notes, done.skipped, tuple(migration.changed)
         )
+
+
+def plan_migration(log: Log, planner: Planner, partial: bool) -> tuple[Part, Migration, list[str]]:
+    """Return *log* with new names, the migration of its messages, and what is left as it is; as for ``migrate``."""
+    plans = planner.plans(log)
+    missing = [plan for plan in plans if plan.state == "missing"]
+    if missing and not partial:
+        raise MissingRuleError(missing, log.name)
+    names = {plan.channel.number: topic for plan in plans if (topic := _new_topic(plan)) is not None}
+    part = replace(whole_log(log), names=names, notes=tuple(_notes(planner, plans)))
+    skipped = [f"{plan.channel.topic!r} stays as it is: {plan.text}" for plan in missing]
+    return part, Migration(planner), skipped
 
 
 def _new_topic(plan: ChannelPlan) -> str | None:
@@ -184,7 +188,7 @@ class Migration(Transform):
         for ch in self._channels:
             path = self._path(ch.source)
             if path is not None:
-                to, ch.metadata = path.new, self._metadata(path, ch.metadata)
+                to, ch.metadata, ch.is_other = path.new, self._metadata(path, ch.metadata), True
                 ch.schema = Schema(to.name, NAMED, to.text) if to.encoding == NAMED else to.layout
         paths = (self._path(ch.source) for ch in self._channels)
         new.copier.replaced_types = frozenset(path.old.name for path in paths if path is not None)

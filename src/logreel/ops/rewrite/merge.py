@@ -1,11 +1,13 @@
-"""Merging of several logs into one."""
+"""Merging of several logs into one, in one pass."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
 
 from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
@@ -15,7 +17,8 @@ from logreel.log.part_checks import RecordingFacts, boot_differences
 from logreel.log.times import interval
 from logreel.log.topic_match import match_in_each
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.rewrite import rewrite
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
+from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import Selection, SpanOptions, keywords
 from logreel.registry.open_logs import open_many, read_itself
@@ -27,6 +30,28 @@ if TYPE_CHECKING:
 
 class MergeOptions(SpanOptions, TargetOptions, total=False):
     """What to merge, and how to write it, as keyword arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How several logs become one; the members are parameters of ``merge``."""
+
+    align: str | None = None
+    anyway: bool = False
+    prefixes: Sequence[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLog:
+    """One of the logs.
+
+    part  its channels, with all messages
+    log   the log by the clock that its messages have with the shift of *part*
+    """
+
+    part: Part
+    log: Log
 
 
 @keywords(MergeOptions, Selection, Target)
@@ -60,33 +85,117 @@ def merge(
     chosen = span_of(selection, options)
     with contextlib.ExitStack() as stack:
         logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]
-        if not logs:
-            raise UsageError("there is nothing to merge")
-        if prefixes and len(prefixes) != len(logs):
-            raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
-        changes = dict(rename or {})
+        joining = Joining(align, anyway, prefixes, dict(rename or {}))
+        return merge_same_format(logs, chosen, Target.of(dst, options), joining)
+
+
+def merge_same_format(logs: Sequence[Log], chosen: Selection, target: Target, joining: Joining) -> Rewritten:
+    """Merge open logs of one format; parameters as for ``merge``."""
+    if not logs:
+        raise UsageError("there is nothing to merge")
+    check_prefixes(logs, joining.prefixes)
+    for old in joining.rename:
+        if not any(old in log for log in logs):
+            raise UsageError(f"no log has a channel {old!r} to rename")
+    merged = [
+        MergedLog(
+            Part(log, {ch.number: slice(0, len(ch)) for ch in log.channels.values() if ch.topic in kept}), log
+        )
+        for log, kept in zip(logs, kept_topics(logs, chosen), strict=True)
+    ]
+    shifts, span = _aligned(merged, chosen, joining)
+    parts = list[Part]()
+    for one, shift, prefix in zip(merged, shifts, joining.prefixes or [""] * len(logs), strict=True):
+        log, changes = one.log, joining.rename
+        start, end = earlier(span, shift)
+        rows = {number: log.index.rows_between(number, start, end) for number in one.part.rows}
+        names = {
+            ch.number: prefix + changes.get(ch.topic, ch.topic)
+            for ch in log.channels.values()
+            if not ch.reserved and (prefix or ch.topic in changes)
+        }
+        parts.append(Part(log, rows, start, end, names=names, shift=shift))
+    return rewrite(_joined(parts, merged, joining), target, by_time=True)
+
+
+def merge_translated(
+    merged: Sequence[MergedLog],
+    chosen: Selection,
+    target: Target,
+    joining: Joining,
+    translation: Transform,
+) -> Rewritten:
+    """Merge logs whose messages *translation* gives other schemas; parameters as for ``merge``."""
+    shifts, span = _aligned(merged, chosen, joining)
+    parts = [
+        replace(one.part, shift=one.part.shift + shift, content_shift=one.part.shift)
+        for one, shift in zip(merged, shifts, strict=True)
+    ]
+    transforms = [translation, _Arranged(joining, span)]
+    return rewrite(_joined(parts, merged, joining), target, True, transforms)
+
+
+def _aligned(
+    merged: Sequence[MergedLog], chosen: Selection, joining: Joining
+) -> tuple[list[int], tuple[int | None, int | None]]:
+    """Return ns to add to the times of each log, and the interval by the clock of the new log."""
+    logs = [one.log for one in merged]
+    reason = _different_clocks(logs) if joining.align is None else ""
+    if reason and not joining.anyway:
+        raise UsageError(
+            f"{reason}: their times have to be aligned",
+            hint="align is utc, start or a length of time; anyway insists",
+        )
+    shifts = clock_shifts(logs, joining.align)
+    return shifts, interval(Together(logs, shifts), chosen.start, chosen.end)
+
+
+def _joined(parts: list[Part], merged: Sequence[MergedLog], joining: Joining) -> list[Part]:
+    """Return *parts*, of which the first says so if the logs are of different recordings."""
+    reason = _different_clocks([one.log for one in merged]) if joining.align is None else ""
+    if not reason:
+        return parts
+    notes = (*parts[0].notes, f"merged anyway: {reason}")
+    return [replace(parts[0], joined=reason, notes=notes), *parts[1:]]
+
+
+@dataclass
+class _Arranged(Transform):
+    """Topics and the interval of a merged log."""
+
+    joining: Joining
+    span: tuple[int | None, int | None]
+
+    def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
+        """Return the channels with their new topics; raises UsageError for a channel to rename that no log has."""
+        changes, prefixes = self.joining.rename, self.joining.prefixes
+        topics = {ch.topic for ch in channels}
         for old in changes:
-            if not any(old in log for log in logs):
+            if old not in topics:
                 raise UsageError(f"no log has a channel {old!r} to rename")
-        kept = kept_topics(logs, chosen)
-        reason = _different_clocks(logs) if align is None else ""
-        if reason and not anyway:
-            raise UsageError(
-                f"{reason}: their times have to be aligned",
-                hint="align is utc, start or a length of time; anyway insists",
-            )
-        shifts = clock_shifts(logs, align)
-        span = interval(Together(logs, shifts), chosen.start, chosen.end)
-        parts = [
-            _part(log, names, shift, span, prefix, changes)
-            for log, names, shift, prefix in zip(
-                logs, kept, shifts, prefixes or [""] * len(logs), strict=True
-            )
-        ]
-        if reason:
-            parts[0] = replace(parts[0], joined=reason, notes=(f"merged anyway: {reason}",))
-        target = Target.of(dst, options)
-        return rewrite(parts, target, by_time=True)
+        for ch in channels:
+            prefix = prefixes[ch.part] if prefixes else ""
+            if not ch.topic.startswith("~") and (prefix or ch.topic in changes):
+                ch.topic, ch.is_named = prefix + changes.get(ch.topic, ch.topic), True
+        return channels
+
+    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the messages in the interval."""
+        start, end = self.span
+        for batch in batches:
+            is_inside = np.ones(len(batch.time), bool) if start is None else batch.time >= start
+            if end is not None:
+                is_inside &= batch.time < end
+            if not is_inside.all():
+                new.pass_over(batch.rows(np.flatnonzero(~is_inside)))
+                batch = batch.rows(np.flatnonzero(is_inside))
+            yield batch
+
+
+def check_prefixes(logs: Sequence[Log], prefixes: Sequence[str]) -> None:
+    """Raise UsageError if there is not one prefix for each log, or none at all."""
+    if prefixes and len(prefixes) != len(logs):
+        raise UsageError(f"{len(prefixes)} prefixes for {len(logs)} logs; expected one per log")
 
 
 def _different_clocks(logs: Sequence[Log]) -> str:
@@ -110,25 +219,3 @@ def kept_topics(logs: Sequence[Log], chosen: Selection) -> list[set[str]]:
     if any(channels) and not any(kept):
         raise UsageError("no channel is left")
     return kept
-
-
-def _part(
-    log: Log,
-    kept: set[str],
-    shift: int,
-    span: tuple[int | None, int | None],
-    prefix: str,
-    changes: Mapping[str, str],
-) -> Part:
-    start, end = earlier(span, shift)
-    rows = {
-        ch.number: log.index.rows_between(ch.number, start, end)
-        for ch in log.channels.values()
-        if ch.topic in kept
-    }
-    names = {
-        ch.number: prefix + changes.get(ch.topic, ch.topic)
-        for ch in log.channels.values()
-        if not ch.reserved and (prefix or ch.topic in changes)
-    }
-    return Part(log, rows, start, end, names=names, shift=shift)

@@ -39,6 +39,8 @@ class Part:
     notes       sentences about the selection
     restamped   numbers of channels with other times than those in the fields of their messages
     filtered    True: messages were selected by conditions, not only by time
+    content_shift  ns to add to times besides those of messages; None: *shift*
+    clock       clock of the messages with *shift*, as in Target; empty: that of the Target
     joined      by which facts logs are of different recordings that become one anyway; empty: by none
     """
 
@@ -54,6 +56,8 @@ class Part:
     restamped: Collection[int] = ()
     filtered: bool = False
     joined: str = ""
+    content_shift: int | None = None
+    clock: str = ""
 
     @property
     def channels(self) -> list[Channel]:

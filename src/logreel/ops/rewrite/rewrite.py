@@ -29,6 +29,7 @@ from logreel.errors import (
 )
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
 from logreel.io.output_stream import OutputStream
 from logreel.io.parallel import ahead
 from logreel.io.source import Source
@@ -38,7 +39,7 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.limited_log import compare_checksums
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF
+from logreel.log.scan import MADE_OF, Attachment
 from logreel.log.schema import Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
@@ -265,7 +266,7 @@ class NewLog:
     options    options with which the FormatWriter was created
     by_time    whether messages are written by time, not in file order
     returns    whether the log is converted back to what it was
-    metadata   entries that are set, besides those of the logs
+    metadata, attachments  those that are set, besides those of the logs
     in_turn    whether *parts* are files of one recording that do not overlap in time
     """
 
@@ -287,11 +288,14 @@ class NewLog:
     in_turn: bool = False
     returns: bool = False
     metadata: dict[str, Any] = field(default_factory=dict)
+    attachments: list[Attachment] = field(default_factory=list)
     #: Numbers of the new channels by name, and by part and number in batches, -1 for others.
     _numbers: dict[str, int] = field(default_factory=dict)
-    _table: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    _table: NDArray[np.int32] = field(default_factory=lambda: np.zeros((1, 0), np.int32))
     #: New values of the last side column, by part and channel number.
     _moved: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
+    #: Numbers of messages of parts that a transform did not select, by part and channel number.
+    _passed_over: Counter[tuple[int, int]] = field(default_factory=Counter)
     #: Part and number of each channel that the format cannot hold.
     _left_out: set[tuple[int, int]] = field(default_factory=set)
 
@@ -308,6 +312,11 @@ class NewLog:
         """Return the number of a channel in the new log; -1 if it was left out."""
         return int(self._table[channel.part, channel.number])
 
+    def numbers_of(self, batch: Batch) -> NDArray[np.int32]:
+        """Return int32[n]: the number in the new log of the channel of each message."""
+        numbers: NDArray[np.int32] = self._table[batch.origins, batch.channels].take(batch.queue)
+        return numbers
+
     def run(self, by_time: bool) -> Rewritten:
         """Write the log, read it back, and give the file its name; raises FileChangedError if a source changed."""
         try:
@@ -322,7 +331,7 @@ class NewLog:
 
     def _run(self, by_time: bool) -> Rewritten:
         writer = Writer(self.out, self.format_writer, None, False)
-        self.format_writer.source_clock = self._clock()
+        self.begin()
         self.by_time = by_time
         if not self._copies_records() and not self._copies_files():
             self.by_time = by_time or self._has_synthetic
@@ -394,9 +403,20 @@ class NewLog:
                 extra = self.format_writer.extra_messages[self._count_key(name, members[0].metadata)]
                 yield Copied(name, self.made.get(name, self._due(name) + extra))
 
+    def pass_over(self, batch: Batch) -> None:
+        """Count the messages of *batch* as not selected."""
+        counts = tallied(batch.queue, len(batch.channels)).tolist()
+        pairs = zip(batch.origins.tolist(), batch.channels.tolist(), strict=True)
+        for pair, count in zip(pairs, counts, strict=True):
+            self._passed_over[pair] += count
+
     def _selected(self, channel: NewChannel) -> int:
         """Return the number of selected messages of the source of a channel; 0 if its messages are made."""
-        return 0 if channel.source is None else self.parts[channel.part].count(channel.number)
+        if channel.source is None:
+            return 0
+        return (
+            self.parts[channel.part].count(channel.number) - self._passed_over[channel.part, channel.number]
+        )
 
     def _due(self, name: str) -> int:
         """Return the number of messages that were written of a new channel."""
@@ -407,7 +427,12 @@ class NewLog:
 
     # ---------------------------------------------------------------------------------------------- writing
 
-    def _compose(self, writer: Writer) -> None:
+    def begin(self) -> None:
+        """Tell the writer the clock of the sources."""
+        self.format_writer.source_clock = self._clock()
+
+    def prepare(self, writer: Writer) -> None:
+        """Add the channels, and all that is copied besides messages."""
         wanted = [(part.log.index, number) for part in self.parts for number in part.rows]
         due, skipped = sum(part.total for part in self.parts), list[str]()
         channels: Sequence[NewChannel] = [
@@ -424,6 +449,8 @@ class NewLog:
             for name, value in self.metadata.items():
                 self.format_writer.metadata(name, value)
             self._add_channels(writer, channels)
+            for attachment in self.attachments:
+                self.format_writer.attachment(attachment.name, attachment.read(), attachment.media_type)
         times.result()
         self.skipped += skipped
         # Times out of range are a loss, except after a requested shift, where they are an error.
@@ -431,30 +458,38 @@ class NewLog:
             self._representable(part) if self.is_from_other_format(part) or not part.shift else part
             for part in self.parts
         ]
-        total, done = sum(part.total for part in self.parts), 0
-        self._refuse(due, total)
-        batches: Iterable[Batch] = self._read()
+        self._refuse(due, sum(part.total for part in self.parts))
+
+    def transformed(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+        """Return what *batches* of the parts become."""
         for transform in self.transforms:
             batches = transform.batches(self, batches)
+        return batches
+
+    def _compose(self, writer: Writer) -> None:
+        due = sum(part.total for part in self.parts)
+        self.prepare(writer)
+        total, done = sum(part.total for part in self.parts), 0
         written = np.zeros(int(self._table.max(initial=-1)) + 1, np.int64)
         depth = min((transform.depth for transform in self.transforms), default=Transform.depth)
-        for batch in ahead(batches, depth):
-            channel = self._table[batch.origins, batch.channels].take(batch.queue)
+        for batch in ahead(self.transformed(self._read()), depth):
+            channel = self.numbers_of(batch)
             written += tallied(channel, len(written))
             payloads = replace(batch.payloads, side_columns=self._side_columns(batch))
             writer.write_payloads(channel, batch.time, payloads)
             done += len(channel)
             self._tell(done, total)
-        self._account(written.tolist())
+        self.account(written)
         self._refuse(due, int(written.sum()))
 
     def _copy_content(self, part: Part) -> list[str]:
         """Copy or import what a log holds besides messages; return sentences about what was left out."""
-        log = part.log
+        log, self.copier.clock = part.log, part.clock or self.target.clock
         if not self.is_from_other_format(part):
             return self.copier.copy_metadata(log)
+        shift = part.shift if part.content_shift is None else part.content_shift
         # A copier with the clock ``utc`` shifts imported times itself.
-        moved = log if self.copier.clock == "utc" else shift_clock(log, part.shift)
+        moved = log if self.copier.clock == "utc" else shift_clock(log, shift)
         for transform in self.transforms:
             moved = transform.content(self, moved)
         return self.copier.import_foreign(moved, self.returns or log.converted_from == self.fmt.name)
@@ -466,10 +501,10 @@ class NewLog:
                 self.format_writer.metadata(JOINED, value)
                 return
 
-    def _account(self, written: Sequence[int]) -> None:
+    def account(self, written: I64) -> None:
         """Compare the numbers of messages written, by new channel number, with the counts of the logs."""
         for name, members in self.names.items():
-            due, count = sum(map(self._selected, members)), written[self._numbers[name]]
+            due, count = sum(map(self._selected, members)), int(written[self._numbers[name]])
             self.unwritten[name] = due - count
             if due > count and all(member.source is not None for member in members):
                 reasons = (transform.why_unwritten(members[0]) for transform in self.transforms)

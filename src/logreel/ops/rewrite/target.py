@@ -193,7 +193,7 @@ def check_names(parts: Sequence[Part], target: Target, fmt: Format) -> None:
         keep_sources(target.path, names)
     else:
         target.stream.keep_sources(names)
-    for part in parts:
+    for part in parts if not (target.foreign and fmt.exchange) else ():
         if part.log.format != (parts[0].log.format if target.foreign else fmt.name):
             text = f"is a log of another format than {parts[0].log.name}{_for_all()}"
             raise UsageError(text, path=part.log.name)

@@ -1,0 +1,198 @@
+"""Changes of messages on their way into another log or output: edits and migrations in the pass that writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import numpy as np
+
+from logreel.errors import UsageError
+from logreel.io.arrays import I64
+from logreel.log.clock_shifts import earlier
+from logreel.log.joined_log import JoinedLog
+from logreel.log.log import Log
+from logreel.ops.edit.edit import Changed, Edits, plan_edits
+from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
+from logreel.ops.migrate.migrate import Migration, TypeChange, plan_migration
+from logreel.ops.migrate.plan import Files, Planner
+from logreel.ops.rewrite.parts import Part, part_of, whole_log
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
+from logreel.ops.rewrite.transformed import TransformedLog, transformed
+from logreel.ops.selection import Selection
+
+#: Edits as a recipe, the path of one, or members of one as for ``logreel.edit``.
+Edit = Recipe | RecipeOptions | str | os.PathLike[str]
+
+
+class MigrateOptions(TypedDict, total=False):
+    """Parameters of ``logreel.migrate``, without source and target."""
+
+    rules: Files
+    to: Files
+    known: bool
+    partial: bool
+
+
+#: A migration by its parameters, or with the definitions that logreel knows (True).
+Migrate = MigrateOptions | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes of a log before its messages are selected; None: no such change.
+
+    recipe   edits, which come first
+    migrate  migration of the types of messages
+    """
+
+    recipe: Recipe | None = None
+    migrate: MigrateOptions | None = None
+
+    @classmethod
+    def of(cls, edit: Edit | None, migrate: Migrate | None) -> Changes:
+        """Return the changes as callers give them; raises UsageError for what is none."""
+        recipe: Recipe | None
+        if edit is None or isinstance(edit, Recipe):
+            recipe = edit
+        elif isinstance(edit, Mapping):
+            recipe = Recipe.of(**edit)
+        else:
+            recipe = read_recipe(edit)
+        if migrate is None or isinstance(migrate, bool):
+            return cls(recipe, MigrateOptions() if migrate else None)
+        unknown = set(migrate) - set(MigrateOptions.__annotations__)
+        if unknown:
+            known = ", ".join(MigrateOptions.__annotations__)
+            raise UsageError(f"{min(unknown)!r} is no option of a migration; there are {known}")
+        return cls(recipe, migrate)
+
+    def __bool__(self) -> bool:
+        return self.recipe is not None or self.migrate is not None
+
+    def _migration(self, log: Log) -> tuple[Part, Migration, list[str]]:
+        options: dict[str, Any] = {**(self.migrate or {})}
+        partial = options.pop("partial", False)
+        return plan_migration(log, Planner(**options), partial)
+
+    def made_of(self, log: Log, keeps_content: bool = False) -> ChangedLog:
+        """Return *log* with the changes, without writing it; raises UsageError for a log of several files.
+
+        keeps_content  what the log holds besides messages stays as it is
+        """
+        if isinstance(log, JoinedLog):
+            raise UsageError(
+                "several files cannot be changed as one log", path=log.name, hint="merge them first"
+            )
+        made = ChangedLog(log, {})
+        if self.recipe is not None:
+            part, edits = plan_edits(log, self.recipe)
+            made.add(transformed(part, [edits], keeps_content), edits, edits.plan.problems)
+        if self.migrate is not None:
+            part, migration, skipped = self._migration(made.log)
+            made.add(transformed(part, [migration], keeps_content), migration, skipped)
+        return made
+
+    def part_of(self, log: Log, chosen: Selection) -> tuple[Part, list[Transform], list[str]]:
+        """Return what of *log* is written to a log of its format, its transforms, and what is left as it is.
+
+        The selection is about the log with its changes.
+        """
+        if isinstance(log, JoinedLog):
+            raise UsageError(
+                "several files cannot be changed as one log", path=log.name, hint="merge them first"
+            )
+        part, transforms, skipped = whole_log(log), list[Transform](), list[str]()
+        if self.recipe is not None:
+            part, edits = plan_edits(log, self.recipe)
+            transforms.append(edits)
+            skipped += edits.plan.problems
+        if self.migrate is not None:
+            migrated, migration, left = self._migration(log)
+            transforms.append(migration)
+            skipped += left
+            names = {n: topic for n, topic in migrated.names.items() if n not in part.names}
+            part = replace(part, names={**part.names, **names}, notes=(*part.notes, *migrated.notes))
+        if not chosen.is_part:
+            return part, transforms, skipped
+        made = self.made_of(log)
+        selected = part_of(made.log, chosen)
+        moves = any(transform.moves_times for transform in made.transforms)
+        start, end = (None, None) if moves else earlier((selected.start, selected.end), part.shift)
+        return (
+            replace(
+                part,
+                rows={n: made.source_rows(n, rows) for n, rows in selected.rows.items()},
+                start=start,
+                end=end,
+                floor=None if selected.floor is None or moves else selected.floor - part.shift,
+                notes=(*part.notes, *selected.notes),
+                filtered=True,
+            ),
+            transforms,
+            skipped,
+        )
+
+
+@dataclass
+class ChangedLog:
+    """A log with changes that are not written.
+
+    rows        rows in the source by channel number; a channel without keeps its rows
+    transforms  what changed it
+    """
+
+    log: Log
+    rows: dict[int, I64]
+    transforms: tuple[Transform, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    def add(self, made: TransformedLog, transform: Transform, skipped: list[str]) -> None:
+        """Take *made*, which *transform* made of the log so far."""
+        before = self.rows
+        self.rows = {n: before[n][rows] if n in before else rows for n, rows in made.rows.items()}
+        self.log, self.transforms = made.log, (*self.transforms, transform)
+        self.notes, self.skipped = (*self.notes, *made.notes), (*self.skipped, *skipped, *made.skipped)
+
+    def source_rows(self, channel: int, rows: slice | I64) -> I64:
+        """Return int64[n]: the rows in the source of messages at *rows* of a channel."""
+        return self.rows[channel][rows] if channel in self.rows else np.asarray(rows, np.int64)
+
+
+@dataclass
+class ChangedContent(Transform):
+    """What edits change of a log besides messages, for a log whose messages have their changes already.
+
+    is_copied  the content is copied from the log without its changes, not imported with them
+    """
+
+    edits: Edits
+    is_copied: bool
+
+    def changes(self, part: Part) -> bool:
+        """Return whether copied content changes."""
+        return self.is_copied
+
+    def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
+        """Have the content written with its changes."""
+        if self.is_copied:
+            self.edits.change_content(new)
+        return channels
+
+    def verify(self, new: NewLog, log: Log) -> None:
+        """Search *log* for what was to be removed."""
+        self.edits.search(log, new.target.path)
+
+
+def changed_by(transforms: Sequence[Transform], part: Part) -> tuple[Changed | TypeChange, ...]:
+    """Return what transforms changed, once *part* is written."""
+    found = list[Changed | TypeChange]()
+    for transform in transforms:
+        if isinstance(transform, Edits):
+            found += transform.changed_in(part)
+        elif isinstance(transform, Migration):
+            found += transform.changed
+    return tuple(found)

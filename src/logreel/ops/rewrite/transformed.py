@@ -1,0 +1,370 @@
+"""Logs with transformed messages that are not written: what transforms make of a log, as a log.
+
+Its index lists the new messages in chunks, each of which is made of one batch of the source when it is read, as chunks
+of compressed logs are unpacked. So whatever reads logs can read it, and several changes need no log between them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from logreel.index.block_table import Blocks
+from logreel.index.message_index import MessageIndex
+from logreel.index.ranges import Rows
+from logreel.index.rules import ChannelRules, FieldAt, StoredValues
+from logreel.io.arrays import I64
+from logreel.io.chunks import Buffer, Chunks
+from logreel.io.two_pass import DryRun
+from logreel.layout.layout import Layout
+from logreel.log.log import Log
+from logreel.log.scan import Attachment, ChannelInfo, Parameter
+from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
+from logreel.ops.rewrite.shifted_log import shift_clock
+from logreel.ops.rewrite.streams import Batch, in_file_order
+from logreel.ops.rewrite.target import Target, format_of
+from logreel.write.log_copier import copier_for
+from logreel.write.payloads import chained
+from logreel.write.writer import Writer
+
+#: Bytes of chunks that are kept in memory.
+KEPT_BYTES = 64 << 20
+#: Side column with the row of each message in the source.
+ROW = "row in the source"
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedLog:
+    """What transforms made of a part.
+
+    log   the new log
+    rows  int64[n]: the rows in the source of the messages of each channel, by number
+    notes, skipped  sentences about what changed without loss, and what was left out
+    """
+
+    log: Log
+    rows: Mapping[int, I64]
+    notes: list[str]
+    skipped: list[str]
+
+
+def transformed(part: Part, transforms: Sequence[Transform], keeps_content: bool = False) -> TransformedLog:
+    """Return what ``rewrite`` would write of *part*, of a log of one file, in its own format.
+
+    keeps_content  what the log holds besides messages stays as it is
+
+    Raises as ``rewrite`` does.
+    """
+    first = _Work.of(part, transforms)
+    chunks, pieces = _MadeChunks(part, transforms, first), list[_Indexed]()
+    written = np.zeros(max([first.new.number_of(ch) for ch in first.channels], default=-1) + 1, np.int64)
+    for number, (batch, data) in enumerate(first.made(_numbered(in_file_order(part), part))):
+        pieces.append(_Indexed.of(number, batch, len(part.log.index.rules)))
+        written += np.bincount(first.new.numbers_of(batch), minlength=len(written))
+        chunks.keep(number, data)
+        chunks.add(batch, first.taken)
+    first.new.account(written)
+    log = _log(part, first, MessageIndex(chunks, *_index(part, pieces)), keeps_content)
+    for transform in transforms:
+        transform.verify(first.new, log)
+    rows = {n: chunks.source_rows(n) for n in part.rows}
+    return TransformedLog(log, rows, first.new.notes, first.new.skipped)
+
+
+def _numbered(batches: Iterator[Batch], part: Part) -> Iterator[Batch]:
+    """Yield *batches* of *part* with the row of each message in the log as side column."""
+    done = dict.fromkeys(part.rows, 0)
+    for batch in batches:
+        rows = np.zeros(len(batch.queue), np.int64)
+        for queue, channel in enumerate(batch.channels.tolist()):
+            places = np.flatnonzero(batch.queue == queue)
+            if len(places):
+                lo, hi = done[channel], done[channel] + len(places)
+                rows[places], done[channel] = _at(part.rows[channel], lo, hi), hi
+        yield replace(batch, more={**batch.more, ROW: rows})
+
+
+def _at(rows: Rows, lo: int, hi: int) -> I64:
+    """Return int64[hi - lo]: the row numbers of *rows* from position *lo* on."""
+    if isinstance(rows, slice):
+        return np.arange(rows.start + lo, rows.start + hi, dtype=np.int64)
+    return rows[lo:hi]
+
+
+class _Work:
+    """A NewLog of which only the channels are written, to nowhere, and what transforms make of batches for it."""
+
+    def __init__(self, new: NewLog, part: Part) -> None:
+        self.new = new
+        self._part = part
+        self._stamps = {
+            n: rule.time
+            for n, rule in enumerate(part.log.index.rules)
+            if isinstance(rule.time, FieldAt) and rule.time.offset >= 0
+        }
+        self._due: Batch | None = None
+        #: Messages that were taken of each channel for the last batch, by number.
+        self.taken: dict[int, I64] = {}
+
+    @classmethod
+    def of(cls, part: Part, transforms: Sequence[Transform]) -> _Work:
+        fmt, out = format_of(part.log), DryRun(part.log.name)
+        writer = fmt.create(out)  # type: ignore[misc]
+        new = NewLog([part], Target(part.log.name), fmt, out, writer, copier_for(fmt, writer), [])
+        new.transforms, new.notes = transforms, list(part.notes)
+        new.begin()
+        new.prepare(Writer(out, writer, None, False))
+        return cls(new, part)
+
+    @property
+    def channels(self) -> list[NewChannel]:
+        """The channels of the new log."""
+        return [channel for members in self.new.names.values() for channel in members]
+
+    def made(self, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Buffer]]:
+        """Yield what becomes of each batch, and the new payloads one after another."""
+        for batch in self.new.transformed(self._taken(batches)):
+            batch = self._stamped(batch)
+            yield batch, batch.payloads.data
+
+    def _taken(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            rows = batch.more[ROW]
+            self.taken = {
+                channel: rows[batch.queue == queue] for queue, channel in enumerate(batch.channels.tolist())
+            }
+            yield batch
+
+    def _stamped(self, batch: Batch) -> Batch:
+        """Return *batch* with payloads in one buffer, in which log times are those of the messages."""
+        size = batch.payloads.size
+        start = np.cumsum(size) - size
+        data = batch.payloads.joined()
+        for queue, channel in enumerate(batch.channels.tolist()):
+            stamp = self._stamps.get(channel)
+            if stamp is None:
+                continue
+            rows = np.flatnonzero(batch.queue == queue)
+            rows = rows[size[rows] >= stamp.offset + stamp.width]
+            due = (batch.time[rows] - stamp.add) // stamp.mul
+            places = start[rows] + stamp.offset
+            # Times that are read as the greatest one stay.
+            changed = np.flatnonzero(stamp.read(data, start[rows]) // stamp.mul != due)
+            bytes_of = due[changed].astype("<u8").view(np.uint8).reshape(-1, 8)[:, : stamp.width]
+            data[places[changed][:, None] + np.arange(stamp.width)] = bytes_of
+        return replace(batch, payloads=replace(batch.payloads, data=data, start=start, others=(), which=None))
+
+
+class _MadeChunks(Chunks):
+    """Chunks of transformed messages, which are made again when they are no longer in memory."""
+
+    def __init__(self, part: Part, transforms: Sequence[Transform], first: _Work) -> None:
+        super().__init__(part.log.source, self._made, self._size)
+        self._part, self._transforms = part, transforms
+        self._work: Iterator[tuple[Batch, Buffer]] | None = None
+        self._wanted: list[Batch] = []
+        #: Rows of the source that each chunk is made of, and those of its messages, by channel number.
+        self._taken: list[dict[int, I64]] = []
+        self._rows: dict[int, list[I64]] = {n: [] for n in part.rows}
+        self._sizes_made: list[int] = []
+        self._kept: OrderedDict[int, Buffer] = OrderedDict()
+        self._held = 0
+        self._lock = RLock()
+
+    def add(self, batch: Batch, taken: dict[int, I64]) -> None:
+        """Add a chunk with the messages of *batch*, made of the messages *taken*."""
+        self._taken.append(taken)
+        self._sizes_made.append(int(batch.payloads.size.sum()))
+        for queue, channel in enumerate(batch.channels.tolist()):
+            self._rows[channel].append(batch.more[ROW][batch.queue == queue])
+
+    def source_rows(self, channel: int) -> I64:
+        """Return int64[n]: the rows in the source of the messages of a channel."""
+        return np.concatenate([np.zeros(0, np.int64), *self._rows[channel]])
+
+    def keep(self, chunk: int, data: Buffer) -> None:
+        """Keep a chunk in memory, and let go of those that were not used for longest."""
+        with self._lock:
+            self._kept[chunk] = data
+            self._held += len(data)
+            while self._held > KEPT_BYTES and len(self._kept) > 1:
+                self._held -= len(self._kept.popitem(last=False)[1])
+
+    def _size(self, chunk: int) -> int:
+        return self._sizes_made[chunk]
+
+    def _made(self, chunk: int) -> Buffer:
+        with self._lock:
+            if chunk in self._kept:
+                self._kept.move_to_end(chunk)
+                return self._kept[chunk]
+            if self._work is None:
+                # Other objects than those whose counts are told.
+                again = _Work.of(self._part, [copy(transform) for transform in self._transforms])
+                self._work = again.made(self._waiting())
+            part = replace(self._part, rows=self._taken[chunk])
+            self._wanted = list(_numbered(in_file_order(part), part))
+            self._wanted = [_in_one(self._wanted)]
+            _, data = next(self._work)
+            self.keep(chunk, data)
+            return data
+
+    def _waiting(self) -> Iterator[Batch]:
+        while True:
+            yield self._wanted.pop()
+
+
+def _in_one(batches: Sequence[Batch]) -> Batch:
+    """Return consecutive batches of one stream as one."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    return replace(
+        first,
+        queue=np.concatenate([batch.queue for batch in batches]),
+        time=np.concatenate([batch.time for batch in batches]),
+        payloads=chained([batch.payloads for batch in batches]),
+        offset=np.concatenate([batch.offset for batch in batches]),
+        more={name: np.concatenate([batch.more[name] for batch in batches]) for name in first.more},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """The messages of a chunk: its block table, and numbers of the messages in its order."""
+
+    table: Blocks
+    time: I64
+    size: I64
+    more: Mapping[str, I64]
+
+    @classmethod
+    def of(cls, chunk: int, batch: Batch, channels: int) -> _Indexed:
+        start, channel = batch.payloads.start, batch.channel
+        order = Blocks.order(start, channel)
+        table = Blocks.of(start, channel, channels, chunk)
+        more = {name: values[order] for name, values in batch.more.items() if name != ROW}
+        return cls(table, batch.time[order], batch.payloads.size[order], more)
+
+
+def _index(part: Part, pieces: Sequence[_Indexed]) -> tuple[Blocks, list[ChannelRules]]:
+    """Return the block table of all chunks, and the rules of the channels."""
+    rules = part.log.index.rules
+    tables = [Blocks.empty(len(rules)), *(piece.table for piece in pieces)]
+    begins = np.cumsum([0, *(len(table.entry) for table in tables)])
+    table = Blocks(
+        np.concatenate([table.base for table in tables]),
+        np.concatenate([table.chunk for table in tables]),
+        np.concatenate([table.start + begin for table, begin in zip(tables, begins, strict=False)]),
+        np.concatenate([table.entry for table in tables]),
+    )
+    none = [np.zeros(0, np.int64)]
+    time = StoredValues(np.concatenate([piece.time for piece in pieces] or none))
+    size = StoredValues(np.concatenate([piece.size for piece in pieces] or none).astype(np.uint32))
+    names = {name for piece in pieces for name in piece.more}
+    more = {
+        name: StoredValues(
+            np.concatenate([piece.more.get(name, np.zeros(len(piece.time), np.int64)) for piece in pieces])
+        )
+        for name in names
+    }
+    return table, [
+        ChannelRules(time, size, side_columns={n: more[n] for n in rule.side_columns if n in more})
+        for rule in rules
+    ]
+
+
+def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> Log:
+    """Return the log of *part* with the channels and content of the new log, and the messages of *index*."""
+    new, source = work.new, part.log
+    infos, shown = list(source.scan.channels), set[int]()
+    for name, (channel, *_) in new.names.items():
+        shown.add(channel.number)
+        infos[channel.number] = _info(infos[channel.number], name, channel, new)
+    moved, clock = shift_clock(source, part.shift), new.format_writer.source_clock
+    times = source.scan.logged_times()
+    changes: dict[str, Any] = {
+        "channels": infos,
+        "index": index,
+        "shown": shown,
+        "text": None,
+        "checksums": None,
+        "reread": None,
+        "saved": None,
+        "segments": list,
+        "segment": None,
+        "logged_times": lambda: {
+            n: values + part.shift for n, values in times.items() if len(values) == index.count(n)
+        },
+    }
+    if clock is not None:
+        changes |= {"utc_offset": lambda: clock.utc_offset}
+    if any(transform.moves_times for transform in new.transforms):
+        found = [some for n in shown if not infos[n].topic.startswith("~") and len(some := index.times(n))]
+        first = min((int(some.min()) for some in found), default=None)
+        last = max((int(some.max()) for some in found), default=None)
+        changes["bounds"] = lambda: (first, last)
+    if not keeps_content:
+        changes |= {
+            "metadata": lambda: _metadata(moved, new),
+            "attachments": lambda: _attachments(moved, new),
+            "parameters": lambda: _parameters(moved, new),
+        }
+    return moved.derive(**changes)
+
+
+def _info(info: ChannelInfo, name: str, channel: NewChannel, new: NewLog) -> ChannelInfo:
+    number, schema = new.number_of(channel), channel.schema
+    if not channel.is_other and not isinstance(schema, Layout):
+        return replace(info, topic=name, schema=schema, metadata=channel.metadata)
+    schemas = new.format_writer.schemas
+    layout = schemas.layout(number)
+    if isinstance(schema, Layout):
+        schema = schemas.schema_from_layout(name, schema)
+    return ChannelInfo(name, schema, lambda: layout, channel.metadata)
+
+
+def _metadata(log: Log, new: NewLog) -> Mapping[str, Any]:
+    copier = new.copier
+    kept = {name: value for name, value in log.metadata.items() if name not in copier.replaced_metadata}
+    if copier.masking is not None:
+        kept = {name: copier.masking.value(name, value) for name, value in kept.items()}
+    return {**kept, **new.metadata}
+
+
+def _attachments(log: Log, new: NewLog) -> list[Attachment]:
+    masking, kept = new.copier.masking, list(log.attachments.values())
+    if masking is not None:
+        masked = list[Attachment]()
+        for one in kept:
+            data = masking.content(one.name, one.read())
+            name = masking.name("attachment", one.name)
+            created = None if one.created is None else masking.time(one.created)
+            masked.append(replace(one, name=name, size=len(data), read=partial(bytes, data), created=created))
+        kept = masked
+    return [*kept, *new.attachments]
+
+
+def _parameters(log: Log, new: NewLog) -> list[Parameter]:
+    masking, kept = new.copier.masking, list(log.parameters.values())
+    if masking is None:
+        return kept
+    return [
+        replace(
+            one,
+            value=None if one.value is None else masking.value(one.name, one.value),
+            changes=tuple(
+                replace(change, value=masking.value(one.name, change.value)) for change in one.changes
+            ),
+            defaults={kind: masking.value(one.name, value) for kind, value in one.defaults.items()},
+        )
+        for one in kept
+    ]
