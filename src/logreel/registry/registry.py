@@ -17,10 +17,12 @@ from logreel.registry.format import Format
 from logreel.registry.plugins import Registry, resolve
 
 if TYPE_CHECKING:
+    from logreel.layout.layout import Layout
     from logreel.lenses.charts import Band, Chart
     from logreel.lenses.detection import Detector
     from logreel.lenses.meaning import Section
     from logreel.log.log import Log, Message
+    from logreel.log.schema import Schema
     from logreel.registry.commands import Command
     from logreel.registry.storage import Storage
 
@@ -129,6 +131,12 @@ def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
         resolve(fmt.states)(log) if fmt is not None and fmt.states else {}
     )
     return found
+
+
+def layout_by_format(schema: Schema, topic: str) -> Layout | None:
+    """Return the Layout of messages whose schema is in the language of a format; None if none defines them."""
+    fmt = FORMATS.all().get(schema.encoding)
+    return None if fmt is None or fmt.layout is None else fmt.layout(schema, topic)
 
 
 def lazy(place: str) -> Callable[..., Any]:

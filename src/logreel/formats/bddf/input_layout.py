@@ -20,7 +20,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence, Struct
 from logreel.schemas.json.from_layout import json_bytes
 from logreel.schemas.json.payload_decoder import JsonDecoder
-from logreel.schemas.serializers import protobuf_serializer
+from logreel.schemas.languages import protobuf_serializer
 from logreel.write.payloads import Payloads, joined
 from logreel.write.schema_maker import PayloadSplitter
 from logreel.write.serialize_rows import serialize_rows

@@ -9,6 +9,7 @@ from logreel.formats.mcap.write_channels import Declared
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
 from logreel.registry.registry import formats
+from logreel.schemas.languages import language_named
 from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker
 
 
@@ -25,10 +26,10 @@ class McapSchemaMaker(SchemaMaker):
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a ROS 1 type named after the topic."""
-        from logreel.schemas import ros1msg
-
-        name = name or ros1msg.type_name(topic)
-        return Schema(name, self.encoding, ros1msg.definition_from_layout(layout, name))
+        language = language_named(self.encoding)
+        if language is None:
+            raise DefinitionError(f"no definition language {self.encoding!r} is known")
+        return language.schema_from_layout(layout, name or language.type_name(topic))
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's definition; raises DefinitionError where payloads do not follow one."""

@@ -16,17 +16,14 @@ from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, metadata_t
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.registry.registry import formats
-from logreel.schemas.common import complete, message_encoding
-from logreel.schemas.serializers import Serializer, json_serializer, protobuf_serializer
+from logreel.registry.registry import layout_by_format
+from logreel.schemas.languages import Serializer, complete, language_named, language_of, message_encoding
 from logreel.write.payloads import Payloads
 from logreel.write.schema_maker import PayloadSplitter
 from logreel.write.serialize_rows import serialize_rows
 
 #: Layout of messages given by fields, and how payloads come of messages in this Layout; None: they are the payloads.
 Fields = tuple[Layout, PayloadSplitter | None]
-#: Encodings of schemas that are useless without their bytes.
-COMPILED = ("protobuf", "flatbuffer")
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
     full = complete(schema, str(metadata.get("md5sum", "*")))
     if full != schema:
         entries[ADDED] = True
-    elif schema.encoding in COMPILED and not schema.raw:
+    elif not schema.raw and (language := language_named(schema.encoding)) is not None and language.binary:
         # Other tools would try to use an empty schema of such an encoding.
         entries[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
     return Declared(
@@ -87,40 +84,23 @@ def _with_callerid(entries: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fields(topic: str, schema: Schema, full: Schema, encoding: str) -> Fields:
-    match encoding, schema.encoding:
-        case "protobuf", "protobuf":
-            from logreel.schemas.protobuf.types import Types
-
-            descriptor = Types(own=full.raw).find(schema.name)
-            if descriptor is None:
-                raise DefinitionError(f"its definition does not contain {schema.name or 'a type'!r}")
-            return _serialized(protobuf_serializer(descriptor))
-        case "json", "jsonschema":
-            return _serialized(json_serializer(full.text))
-    return _layout(topic, schema, full, encoding), None
+    language = language_of(schema, encoding)
+    serializer = None if language is None else language.serializer(full)
+    if serializer is not None:
+        return serializer.layout, _splitter(serializer)
+    layout = layout_by_format(schema, topic)
+    if layout is None:
+        text = f"messages of encoding {encoding or 'not given'!r} are given as bytes"
+        raise DefinitionError(text)
+    return layout, None
 
 
-def _serialized(serializer: Serializer) -> Fields:
+def _splitter(serializer: Serializer) -> PayloadSplitter | None:
     layout, payload = serializer
+    if payload is None:
+        return None
 
     def split(data: NDArray[np.uint8], start: I64) -> Payloads:
         return serialize_rows(layout, payload, data, start[:-1], np.diff(start))
 
-    return layout, PayloadSplitter((), split)
-
-
-def _layout(topic: str, schema: Schema, full: Schema, encoding: str) -> Layout:
-    if (schema.encoding, encoding) == ("ros1msg", "ros1"):
-        from logreel.schemas import ros1msg
-
-        return ros1msg.layout(ros1msg.parse(full.text, full.name))
-    if (schema.encoding, encoding) == ("ros2msg", "cdr"):
-        from logreel.schemas import ros2msg
-
-        return ros2msg.layout(schema.name, schema.text)
-    own = formats().get(schema.encoding)
-    found = own.layout(schema, topic) if own is not None and own.layout is not None else None
-    if found is None:
-        text = f"messages of encoding {encoding or 'not given'!r} are given as bytes"
-        raise DefinitionError(text)
-    return found
+    return PayloadSplitter((), split)

@@ -17,7 +17,7 @@ from logreel.ops.rewrite.read_rows import odd_booleans
 from logreel.ops.rewrite.rewrite import Rewriting, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Copied, Rewritten, Target
-from logreel.schemas.common import portable
+from logreel.schemas.languages import portable
 from logreel.write.writer import Writer, add_channel
 
 

@@ -16,7 +16,7 @@ from logreel.errors import LogError, UsageError
 from logreel.log.schema import Schema
 from logreel.ops.record.source import Feed, LiveChannel
 from logreel.ops.record.sources.websocket import ConnectionLostError, WebSocket, safe_url
-from logreel.schemas.common import message_encoding
+from logreel.schemas.languages import language_by_encoding, language_named, message_encoding
 
 #: Versions of the protocol, the preferred one first; what is used of them here is the same.
 SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
@@ -42,16 +42,6 @@ MOST_TEXTS = 20
 MESSAGE_DATA = 1
 HEAD = struct.Struct("<BIQ")
 _LATEST = (1 << 63) - 1
-#: Encoding of schemas where the server does not state it, by encoding of messages.
-SCHEMA_ENCODINGS = {
-    "ros1": "ros1msg",
-    "cdr": "ros2msg",
-    "json": "jsonschema",
-    "protobuf": "protobuf",
-    "flatbuffer": "flatbuffer",
-}
-#: Encodings of schemas that the protocol sends as base64.
-BINARY = ("protobuf", "flatbuffer")
 
 
 class FoxgloveSource:
@@ -241,8 +231,10 @@ def schema_of(described: Mapping[str, Any]) -> tuple[str, Schema]:
     name = str(described.get("schemaName") or "")
     language = described.get("schemaEncoding")
     if language is None:
-        language = SCHEMA_ENCODINGS.get(encoding, encoding) if name or text else ""
-    if language not in BINARY:
+        usual = language_by_encoding(encoding) if name or text else None
+        language = usual.name if usual is not None else encoding if name or text else ""
+    known = language_named(str(language))
+    if known is None or not known.binary:
         return encoding, Schema(name, str(language), text)
     try:
         return encoding, Schema.of(name, language, base64.b64decode(text, validate=True))
