@@ -295,7 +295,7 @@ def _suffix_for_several(form: str | None, out: str) -> str:
         if not (out.endswith("/") or os.path.isdir(out)):
             paths.check_form(form, out)
         return paths.suffix_of(form)
-    known = (*OUTPUTS, *log_suffixes())
+    known = (*OUTPUTS.all(), *log_suffixes())
     if out.rstrip("/").lower().endswith(known) or not (out.endswith("/") or os.path.isdir(out)):
         return ""
     raise UsageError(f"{out} gets an output of each log: say as what with --format, or call it OUT.mcap/")

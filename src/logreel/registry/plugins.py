@@ -110,6 +110,11 @@ class Registry(Generic[T]):
         else:
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
+    def leave_out(self, name: str, why: str) -> None:
+        """Tell that the entry *name* of another package failed, and do not use it any more."""
+        self.warn(name, why)
+        self._added.pop(name, None)
+
     def forget(self) -> None:
         """Look at the entry points of other packages again when they are next needed."""
         self.__dict__.pop("_added", None)

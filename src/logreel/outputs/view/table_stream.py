@@ -29,7 +29,7 @@ class TableStream:
         if not wanted:
             raise UsageError("a table needs a topic, or series: s=topic.field")
         decrypted_notes(log)
-        self._log, self._output = log, OUTPUTS[suffix]
+        self._log, self._output = log, OUTPUTS.own()[suffix]
         self._fields = fields_by_topic(log, wanted)
         self._interval = interval(log, start, end)
         self.name, self.media = file_stem(log) + suffix, self._output.media
