@@ -185,7 +185,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished record of a growing bag",
-        "logreel.formats.rosbag.growing:PENDING",
+        "logreel.formats.rosbag.reader:PENDING",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),

@@ -136,12 +136,13 @@ def _append_v11(out: Appender, log: Log, source: Source) -> BagV11Writer:
 
 
 def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -> BagV12Writer:
-    parts, connections, _, index = reader_v1.read(source)
+    reader = reader_v1.read(source)
+    index, connections = reader.index, reader.connections()
     old = None
     if index.stated is not None:
         if not index.stated or (index.definitions and not index.records):
             _refuse(log, "its recorder did not complete it: its header names no index")
-        found = index.findings(source, parts, connections)
+        found = index.findings(source, reader.parts, connections)
         wrong = next((one for one in found if one.code == "index"), None)
         if wrong is not None:
             _refuse(log, f"its index does not fit its messages: {wrong.text}")
