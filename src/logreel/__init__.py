@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from logreel.outputs.media.arrays import clouds, pictures, positions
     from logreel.outputs.media.geotag import geotag
     from logreel.outputs.merge_formats import merge
-    from logreel.outputs.plot import Plot, plot
-    from logreel.outputs.report import Report, report
+    from logreel.outputs.page.plot import Plot, plot
+    from logreel.outputs.page.report import Report, report
     from logreel.outputs.serve import Service
     from logreel.outputs.sinks.registry import sink
     from logreel.outputs.view import Viewer, view
@@ -91,11 +91,11 @@ _LAZY = {
     "create": ("logreel.write.writer", "create"),
     "known_formats": ("logreel.registry.registry", "formats"),
     "align": ("logreel.ops.query.align", "align"),
-    "Plot": ("logreel.outputs.plot", "Plot"),
-    "Report": ("logreel.outputs.report", "Report"),
-    "report": ("logreel.outputs.report", "report"),
+    "Plot": ("logreel.outputs.page.plot", "Plot"),
+    "Report": ("logreel.outputs.page.report", "Report"),
+    "report": ("logreel.outputs.page.report", "report"),
     "geotag": ("logreel.outputs.media.geotag", "geotag"),
-    "plot": ("logreel.outputs.plot", "plot"),
+    "plot": ("logreel.outputs.page.plot", "plot"),
     "clouds": ("logreel.outputs.media.arrays", "clouds"),
     "pictures": ("logreel.outputs.media.arrays", "pictures"),
     "positions": ("logreel.outputs.media.arrays", "positions"),

@@ -19,10 +19,8 @@ from logreel.meaning.charts import bands, charts
 from logreel.ops.inspect.summary import summary
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.files import new_file
-from logreel.outputs.report import drawn
-from logreel.outputs.report.findings import Told, findings
-from logreel.outputs.report.page import page
-from logreel.outputs.report.track import find_tracks
+from logreel.outputs.page.sections import PageClock, Told, findings, panels_of, report_page
+from logreel.outputs.page.track import find_tracks
 from logreel.registry.open_logs import as_open_log
 
 if TYPE_CHECKING:
@@ -93,15 +91,15 @@ def report(
         shift = shift_of(opened, utc)
         first, last = opened.start or 0, opened.end or 0
         zero = first if shift is None else -shift
-        clock = drawn.Clock(zero, first if lo is None else lo, last if hi is None else hi)
+        clock = PageClock(zero, first if lo is None else lo, last if hi is None else hi)
         proposed = charts(opened)
         spans = [band for band in bands(opened) if band.start < clock.last and band.end > clock.first]
         lines = list(lines_between(opened, None, lo, hi, repeated=False))
-        panels = drawn.panels(opened, proposed, clock, lo, hi, progress)
+        panels = panels_of(opened, proposed, clock, lo, hi, progress)
         about = summary(opened)
         told = findings(opened, about, spans, lines)
         tracks = find_tracks(opened, proposed, lo, hi)
-        text = page(
+        text = report_page(
             opened,
             clock,
             shift,
