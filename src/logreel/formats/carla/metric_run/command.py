@@ -29,7 +29,7 @@ def metrics(
 ) -> Answer:
     """Run a metric, which prints what it likes; the answer has what it returns, see ``run_metric``."""
     if metric is None:
-        raise UsageError("no metric", hint="pass metric, a Python file", cli="pass --metric FILE.py")
+        raise UsageError("no metric", hint="pass metric='FILE.py'")
     result = run_metric(log, metric, criteria=criteria, town_map=town_map)
 
     def lines() -> Iterator[str]:

@@ -31,8 +31,7 @@ class NoMap:
     def __getattr__(self, member: str) -> Any:
         raise LogError(
             f"the metric asks the map of {self.name or 'the town'} for {member}: a recording has no map",
-            hint="pass town_map, the path of an OpenDRIVE file",
-            cli="give one with --map FILE.xodr",
+            hint="pass an OpenDRIVE file as town_map='FILE.xodr'",
         )
 
 
