@@ -57,7 +57,7 @@ class NoMap:
     def __getattr__(self, member: str) -> Any:
         raise LogError(
             f"the metric asks the map of {self.name or 'the town'} for {member}: a recording has no map",
-            hint="give an OpenDRIVE map: --map FILE.xodr, or town_map in Python",
+            hint="pass an OpenDRIVE file as town_map='FILE.xodr'",
         )
 
 

@@ -82,7 +82,6 @@ def _refuse(log: Log, why: str) -> NoReturn:
         why,
         path=log.name,
         hint="make a complete file of it by logreel.recover, and append to that",
-        cli="make a complete file of it by 'logreel recover', and append to that",
     )
 
 

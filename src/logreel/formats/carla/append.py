@@ -41,7 +41,6 @@ def append(
             log.problems[0].text,
             path=log.name,
             hint="make a complete recording of it by logreel.recover, and append to that",
-            cli="make a complete recording of it by 'logreel recover', and append to that",
         )
     header, metadata = state.found.header, log.metadata
     own = {

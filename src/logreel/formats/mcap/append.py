@@ -69,7 +69,6 @@ def append(out: Appender, log: Log, **options: Any) -> McapWriter:
             f"cannot be continued: {wrong}",
             path=log.name,
             hint="write it again by logreel.recover, and append to that",
-            cli="write it again by 'logreel recover', and append to that",
         )
     counts = dict(zip(sorted(file.channels), log.index.counts.tolist(), strict=True))
     summary.add_counts({number: count for number, count in counts.items() if count})

@@ -46,7 +46,6 @@ def append(
             "is encrypted: only bags that are not can be continued",
             path=log.name,
             hint="copy it by logreel.slice, opened with decrypt=True, and append to the copy",
-            cli="copy it by 'logreel slice --decrypt', and append to the copy",
         )
     source = Source(log.index.chunks[FILE], log.name)
     if log.version == "2.0":
@@ -56,7 +55,6 @@ def append(
             f"a bag of version {log.version} cannot be continued, only one of 1.1, 1.2 or 2.0",
             path=log.name,
             hint="copy it by logreel.slice, which writes version 2.0, and append to the copy",
-            cli="copy it by 'logreel slice', which writes version 2.0, and append to the copy",
         )
     if compression != "none" or chunk_bytes is not None:
         raise UsageError(f"a bag of version {log.version} has neither compression nor chunks", path=log.name)
@@ -75,7 +73,6 @@ def _refuse(log: Log, why: str) -> NoReturn:
         why,
         path=log.name,
         hint="make a complete bag of it by logreel.recover, and append to that",
-        cli="make a complete bag of it by 'logreel recover', and append to that",
     )
 
 

@@ -181,7 +181,6 @@ class UlogWriter(FormatWriter):
             raise DefinitionError(
                 f"format {text.name} is not defined in the log: in a ULog, all formats precede the first message",
                 hint="write a new log, and join both by logreel.merge",
-                cli="write a new log, and join both by 'logreel merge'",
             )
         if not self.definitions.add(text):
             raise DefinitionError(f"format {text.name} is defined in two ways")

@@ -384,9 +384,7 @@ def _sections(only: str | Iterable[str] | None, messages: bool, fields: bool) ->
             raise UsageError(f"nothing is called {name!r}: what can be compared is {', '.join(SECTIONS)}")
     wanted = {*names, MESSAGES} if messages else {*names}
     if fields and TOPICS not in wanted:
-        raise UsageError(
-            "fields are compared with the topics", hint="add 'topics' to only", cli="add --only topics"
-        )
+        raise UsageError("fields are compared with the topics", hint="add topics to only=")
     return tuple(name for name in SECTIONS if name in wanted)
 
 

@@ -99,8 +99,7 @@ def record(
     if mode == "a" and (split_size or split_duration or like is not None):
         raise UsageError(
             "a log that is continued has its own types, and is one file",
-            hint="leave out like, split_size and split_duration",
-            cli="leave out --like, --split-size and --split-duration",
+            hint="leave out like=, split_size= and split_duration=",
         )
     fmt = open_old(name, format)[0] if appends else format_of(name, format)
     split = Split(

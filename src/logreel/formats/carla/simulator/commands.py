@@ -77,8 +77,7 @@ def replay(
     if offset is not None and not follow:
         raise UsageError(
             "an offset is for an actor to follow: give its id",
-            hint="name the actor with follow",
-            cli="name the actor with --follow",
+            hint="name the actor with follow=",
         )
     if not 0 < delta < math.inf:
         raise UsageError(f"a step is greater than 0, not {delta}")
