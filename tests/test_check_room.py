@@ -46,6 +46,9 @@ def test_every_room_of_the_first_rank_has_tests() -> None:
 def test_other_rooms_are_known() -> None:
     assert "test_docs.py" in names("docs")
     assert names("tests/log") == {"log"}
+    assert names("cli/diff_text") == {"cli"}
+    package = "packages/logreel-carla-metrics"
+    assert check_room.tests_of(package) == [ROOT / package / "tests"]
     with pytest.raises(SystemExit, match="there is no room 'attic'"):
         check_room.tests_of("attic")
 
