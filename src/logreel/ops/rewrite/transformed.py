@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from logreel.errors import LogError
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import Rows
-from logreel.index.rules import ChannelRules, FieldAt, StoredValues
+from logreel.index.rules import ChannelRules, FieldAt, Rule, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
+from logreel.io.source import Source
 from logreel.io.two_pass import DryRun
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, ChannelInfo, Parameter
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
@@ -34,6 +38,10 @@ from logreel.ops.rewrite.target import Target, format_of
 from logreel.write.log_copier import copier_for
 from logreel.write.payloads import chained
 from logreel.write.writer import Writer
+
+if TYPE_CHECKING:
+    from logreel.index.ranges import PayloadRange
+    from logreel.layout.arrow import Decoded
 
 #: Bytes of chunks that are kept in memory.
 KEPT_BYTES = 64 << 20
@@ -72,10 +80,10 @@ def transformed(part: Part, transforms: Sequence[Transform], keeps_content: bool
         chunks.keep(number, data)
         chunks.add(batch, first.taken)
     first.new.account(written)
-    log = _log(part, first, MessageIndex(chunks, *_index(part, pieces)), keeps_content)
+    rows = {n: chunks.source_rows(n) for n in part.rows}
+    log = _log(part, first, MessageIndex(chunks, *_index(part, pieces)), rows, keeps_content)
     for transform in transforms:
         transform.verify(first.new, log)
-    rows = {n: chunks.source_rows(n) for n in part.rows}
     return TransformedLog(log, rows, first.new.notes, first.new.skipped)
 
 
@@ -102,13 +110,12 @@ def _at(rows: Rows, lo: int, hi: int) -> I64:
 class _Work:
     """A NewLog of which only the channels are written, to nowhere, and what transforms make of batches for it."""
 
-    def __init__(self, new: NewLog, part: Part) -> None:
-        self.new = new
-        self._part = part
+    def __init__(self, new: NewLog, part: Part, file: Writer) -> None:
+        self.new, self._file = new, file
         self._stamps = {
             n: rule.time
             for n, rule in enumerate(part.log.index.rules)
-            if isinstance(rule.time, FieldAt) and rule.time.offset >= 0
+            if is_inside(rule.time) and not rule.is_synthetic
         }
         self._due: Batch | None = None
         #: Messages that were taken of each channel for the last batch, by number.
@@ -121,8 +128,19 @@ class _Work:
         new = NewLog([part], Target(part.log.name), fmt, out, writer, copier_for(fmt, writer), [])
         new.transforms, new.notes = transforms, list(part.notes)
         new.begin()
-        new.prepare(Writer(out, writer, None, False))
-        return cls(new, part)
+        file = Writer(out, writer, None, False)
+        new.prepare(file)
+        return cls(new, part, file)
+
+    def declared(self) -> dict[str, ChannelInfo]:
+        """Return the channels by name as a reader of the new log finds them, as far as it needs no messages."""
+        out = self.new.out
+        with suppress(LogError):
+            self._file.close()
+            content = out.content if isinstance(out, DryRun) else None
+            scan = None if content is None else self.new.fmt.scan(Source.open(content), None)
+            return {} if scan is None else {info.topic: info for info in scan.channels}
+        return {}
 
     @property
     def channels(self) -> list[NewChannel]:
@@ -145,6 +163,7 @@ class _Work:
 
     def _stamped(self, batch: Batch) -> Batch:
         """Return *batch* with payloads in one buffer, in which log times are those of the messages."""
+        batch = replace(batch, time=self.new.format_writer.stored_times(batch.time))
         size = batch.payloads.size
         start = np.cumsum(size) - size
         data = batch.payloads.joined()
@@ -277,18 +296,31 @@ def _index(part: Part, pieces: Sequence[_Indexed]) -> tuple[Blocks, list[Channel
         for name in names
     }
     return table, [
-        ChannelRules(time, size, side_columns={n: more[n] for n in rule.side_columns if n in more})
+        ChannelRules(
+            rule.time if is_inside(rule.time) and not rule.is_synthetic else time,
+            size,
+            side_columns={n: more[n] for n in rule.side_columns if n in more},
+        )
         for rule in rules
     ]
 
 
-def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> Log:
+def is_inside(time: Rule) -> TypeGuard[FieldAt]:
+    """Return whether times are a field of payloads."""
+    return isinstance(time, FieldAt) and time.offset >= 0
+
+
+def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], keeps_content: bool) -> Log:
     """Return the log of *part* with the channels and content of the new log, and the messages of *index*."""
     new, source = work.new, part.log
-    infos, shown = list(source.scan.channels), set[int]()
+    infos, shown, declared = list(source.scan.channels), set[int](), work.declared()
     for name, (channel, *_) in new.names.items():
         shown.add(channel.number)
-        infos[channel.number] = _info(infos[channel.number], name, channel, new)
+        info = _info(infos[channel.number], name, channel, new, declared.get(name))
+        if not channel.is_other and channel.source is not None and channel.source.decoder is not None:
+            decoder = _SourceDecoder(channel.source.decoder, source.index, rows[channel.number])
+            info = replace(info, decoder=partial(_given, decoder))
+        infos[channel.number] = info
     moved, clock = shift_clock(source, part.shift), new.format_writer.source_clock
     times = source.scan.logged_times()
     changes: dict[str, Any] = {
@@ -305,8 +337,9 @@ def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> L
             n: values + part.shift for n, values in times.items() if len(values) == index.count(n)
         },
     }
-    if clock is not None:
-        changes |= {"utc_offset": lambda: clock.utc_offset}
+    # Where times are those since 1970, others than these cannot be said.
+    offset = source.utc_offset if clock is None or source.epoch == "unix" else clock.utc_offset
+    changes |= {"utc_offset": lambda: offset, "epoch": source.epoch}
     if any(transform.moves_times for transform in new.transforms):
         found = [some for n in shown if not infos[n].topic.startswith("~") and len(some := index.times(n))]
         first = min((int(some.min()) for some in found), default=None)
@@ -321,7 +354,36 @@ def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> L
     return moved.derive(**changes)
 
 
-def _info(info: ChannelInfo, name: str, channel: NewChannel, new: NewLog) -> ChannelInfo:
+def _given(decoder: PayloadDecoder) -> PayloadDecoder:
+    return decoder
+
+
+class _SourceDecoder:
+    """The decoder of the source, which may read numbers that stand outside of payloads there."""
+
+    def __init__(self, decoder: PayloadDecoder, index: MessageIndex, rows: I64) -> None:
+        self._decoder, self._index, self._rows = decoder, index, rows
+        #: See ``SideColumnsDecoder``.
+        self.logged: tuple[str, ...] = getattr(decoder, "logged", ())
+
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See ``PayloadDecoder``."""
+        return self._decoder.decode_batch(self._index, layout, piece, self._rows[rows])
+
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See ``PayloadDecoder``."""
+        source_row = None if row is None else int(self._rows[row])
+        return self._decoder.decode_message(self._index, data, source_row)
+
+
+def _info(
+    info: ChannelInfo, name: str, channel: NewChannel, new: NewLog, declared: ChannelInfo | None
+) -> ChannelInfo:
+    """Return a channel of the new log; *declared*: as a reader of the new log finds it, if that is known."""
+    if declared is not None and channel.is_other:
+        return declared
+    if declared is not None:
+        return replace(info, topic=name, schema=declared.schema, metadata=declared.metadata)
     number, schema = new.number_of(channel), channel.schema
     if not channel.is_other and not isinstance(schema, Layout):
         return replace(info, topic=name, schema=schema, metadata=channel.metadata)
