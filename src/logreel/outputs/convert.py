@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
@@ -189,8 +189,8 @@ def convert(
               become protobuf
     edit      changes that are made first, in the same pass: a Recipe, the path of one, or a dict of parameters of
               ``logreel.edit``: ``{"rename": {"/a": "/b"}, "shift": "2s"}``
-    migrate   True, or a dict of parameters of ``logreel.migrate`` (rules, to, known, partial): then types of messages are
-              migrated. What follows, such as conditions, is about the changed log
+    migrate   True, or a dict of parameters of ``logreel.migrate`` (rules, to, known, partial): then types of messages
+              are migrated. What follows, such as conditions, is about the changed log
     selection  what to convert; its members can be given as keyword arguments instead. Of *topics*, None means all
               channels that *dst* can be written from, and reserved ones with messages. For tables and ``x.ndjson`` also
               fields, ``topic.field`` or ``topic:field,field``, or a mapping of names to field paths
@@ -232,9 +232,9 @@ def convert(
             hint="leave out raw=, strict=, compression=, chunk_bytes= and options=",
         )
     chosen.refuse(output.suffix, "latched", "keep_latched")
-    with as_log_to_copy(src, definitions) as log:
+    with as_log_to_copy(src, definitions) as log, ExitStack() as files:
         log = log if chosen.segment is None else log.segment(chosen.segment)
-        made = None if changes is None else changes.made_of(log)
+        made = None if changes is None else changes.made_of(log, files)
         log = log if made is None else made.log
         is_folder_of_files = not is_one_table and is_folder(output, name)
         shift_of(log, rendering.utc)
@@ -338,16 +338,18 @@ def _changed(
     chosen, fmt = replace(chosen, segment=None), format_to_write(target.path, log, target.format)
     # A stream gets the log after it was verified as a file.
     target = replace(target, thorough=target.stream is not None)
-    if fmt.name == log.format and (raw or not fmt.exchange):
-        part, transforms, skipped = changes.part_of(log, chosen)
-        return rewrite([part], target, transforms=transforms, skipped=skipped)
-    is_copied = fmt.name == log.format
-    made = changes.made_of(log, keeps_content=is_copied)
-    part = part_to_convert(made.log, target, chosen, raw, clock)
-    part = replace(part, notes=(*made.notes, *part.notes))
-    content = [ChangedContent(one, is_copied) for one in made.transforms if isinstance(one, Edits)]
-    transforms = [*content, *([] if raw else _transforms(part, target))]
-    return rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
+    folder = None if target.stream is not None else os.path.dirname(os.path.abspath(target.path))
+    with ExitStack() as files:
+        if fmt.name == log.format and (raw or not fmt.exchange):
+            part, transforms, skipped = changes.part_of(log, chosen, files, folder)
+            return rewrite([part], target, transforms=transforms, skipped=skipped)
+        is_copied = fmt.name == log.format
+        made = changes.made_of(log, files, folder, keeps_content=is_copied)
+        part = part_to_convert(made.log, target, chosen, raw, clock)
+        part = replace(part, notes=(*made.notes, *part.notes))
+        content = [ChangedContent(one, is_copied) for one in made.transforms if isinstance(one, Edits)]
+        transforms = [*content, *([] if raw else _transforms(part, target))]
+        return rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
 
 
 def part_to_convert(
@@ -409,13 +411,33 @@ def _recoded_notes(part: Part, topics: Collection[str]) -> Iterator[str]:
 
 @contextmanager
 def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
-    """Yield *log*; if it has several files with shifted clocks, these merged into a temporary one next to the target.
-
-    A merge also shifts the times in the fields of messages, which the log has as its files do.
-    """
+    """Yield *log*; if it has several files with shifted clocks, these with the shifted times also in their messages."""
     if not isinstance(log, JoinedLog) or not any(log.shifts):
         yield log
         return
+    from logreel.ops.rewrite.transformed import transformed
+
+    parts = list[Log]()
+    for part, shift in zip(log.parts, log.shifts, strict=True):
+        moved = transformed(replace(whole_log(part), shift=shift), []) if shift else None
+        if shift and moved is None:
+            break
+        parts.append(part if moved is None else moved.log)
+    else:
+        # They share already what only the first has to say.
+        known = {log.format: replace(formats()[log.format], share=None)}
+        yield join(parts, None, known, "note" if JOINED in log.metadata else "ignore")
+        return
+    with _merged(log, target) as merged:
+        yield merged
+
+
+@contextmanager
+def _merged(log: JoinedLog, target: Target) -> Iterator[Log]:
+    """Yield the files of *log* merged into a temporary one next to the target.
+
+    Only for formats with messages that follow from the times of others, which their writers make.
+    """
     check_names(
         [whole_log(one) for one in log.parts], target, format_to_write(target.path, log, target.format)
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
@@ -19,9 +21,11 @@ from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.migrate.migrate import Migration, TypeChange, plan_migration
 from logreel.ops.migrate.plan import Files, Planner
 from logreel.ops.rewrite.parts import Part, part_of, whole_log
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
+from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
+from logreel.ops.rewrite.target import Target, format_of
 from logreel.ops.rewrite.transformed import TransformedLog, transformed
 from logreel.ops.selection import Selection
+from logreel.registry.open import open_log
 
 #: Edits as a recipe, the path of one, or members of one as for ``logreel.edit``.
 Edit = Recipe | RecipeOptions | str | os.PathLike[str]
@@ -77,9 +81,12 @@ class Changes:
         partial = options.pop("partial", False)
         return plan_migration(log, Planner(**options), partial)
 
-    def made_of(self, log: Log, keeps_content: bool = False) -> ChangedLog:
+    def made_of(
+        self, log: Log, files: ExitStack, folder: str | None = None, keeps_content: bool = False
+    ) -> ChangedLog:
         """Return *log* with the changes, without writing it; raises UsageError for a log of several files.
 
+        files, folder  for the temporary files of formats of which only a written log tells all messages
         keeps_content  what the log holds besides messages stays as it is
         """
         if isinstance(log, JoinedLog):
@@ -89,13 +96,15 @@ class Changes:
         made = ChangedLog(log, {})
         if self.recipe is not None:
             part, edits = plan_edits(log, self.recipe)
-            made.add(transformed(part, [edits], keeps_content), edits, edits.plan.problems)
+            made.add(_made(part, edits, files, folder, keeps_content), edits, edits.plan.problems)
         if self.migrate is not None:
             part, migration, skipped = self._migration(made.log)
-            made.add(transformed(part, [migration], keeps_content), migration, skipped)
+            made.add(_made(part, migration, files, folder, keeps_content), migration, skipped)
         return made
 
-    def part_of(self, log: Log, chosen: Selection) -> tuple[Part, list[Transform], list[str]]:
+    def part_of(
+        self, log: Log, chosen: Selection, files: ExitStack, folder: str | None = None
+    ) -> tuple[Part, list[Transform], list[str]]:
         """Return what of *log* is written to a log of its format, its transforms, and what is left as it is.
 
         The selection is about the log with its changes.
@@ -117,8 +126,10 @@ class Changes:
             part = replace(part, names={**part.names, **names}, notes=(*part.notes, *migrated.notes))
         if not chosen.is_part:
             return part, transforms, skipped
-        made = self.made_of(log)
+        made = self.made_of(log, files, folder)
         selected = part_of(made.log, chosen)
+        if made.is_written:
+            return replace(selected, notes=(*made.notes, *selected.notes)), [], list(made.skipped)
         moves = any(transform.moves_times for transform in made.transforms)
         start, end = (None, None) if moves else earlier((selected.start, selected.end), part.shift)
         return (
@@ -136,17 +147,33 @@ class Changes:
         )
 
 
+def _made(
+    part: Part, transform: Transform, files: ExitStack, folder: str | None, keeps_content: bool
+) -> TransformedLog:
+    made = transformed(part, [transform], keeps_content)
+    if made is not None:
+        return made
+    place = files.enter_context(tempfile.TemporaryDirectory(prefix=".logreel-changed-", dir=folder))
+    path = os.path.join(place, f"changed{format_of(part.log).suffixes[0]}")
+    done = rewrite([part], Target(path), transforms=[transform])
+    log = files.enter_context(open_log(path))
+    log.name = part.log.name
+    return TransformedLog(log, {}, list(done.notes), list(done.skipped), is_written=True)
+
+
 @dataclass
 class ChangedLog:
     """A log with changes that are not written.
 
     rows        rows in the source by channel number; a channel without keeps its rows
     transforms  what changed it
+    is_written  whether a temporary file was needed, so that *rows* say nothing
     """
 
     log: Log
     rows: dict[int, I64]
     transforms: tuple[Transform, ...] = ()
+    is_written: bool = False
     notes: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
 
@@ -154,6 +181,7 @@ class ChangedLog:
         """Take *made*, which *transform* made of the log so far."""
         before = self.rows
         self.rows = {n: before[n][rows] if n in before else rows for n, rows in made.rows.items()}
+        self.is_written = self.is_written or made.is_written
         self.log, self.transforms = made.log, (*self.transforms, transform)
         self.notes, self.skipped = (*self.notes, *made.notes), (*self.skipped, *skipped, *made.skipped)
 

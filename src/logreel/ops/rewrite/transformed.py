@@ -8,32 +8,49 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
+from logreel.errors import LogError
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import Rows
-from logreel.index.rules import ChannelRules, FieldAt, StoredValues
+from logreel.index.rules import (
+    ChannelRules,
+    ConstantValues,
+    FieldAt,
+    Rule,
+    Storage,
+    StoredValues,
+    SyntheticMessages,
+)
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer, Chunks
+from logreel.io.source import Source
 from logreel.io.two_pass import DryRun
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, ChannelInfo, Parameter
-from logreel.ops.rewrite.parts import Part
+from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.shifted_log import shift_clock
 from logreel.ops.rewrite.streams import Batch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
 from logreel.write.log_copier import copier_for
-from logreel.write.payloads import chained
+from logreel.write.payloads import Payloads, chained
 from logreel.write.writer import Writer
+
+if TYPE_CHECKING:
+    from logreel.index.ranges import PayloadRange
+    from logreel.layout.arrow import Decoded
 
 #: Bytes of chunks that are kept in memory.
 KEPT_BYTES = 64 << 20
@@ -48,15 +65,19 @@ class TransformedLog:
     log   the new log
     rows  int64[n]: the rows in the source of the messages of each channel, by number
     notes, skipped  sentences about what changed without loss, and what was left out
+    is_written  it is a temporary file
     """
 
     log: Log
     rows: Mapping[int, I64]
     notes: list[str]
     skipped: list[str]
+    is_written: bool = False
 
 
-def transformed(part: Part, transforms: Sequence[Transform], keeps_content: bool = False) -> TransformedLog:
+def transformed(
+    part: Part, transforms: Sequence[Transform], keeps_content: bool = False
+) -> TransformedLog | None:
     """Return what ``rewrite`` would write of *part*, of a log of one file, in its own format.
 
     keeps_content  what the log holds besides messages stays as it is
@@ -64,18 +85,28 @@ def transformed(part: Part, transforms: Sequence[Transform], keeps_content: bool
     Raises as ``rewrite`` does.
     """
     first = _Work.of(part, transforms)
+    if first.makes_messages or (not part.is_whole and _Work.of(whole_log(part.log), []).makes_messages):
+        return None
     chunks, pieces = _MadeChunks(part, transforms, first), list[_Indexed]()
     written = np.zeros(max([first.new.number_of(ch) for ch in first.channels], default=-1) + 1, np.int64)
-    for number, (batch, data) in enumerate(first.made(_numbered(in_file_order(part), part))):
-        pieces.append(_Indexed.of(number, batch, len(part.log.index.rules)))
+    synthetic = _Synthetic(part)
+    for number, batch in enumerate(first.made(_numbered(in_file_order(part), part))):
         written += np.bincount(first.new.numbers_of(batch), minlength=len(written))
-        chunks.keep(number, data)
-        chunks.add(batch, first.taken)
+        plain = _joined(synthetic.without(batch))
+        pieces.append(_Indexed.of(number, plain, len(part.log.index.rules)))
+        chunks.keep(number, plain.payloads.data)
+        chunks.add(batch, plain, {n: rows for n, rows in first.taken.items() if n not in synthetic.channels})
     first.new.account(written)
-    log = _log(part, first, MessageIndex(chunks, *_index(part, pieces)), keeps_content)
+    rows = {n: chunks.source_rows(n) for n in part.rows}
+    log = _log(
+        part,
+        first,
+        MessageIndex(chunks, *_index(part, pieces, synthetic.counts), synthetic.build),
+        rows,
+        keeps_content,
+    )
     for transform in transforms:
         transform.verify(first.new, log)
-    rows = {n: chunks.source_rows(n) for n in part.rows}
     return TransformedLog(log, rows, first.new.notes, first.new.skipped)
 
 
@@ -102,13 +133,12 @@ def _at(rows: Rows, lo: int, hi: int) -> I64:
 class _Work:
     """A NewLog of which only the channels are written, to nowhere, and what transforms make of batches for it."""
 
-    def __init__(self, new: NewLog, part: Part) -> None:
-        self.new = new
-        self._part = part
+    def __init__(self, new: NewLog, part: Part, file: Writer) -> None:
+        self.new, self._file = new, file
         self._stamps = {
             n: rule.time
             for n, rule in enumerate(part.log.index.rules)
-            if isinstance(rule.time, FieldAt) and rule.time.offset >= 0
+            if is_inside(rule.time) and not rule.is_synthetic
         }
         self._due: Batch | None = None
         #: Messages that were taken of each channel for the last batch, by number.
@@ -121,19 +151,34 @@ class _Work:
         new = NewLog([part], Target(part.log.name), fmt, out, writer, copier_for(fmt, writer), [])
         new.transforms, new.notes = transforms, list(part.notes)
         new.begin()
-        new.prepare(Writer(out, writer, None, False))
-        return cls(new, part)
+        file = Writer(out, writer, None, False)
+        new.prepare(file)
+        return cls(new, part, file)
+
+    def declared(self) -> dict[str, ChannelInfo]:
+        """Return the channels by name as a reader of the new log finds them, as far as it needs no messages."""
+        out = self.new.out
+        with suppress(LogError):
+            self._file.close()
+            content = out.content if isinstance(out, DryRun) else None
+            scan = None if content is None else self.new.fmt.scan(Source.open(content), None)
+            return {} if scan is None else {info.topic: info for info in scan.channels}
+        return {}
 
     @property
     def channels(self) -> list[NewChannel]:
         """The channels of the new log."""
         return [channel for members in self.new.names.values() for channel in members]
 
-    def made(self, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Buffer]]:
-        """Yield what becomes of each batch, and the new payloads one after another."""
-        for batch in self.new.transformed(self._taken(batches)):
-            batch = self._stamped(batch)
-            yield batch, batch.payloads.data
+    @property
+    def makes_messages(self) -> bool:
+        """Whether the writer sets more fields by the times of messages, and so may add messages."""
+        schemas = self.new.format_writer.schemas
+        return any(schemas.time_dependent_fields(self.new.number_of(ch)) for ch in self.channels)
+
+    def made(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield what becomes of each batch, with the new payloads one after another."""
+        return map(self._stamped, self.new.transformed(self._taken(batches)))
 
     def _taken(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         for batch in batches:
@@ -145,9 +190,9 @@ class _Work:
 
     def _stamped(self, batch: Batch) -> Batch:
         """Return *batch* with payloads in one buffer, in which log times are those of the messages."""
-        size = batch.payloads.size
-        start = np.cumsum(size) - size
-        data = batch.payloads.joined()
+        batch = replace(batch, time=self.new.format_writer.stored_times(batch.time))
+        batch = _joined(batch)
+        data, start, size = batch.payloads.data, batch.payloads.start, batch.payloads.size
         for queue, channel in enumerate(batch.channels.tolist()):
             stamp = self._stamps.get(channel)
             if stamp is None:
@@ -160,7 +205,49 @@ class _Work:
             changed = np.flatnonzero(stamp.read(data, start[rows]) // stamp.mul != due)
             bytes_of = due[changed].astype("<u8").view(np.uint8).reshape(-1, 8)[:, : stamp.width]
             data[places[changed][:, None] + np.arange(stamp.width)] = bytes_of
-        return replace(batch, payloads=replace(batch.payloads, data=data, start=start, others=(), which=None))
+        return batch
+
+
+def _joined(batch: Batch) -> Batch:
+    """Return *batch* with its payloads one after another in a buffer of its own."""
+    size = batch.payloads.size
+    return replace(batch, payloads=Payloads(batch.payloads.joined(), np.cumsum(size) - size, size))
+
+
+class _Synthetic:
+    """The messages of channels that the reader builds of other content, apart from those in chunks."""
+
+    def __init__(self, part: Part) -> None:
+        self.channels = {n for n in part.rows if part.log.index.rules[n].synthetic is not None}
+        self._batches: dict[int, list[Batch]] = {n: [] for n in self.channels}
+
+    def without(self, batch: Batch) -> Batch:
+        """Return *batch* without these messages, which are kept."""
+        for queue, channel in enumerate(batch.channels.tolist()):
+            if channel in self.channels:
+                rows = np.flatnonzero(batch.queue == queue)
+                if len(rows):
+                    self._batches[channel].append(_joined(batch.rows(rows)))
+        if not any(self._batches.values()):
+            return batch
+        return batch.rows(np.flatnonzero(~np.isin(batch.channel, list(self.channels))))
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Numbers of messages by channel number."""
+        return {n: sum(len(batch.time) for batch in batches) for n, batches in self._batches.items()}
+
+    def build(self) -> tuple[Buffer, dict[int, SyntheticMessages]]:
+        """Return the buffer of all messages, and where those of each channel are."""
+        buffers, messages, at = [np.zeros(0, np.uint8)], dict[int, SyntheticMessages](), 0
+        none = [np.zeros(0, np.int64)]
+        for channel, batches in self._batches.items():
+            size = np.concatenate([batch.payloads.size for batch in batches] or none)
+            time = np.concatenate([batch.time for batch in batches] or none)
+            messages[channel] = SyntheticMessages(at + np.cumsum(size) - size, size, time)
+            buffers += [batch.payloads.data for batch in batches]
+            at += int(size.sum())
+        return np.concatenate(buffers), messages
 
 
 class _MadeChunks(Chunks):
@@ -169,7 +256,7 @@ class _MadeChunks(Chunks):
     def __init__(self, part: Part, transforms: Sequence[Transform], first: _Work) -> None:
         super().__init__(part.log.source, self._made, self._size)
         self._part, self._transforms = part, transforms
-        self._work: Iterator[tuple[Batch, Buffer]] | None = None
+        self._work: Iterator[Batch] | None = None
         self._wanted: list[Batch] = []
         #: Rows of the source that each chunk is made of, and those of its messages, by channel number.
         self._taken: list[dict[int, I64]] = []
@@ -179,10 +266,10 @@ class _MadeChunks(Chunks):
         self._held = 0
         self._lock = RLock()
 
-    def add(self, batch: Batch, taken: dict[int, I64]) -> None:
-        """Add a chunk with the messages of *batch*, made of the messages *taken*."""
+    def add(self, batch: Batch, plain: Batch, taken: dict[int, I64]) -> None:
+        """Add a chunk with the messages of *plain*, those of *batch* that are not synthetic, made of those *taken*."""
         self._taken.append(taken)
-        self._sizes_made.append(int(batch.payloads.size.sum()))
+        self._sizes_made.append(len(plain.payloads.data))
         for queue, channel in enumerate(batch.channels.tolist()):
             self._rows[channel].append(batch.more[ROW][batch.queue == queue])
 
@@ -213,7 +300,7 @@ class _MadeChunks(Chunks):
             part = replace(self._part, rows=self._taken[chunk])
             self._wanted = list(_numbered(in_file_order(part), part))
             self._wanted = [_in_one(self._wanted)]
-            _, data = next(self._work)
+            data = next(self._work).payloads.data
             self.keep(chunk, data)
             return data
 
@@ -237,6 +324,15 @@ def _in_one(batches: Sequence[Batch]) -> Batch:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _OneSize(ConstantValues):
+    """The size of all messages of a channel, which a Layout of that size decodes unchecked."""
+
+    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+        """Return whether that is the size."""
+        return size == self.value
+
+
 @dataclass(frozen=True, slots=True)
 class _Indexed:
     """The messages of a chunk: its block table, and numbers of the messages in its order."""
@@ -255,7 +351,9 @@ class _Indexed:
         return cls(table, batch.time[order], batch.payloads.size[order], more)
 
 
-def _index(part: Part, pieces: Sequence[_Indexed]) -> tuple[Blocks, list[ChannelRules]]:
+def _index(
+    part: Part, pieces: Sequence[_Indexed], synthetic: Mapping[int, int]
+) -> tuple[Blocks, list[ChannelRules]]:
     """Return the block table of all chunks, and the rules of the channels."""
     rules = part.log.index.rules
     tables = [Blocks.empty(len(rules)), *(piece.table for piece in pieces)]
@@ -269,6 +367,11 @@ def _index(part: Part, pieces: Sequence[_Indexed]) -> tuple[Blocks, list[Channel
     none = [np.zeros(0, np.int64)]
     time = StoredValues(np.concatenate([piece.time for piece in pieces] or none))
     size = StoredValues(np.concatenate([piece.size for piece in pieces] or none).astype(np.uint32))
+    sizes = {
+        n: _OneSize(int(lengths[0]))
+        for n in range(len(rules))
+        if len(lengths := _sizes_of(table, size.stored, n)) and (lengths == lengths[0]).all()
+    }
     names = {name for piece in pieces for name in piece.more}
     more = {
         name: StoredValues(
@@ -277,18 +380,37 @@ def _index(part: Part, pieces: Sequence[_Indexed]) -> tuple[Blocks, list[Channel
         for name in names
     }
     return table, [
-        ChannelRules(time, size, side_columns={n: more[n] for n in rule.side_columns if n in more})
-        for rule in rules
+        ChannelRules(
+            rule.time if rule.is_synthetic or is_inside(rule.time) else time,
+            rule.size if rule.is_synthetic else sizes.get(n, size),
+            synthetic.get(n, 0) if rule.is_synthetic else None,
+            side_columns={name: more[name] for name in rule.side_columns if name in more},
+        )
+        for n, rule in enumerate(rules)
     ]
 
 
-def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> Log:
+def _sizes_of(table: Blocks, size: NDArray[Any], channel: int) -> NDArray[Any]:
+    """Return the sizes of the messages of a channel, which *size* has for all messages in the order of *table*."""
+    return size[table.rows(channel)[1]]
+
+
+def is_inside(time: Rule) -> TypeGuard[FieldAt]:
+    """Return whether times are a field of payloads."""
+    return isinstance(time, FieldAt) and time.offset >= 0
+
+
+def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], keeps_content: bool) -> Log:
     """Return the log of *part* with the channels and content of the new log, and the messages of *index*."""
     new, source = work.new, part.log
-    infos, shown = list(source.scan.channels), set[int]()
+    infos, shown, declared = list(source.scan.channels), set[int](), work.declared()
     for name, (channel, *_) in new.names.items():
         shown.add(channel.number)
-        infos[channel.number] = _info(infos[channel.number], name, channel, new)
+        info = _info(infos[channel.number], name, channel, new, declared.get(name))
+        if not channel.is_other and channel.source is not None and channel.source.decoder is not None:
+            decoder = _SourceDecoder(channel.source.decoder, source.index, rows[channel.number])
+            info = replace(info, decoder=partial(_given, decoder))
+        infos[channel.number] = info
     moved, clock = shift_clock(source, part.shift), new.format_writer.source_clock
     times = source.scan.logged_times()
     changes: dict[str, Any] = {
@@ -305,9 +427,10 @@ def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> L
             n: values + part.shift for n, values in times.items() if len(values) == index.count(n)
         },
     }
-    if clock is not None:
-        changes |= {"utc_offset": lambda: clock.utc_offset}
-    if any(transform.moves_times for transform in new.transforms):
+    # Where times are those since 1970, others than these cannot be said.
+    offset = source.utc_offset if clock is None or source.epoch == "unix" else clock.utc_offset
+    changes |= {"utc_offset": lambda: offset, "epoch": source.epoch}
+    if len(shown) < len(source.channels) or any(transform.moves_times for transform in new.transforms):
         found = [some for n in shown if not infos[n].topic.startswith("~") and len(some := index.times(n))]
         first = min((int(some.min()) for some in found), default=None)
         last = max((int(some.max()) for some in found), default=None)
@@ -321,7 +444,36 @@ def _log(part: Part, work: _Work, index: MessageIndex, keeps_content: bool) -> L
     return moved.derive(**changes)
 
 
-def _info(info: ChannelInfo, name: str, channel: NewChannel, new: NewLog) -> ChannelInfo:
+def _given(decoder: PayloadDecoder) -> PayloadDecoder:
+    return decoder
+
+
+class _SourceDecoder:
+    """The decoder of the source, which may read numbers that stand outside of payloads there."""
+
+    def __init__(self, decoder: PayloadDecoder, index: MessageIndex, rows: I64) -> None:
+        self._decoder, self._index, self._rows = decoder, index, rows
+        #: See ``SideColumnsDecoder``.
+        self.logged: tuple[str, ...] = getattr(decoder, "logged", ())
+
+    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+        """See ``PayloadDecoder``."""
+        return self._decoder.decode_batch(self._index, layout, piece, self._rows[rows])
+
+    def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
+        """See ``PayloadDecoder``."""
+        source_row = None if row is None else int(self._rows[row])
+        return self._decoder.decode_message(self._index, data, source_row)
+
+
+def _info(
+    info: ChannelInfo, name: str, channel: NewChannel, new: NewLog, declared: ChannelInfo | None
+) -> ChannelInfo:
+    """Return a channel of the new log; *declared*: as a reader of the new log finds it, if that is known."""
+    if declared is not None and channel.is_other:
+        return declared
+    if declared is not None:
+        return replace(info, topic=name, schema=declared.schema, metadata=declared.metadata)
     number, schema = new.number_of(channel), channel.schema
     if not channel.is_other and not isinstance(schema, Layout):
         return replace(info, topic=name, schema=schema, metadata=channel.metadata)

@@ -234,7 +234,7 @@ class Interleaving:
         """Yield all messages by time; at equal times, messages translated through columns are last."""
         straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
         encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
-        encoders += list(enumerate(self.added, len(part.log.channels)))
+        encoders += list(enumerate(self.added, len(part.log.index.rules)))
         encoders = [(n, one) for n, one in encoders if len(one.source)]
         passing = [n for n in part.rows if n not in self.instead or n in straight]
         written = _StraightWriter(straight)
@@ -371,7 +371,7 @@ class Exchange(engine.Transform):
                 if ch.part == p:
                     found.append(self._translated(ch, plan) if self.converts(part) else ch)
             if plan is not None:
-                for number, made in enumerate(plan.added, len(part.log.channels)):
+                for number, made in enumerate(plan.added, len(part.log.index.rules)):
                     found.append(engine.NewChannel(p, number, None, made.topic, made.schema, made.metadata))
                 new.skipped += plan.skipped
                 new.format_writer.mixes_encodings = new.by_time = True
