@@ -1,0 +1,16 @@
+"""Log formats, one folder each; none imports another.
+
+A folder's ``__init__`` has the ``Format``, whose functions import the other modules when they are called. The registry
+imports it for a file that begins as ``BEGINS`` says; for any other file if no such format fits; and by its name.
+"""
+
+#: Position and bytes by which files of a format are most likely meant, by name, which is also that of the folder. Which
+#: format a file has is decided by ``Format.sniff``.
+BEGINS = {
+    "bddf": (0, b"BDDF"),
+    "carla": (2, b"\x0e\x00CARLA_RECORDER"),
+    "koblenz": (0, b"\xa4VEL"),
+    "mcap": (0, b"\x89MCAP0\r\n"),
+    "rosbag": (0, b"#ROS"),
+    "ulog": (0, b"ULog"),
+}

@@ -35,7 +35,7 @@ class Registry(Generic[T]):
         self,
         title: str,
         group: str,
-        own: Mapping[str, T | str] | Callable[[], Mapping[str, T]],
+        own: Mapping[str, T | str] | Callable[[], Mapping[str, T | str]],
         base: type[T] | None = None,
         key: Callable[[T], str] | None = None,
     ) -> None:

@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 GROUP = "logreel.formats"
 
 
-def _builtin_formats() -> dict[str, Format]:
-    """Return the built-in formats: each folder below ``logreel.formats``."""
+def _builtin_formats() -> dict[str, str]:
+    """Return where the built-in formats are: each folder below ``logreel.formats``, by name."""
     package = importlib.import_module(GROUP)
     names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
-    loaded: list[Format] = [importlib.import_module(f"{GROUP}.{name}").FORMAT for name in names]
-    return {fmt.name: fmt for fmt in loaded}
+    return {name: f"{GROUP}.{name}:FORMAT" for name in names}
 
 
 #: All formats; those of other packages are loaded only if no built-in format fits.
@@ -112,7 +111,7 @@ def detectors_of_format(fmt: Format) -> Sequence[Detector]:
 
 def storage_of(log: Log) -> Storage | None:
     """Return how the records of the format of *log* lie in files; None if the format does not say it."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     found: Storage | None = resolve(fmt.storage) if fmt is not None and fmt.storage else None
     return found
 
@@ -128,7 +127,7 @@ def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
 
 def layout_by_format(schema: Schema, topic: str) -> Layout | None:
     """Return the Layout of messages whose schema is in the language of a format; None if none defines them."""
-    fmt = FORMATS.all().get(schema.encoding)
+    fmt = format_named(schema.encoding)
     return None if fmt is None or fmt.layout is None else fmt.layout(schema, topic)
 
 
@@ -162,6 +161,11 @@ def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
 
 
 def _sniffed(source: Source) -> Format | None:
+    # Formats that the first bytes do not point to are not imported if they do not have to be.
+    begins = importlib.import_module(GROUP).BEGINS.items()
+    for name in [name for name, (at, mark) in begins if source.head.startswith(mark, at)]:
+        if (fmt := FORMATS.get(name)) is not None and fmt.sniff(source):
+            return fmt
     for fmt in FORMATS.own().values():
         if fmt.sniff(source):
             return fmt

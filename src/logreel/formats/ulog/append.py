@@ -11,9 +11,9 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.information import pack_record
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import FILE_HEADER, FLAGS, FLAGS_AT
-from logreel.formats.ulog.write_records import pack_record
 from logreel.formats.ulog.writer import UlogWriter
 from logreel.io.append_file import Appender
 from logreel.log.log import Log

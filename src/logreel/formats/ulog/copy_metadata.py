@@ -11,10 +11,9 @@ from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
-from logreel.formats.ulog.keyed_records import Entry
-from logreel.formats.ulog.non_data_records import NonDataRecords
+from logreel.formats.ulog.information import pack_key, pack_number, pack_record
+from logreel.formats.ulog.non_data_records import Entry, NonDataRecords
 from logreel.formats.ulog.records import BASIC, DEFAULTS_FLAG, FILE_HEADER, FLAGS, FLAGS_AT, HEAD, BadRecord
-from logreel.formats.ulog.write_records import pack_key, pack_number, pack_record
 from logreel.layout.nodes import SCALARS
 from logreel.log.log import Log
 from logreel.log.schema import Schema

@@ -13,9 +13,8 @@ import numpy as np
 
 from logreel.formats.ulog.clock import UTC_OFFSET
 from logreel.formats.ulog.copy_metadata import utc_record, with_defaults_flag, with_start
-from logreel.formats.ulog.non_data_records import NonDataRecords
+from logreel.formats.ulog.non_data_records import NonDataRecords, synthetic_offsets
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, payload_at
-from logreel.formats.ulog.synthetic import synthetic_offsets
 from logreel.index.order import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64

@@ -9,8 +9,8 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.from_layout import FIELD, definition_from_layout
+from logreel.formats.ulog.information import MAX_SIZE
 from logreel.formats.ulog.topic_names import UNFIT
-from logreel.formats.ulog.write_records import MAX_SIZE
 from logreel.index.rules import FieldAt
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.copy_metadata import renamed, utc_record, with_defaults_flag, with_start
 from logreel.formats.ulog.definitions import Definitions, FieldText, parse_format
-from logreel.formats.ulog.information import pack_value
-from logreel.formats.ulog.keyed_records import DEFAULT_KINDS
+from logreel.formats.ulog.information import (
+    MAX_SIZE,
+    pack_key,
+    pack_key_value,
+    pack_number,
+    pack_record,
+    pack_value,
+)
+from logreel.formats.ulog.non_data_records import DEFAULT_KINDS, STRUCTS
 from logreel.formats.ulog.records import (
     BASIC,
     DATA_HEAD,
@@ -30,9 +37,7 @@ from logreel.formats.ulog.records import (
     parse_key,
 )
 from logreel.formats.ulog.schema_maker import UlogSchemaMaker, base_name
-from logreel.formats.ulog.synthetic import STRUCTS
 from logreel.formats.ulog.topic_names import UNFIT, free_name
-from logreel.formats.ulog.write_records import MAX_SIZE, pack_key, pack_key_value, pack_number, pack_record
 from logreel.index.block_table import TIME_MAX
 from logreel.index.rules import FieldAt
 from logreel.io.append_file import Appender
