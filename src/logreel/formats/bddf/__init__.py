@@ -42,6 +42,6 @@ FORMAT = Format(
     splits=True,
     file_facts=("indexed", "checksum", "sha1"),
     meaning="logreel.formats.bddf.meaning:meaning",
-    bands="logreel.formats.bddf.bands:bands",
+    bands="logreel.formats.bddf.meaning:bands",
     storage="logreel.formats.bddf.storage:STORAGE",
 )

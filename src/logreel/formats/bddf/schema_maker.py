@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from logreel.formats.bddf.content_types import own_descriptors
-from logreel.formats.bddf.descriptors import MessageType, Series
-from logreel.formats.bddf.from_layout import schema_from_layout
-from logreel.formats.bddf.input_layout import InputLayout
-from logreel.formats.bddf.payload_decoders import distinct_names
+from logreel.errors import DefinitionError
+from logreel.formats.bddf.content_types import JSON, PROTOBUF, own_descriptors, schema_in_annotations
+from logreel.formats.bddf.descriptors import POD_TYPES, MessageType, PodType, Series, StructType
+from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
+from logreel.formats.bddf.pod_series import RAW, block_layout
+from logreel.formats.bddf.scan_builder import TEXT
 from logreel.formats.bddf.signals import TICK, Signals
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.log.schema import Schema
-from logreel.write.payloads import Payloads
+from logreel.schemas.json.from_layout import json_bytes, json_schema
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.languages import protobuf_serializer
+from logreel.write.payloads import Payloads, joined
 from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
+from logreel.write.serialize_rows import serialize_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +37,115 @@ if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types
 
 
-TEXT = "bosdyn.api.TextMessage"
+#: Returns the protobuf library's Descriptor of a message type, or None.
+Find = Callable[[str], Any]
+#: Returns the payload of a message given as a dict.
+Serialize = Callable[[dict[str, Any]], bytes]
+Bytes1 = NDArray[np.uint8]
+
+
+class InputLayout:
+    """Layout of the messages of one series when they are written: additional indexes, then the content.
+
+    The content is samples, fields, ``text`` or ``data``.
+
+    fields    names of the columns of the content
+    splitter  turns messages in this Layout into payloads; None: they are the payloads
+
+    Raises DefinitionError for a struct, which is joined from its members.
+    """
+
+    def __init__(self, series: Series, find: Find) -> None:
+        self._content, self._serialize = _content_layout(series, find)
+        self.fields = column_names(self._content)
+        names = distinct_names(series.names, self.fields)
+        #: Number of additional indexes.
+        self._k = len(names)
+        self.layout = with_additional_indexes(self._content, names) if names else self._content
+        self.splitter: PayloadSplitter | None = None
+        if isinstance(self.layout.root, Sequence):
+            self.splitter = PayloadSplitter([*names, "sample"], self._from_samples, names)
+        elif names or self._serialize is not None:
+            self.splitter = PayloadSplitter(names, self._from_fields)
+
+    def _from_fields(self, data: Bytes1, start: I64) -> Payloads:
+        """Return the payloads of messages: additional indexes, then the fields of the content."""
+        first, size = start[:-1], np.diff(start)
+        side_columns = _int64_columns(data, first, self._k) if self._k else None
+        first, size = first + 8 * self._k, size - 8 * self._k
+        if self._serialize is None:
+            return Payloads(data, first, size, side_columns)
+        found = serialize_rows(self._content, self._serialize, data, first, size)
+        return replace(found, side_columns=side_columns)
+
+    def _from_samples(self, data: Bytes1, start: I64) -> Payloads:
+        """Return the payloads of messages: a count, then per sample additional indexes, sample number, value."""
+        first, size = start[:-1], np.diff(start)
+        lead, width = 8 * self._k + 4, Layout(self.layout.record, "").size or 0
+        count = (size - 4) // width
+        number = np.arange(int(count.sum()), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        records = np.repeat(first + 4, count) + width * number
+        values = joined(data, records + lead, np.full(len(records), width - lead, np.int64))
+        size = count * (width - lead)
+        side_columns = np.zeros((len(count), self._k), np.int64)
+        side_columns[count > 0] = _int64_columns(data, (first + 4)[count > 0], self._k)
+        return Payloads(values, np.cumsum(size) - size, size, side_columns if self._k else None)
+
+
+def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | None]:
+    """Return the Layout of the content, and the function that encodes it; None: its bytes are the payload."""
+    kind = series.type
+    if isinstance(kind, StructType):
+        raise DefinitionError("a struct is joined from its members: write those")
+    if isinstance(kind, PodType):
+        return block_layout(series, kind) or RAW, None
+    if not isinstance(kind, MessageType):
+        return RAW, None
+    schema = schema_in_annotations(series.annotations)
+    if kind.content_type == JSON and schema is not None:
+        decoder = JsonDecoder(schema)
+        return (decoder.layout if decoder.has_fields else Layout(Struct(()))), json_bytes
+    if kind.content_type.startswith("text/") or kind.content_type == JSON:
+        return TEXT, None
+    if kind.content_type == PROTOBUF and (own := own_descriptors(series.annotations)):
+        from logreel.schemas.protobuf.types import Types
+
+        find = Types(own=own).find
+    descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
+    if descriptor is None:
+        return RAW, None
+    return protobuf_serializer(descriptor)
+
+
+def _int64_columns(data: Bytes1, at: I64, k: int) -> I64:
+    """Return int64[n, k]: the k numbers at each of the offsets *at*."""
+    raw = joined(data, at, np.full(len(at), 8 * k, np.int64))
+    found: I64 = raw.view("<i8").astype(np.int64).reshape(len(at), k)
+    return found
+
+
+def schema_from_layout(layout: Layout) -> Schema:
+    """Return a POD schema if each record is one number named ``value``, else JSON with a JSON Schema.
+
+    PODs store no field names, so other names could not be read back.
+    """
+    pod = _pod_type(layout)
+    return Schema(JSON, JSON, json_schema(layout)) if pod is None else Schema(pod, "bddf")
+
+
+def _pod_type(layout: Layout) -> str | None:
+    fields = list(layout.root.visible()) if isinstance(layout.root, Struct) else []
+    if [f.name for f in fields] != ["records"] or not isinstance(fields[0].node, Sequence):
+        return None
+    record = fields[0].node.item
+    members = list(record.visible()) if isinstance(record, Struct) else []
+    if [f.name for f in members] != ["value"] or not isinstance(members[0].node, Scalar):
+        return None
+    kind = members[0].node.type
+    return kind if kind in POD_TYPES[1:] and kind != "bool" else None
+
+
+TEXT_MESSAGE = "bosdyn.api.TextMessage"
 #: Fields of a line of text, in the order of their numbers, and their kinds; the level is an enumeration.
 _TEXT_KINDS = {"message": "string", "timestamp": "time", "source": "string", "level": "int32"}
 
@@ -55,7 +171,7 @@ def _text_payloads(table: pa.Table) -> Payloads:
     for name, kind in _TEXT_KINDS.items():
         column = table.column(name)
         values[name] = texts(list(map(str, column.to_pylist()))) if kind == "string" else np.asarray(column)
-    data, start = encode(Message(TEXT, tuple(fields)), values, len(table))
+    data, start = encode(Message(TEXT_MESSAGE, tuple(fields)), values, len(table))
     return Payloads(data, start[:-1], np.diff(start))
 
 
@@ -97,7 +213,7 @@ class BddfSchemaMaker(SchemaMaker):
 
     def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
         """Return the payloads of messages; those of types made here are encoded from columns at once."""
-        if is_message(self.series[number], TEXT) and table.column_names == list(_TEXT_KINDS):
+        if is_message(self.series[number], TEXT_MESSAGE) and table.column_names == list(_TEXT_KINDS):
             return _text_payloads(table)
         made = self._made.get(own_descriptors(self.series[number].annotations))
         if made is None:
@@ -112,7 +228,9 @@ class BddfSchemaMaker(SchemaMaker):
 
     def text_channel(self) -> TextChannel:
         """Return a series of TextMessage: debug, information, warning, error."""
-        return TextChannel("text", Schema(TEXT, "protobuf"), (4, 4, 4, 4, 3, 2, 2, 1), 0, _text_columns)
+        return TextChannel(
+            "text", Schema(TEXT_MESSAGE, "protobuf"), (4, 4, 4, 4, 3, 2, 2, 1), 0, _text_columns
+        )
 
     def topic_for(self, topic: str) -> str:
         """Return *topic* without the tilde of reserved channels."""

@@ -9,7 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.content_types import BEFORE, DESCRIPTORS, JSON, JSON_SCHEMA, PROTOBUF, json_schema
+from logreel.formats.bddf.content_types import (
+    BEFORE,
+    DESCRIPTORS,
+    JSON,
+    JSON_SCHEMA,
+    PROTOBUF,
+    schema_in_annotations,
+)
 from logreel.formats.bddf.descriptors import (
     POD_TYPES,
     Identifier,
@@ -50,7 +57,7 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
         names=tuple(map(str, metadata.get("additional_indexes", ()))),
         description=str(metadata.get("description", "")),
     )
-    if schema.encoding == JSON and schema.text and json_schema(series.annotations) is None:
+    if schema.encoding == JSON and schema.text and schema_in_annotations(series.annotations) is None:
         series = replace(series, annotations={JSON_SCHEMA: schema.text, **series.annotations})
     if schema.encoding == "protobuf" and schema.raw and "series_type" not in metadata:
         own = {DESCRIPTORS: base64.b64encode(schema.raw).decode()}
