@@ -133,7 +133,7 @@ NO_LIMITS = {
     "formats/koblenz/records.py:MAX_ID",
     "formats/koblenz/records.py:MAX_MS",
     "formats/koblenz/time_index.py:MAX_ENTRIES",
-    "formats/mcap/chunk_compressor.py:_MAX_THREADS",
+    "formats/mcap/writer.py:_MAX_THREADS",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",

@@ -13,11 +13,10 @@ import numpy as np
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, StructType
 from logreel.formats.bddf.index_builder import IndexBuilder
-from logreel.formats.bddf.non_data_blocks import NonDataBlock, UnexpectedBlock, non_data_blocks
 from logreel.formats.bddf.records import END, MAGIC
 from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
-from logreel.formats.bddf.series_declaration import identity, series_key
-from logreel.formats.bddf.writer import BddfWriter
+from logreel.formats.bddf.schema_maker import identity, series_key
+from logreel.formats.bddf.writer import BddfWriter, NonDataBlock, UnexpectedBlock, non_data_blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.order import in_file_order
 from logreel.index.rules import ChannelRules

@@ -9,7 +9,6 @@ from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag import reader_v1, reader_v2
 from logreel.formats.rosbag.channels import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.formats.rosbag.old_bag import OldHeader, OldSummary
 from logreel.formats.rosbag.records import U64, read_record
 from logreel.formats.rosbag.schema_maker import Declared, declare
 from logreel.formats.rosbag.writer import (
@@ -19,7 +18,9 @@ from logreel.formats.rosbag.writer import (
     BagV11Writer,
     BagV12Writer,
     BagV20Writer,
+    OldHeader,
     OldIndex,
+    OldSummary,
     typical_limit,
 )
 from logreel.io.append_file import Appender
