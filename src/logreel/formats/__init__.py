@@ -1,7 +1,11 @@
-"""Log formats, one folder each; none imports another.
+"""The log formats of logreel, a folder for each with a ``FORMAT``; none imports another one.
 
-A folder's ``__init__`` has the ``Format``, whose functions import the other modules when they are called. The registry
-imports it for a file that begins as ``BEGINS`` says; for any other file if no such format fits; and by its name.
+A folder's ``__init__`` has the ``Format``, whose functions import the other modules when they are called; no other code
+imports a folder. The registry does: for a file that begins as ``BEGINS`` says, for any other file if no such format
+fits, and by its name.
+Rooms have the same names in all formats: ``reader``, ``framing``, ``index_builder`` and ``scan_builder`` find messages,
+``definitions`` gives their Layouts, ``verify`` checks a file; ``writer``, ``schema_maker``, ``copier`` and ``append``
+write; ``meaning``, ``charts`` and ``health`` say what a log tells of a flight, a drive or a walk.
 """
 
 #: Position and bytes by which files of a format are most likely meant, by name, which is also that of the folder. Which

@@ -53,6 +53,6 @@ FORMAT = Format(
     more_commands={"metrics": "logreel-carla-metrics"},
     charts="logreel.formats.carla.charts:charts",
     bands="logreel.formats.carla.charts:bands",
-    frames="logreel.formats.carla.simulator.frame_text:frames",
+    frames="logreel.formats.carla.simulator.info:frames",
     storage="logreel.formats.carla.storage:STORAGE",
 )

@@ -6,8 +6,7 @@ from logreel.errors import LogError, UsageError
 from logreel.formats.carla.clock import Frames
 from logreel.formats.carla.records import HEAD
 from logreel.formats.carla.scan_builder import ScanBuilder
-from logreel.formats.carla.write_frames import LastFrame
-from logreel.formats.carla.writer import CarlaWriter
+from logreel.formats.carla.writer import CarlaWriter, LastFrame
 from logreel.io.append_file import Appender
 from logreel.log.log import Log
 

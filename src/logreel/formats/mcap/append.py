@@ -22,8 +22,7 @@ from logreel.formats.mcap.records import (
     Record,
     record_at,
 )
-from logreel.formats.mcap.write_summary import Summary
-from logreel.formats.mcap.writer import McapWriter
+from logreel.formats.mcap.writer import McapWriter, Summary
 from logreel.io.append_file import Appender
 from logreel.io.source import Source
 from logreel.kernels import mcap

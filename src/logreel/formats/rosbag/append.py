@@ -9,11 +9,20 @@ from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag import reader_v1, reader_v2
 from logreel.formats.rosbag.channels import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.formats.rosbag.old_bag import OldHeader, OldSummary
 from logreel.formats.rosbag.records import U64, read_record
-from logreel.formats.rosbag.write_channels import Declared, declare
-from logreel.formats.rosbag.writer_v1 import ENTRY, BagV11Writer, BagV12Writer, OldIndex
-from logreel.formats.rosbag.writer_v2 import CHUNK_BYTES, MAGIC, BagV20Writer, typical_limit
+from logreel.formats.rosbag.schema_maker import Declared, declare
+from logreel.formats.rosbag.writer import (
+    CHUNK_BYTES,
+    MAGIC,
+    V1_ENTRY,
+    BagV11Writer,
+    BagV12Writer,
+    BagV20Writer,
+    OldHeader,
+    OldIndex,
+    OldSummary,
+    typical_limit,
+)
 from logreel.io.append_file import Appender
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
@@ -145,7 +154,7 @@ def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -
             _refuse(log, f"its index does not fit its messages: {wrong.text}")
         head = read_record(source, reader_v1.FIRST_RECORD, source.size)
         raw = {r.text(b"topic"): source.read(r.pos, r.end - r.pos) for r in index.records}
-        entries = {r.text(b"topic"): source.data[r.data : r.end].view(ENTRY) for r in index.records}
+        entries = {r.text(b"topic"): source.data[r.data : r.end].view(V1_ENTRY) for r in index.records}
         header = OldHeader.read(source, head)
         _check_width(log, header)
         old = OldIndex(header, {topic: r.pos for topic, r in index.definitions.items()}, raw, entries)

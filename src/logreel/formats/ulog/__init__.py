@@ -61,7 +61,7 @@ FORMAT = Format(
     layout=_layout,
     identity=("sys_name", "sys_uuid", "ver_hw", "ver_hw_subtype", "ver_sw"),
     share=lazy("logreel.formats.ulog.scan_builder:share"),
-    free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
+    free_name=lazy("logreel.formats.ulog.schema_maker:free_name"),
     follow=lazy("logreel.formats.ulog.scan_builder:UlogGrowing"),
     states="logreel.formats.ulog.states:states",
     meaning="logreel.formats.ulog.meaning:meaning",
@@ -69,6 +69,6 @@ FORMAT = Format(
     charts="logreel.formats.ulog.charts:charts",
     bands="logreel.formats.ulog.modes:bands",
     commands="logreel.formats.ulog.commands:COMMANDS",
-    names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
+    names_in={"ros1msg": lazy("logreel.formats.ulog.schema_maker:ros_names")},
     storage="logreel.formats.ulog.storage:STORAGE",
 )

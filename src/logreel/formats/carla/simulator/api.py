@@ -5,12 +5,10 @@ It only hands on names: ``Format.api`` names it, and users get it as ``logreel.c
 
 from __future__ import annotations
 
-from logreel.formats.carla.simulator.blocked import blocked
-from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.metrics import MetricsLog
+from logreel.formats.carla.simulator.queries import blocked, collisions
 from logreel.formats.carla.simulator.replay import Replay
-from logreel.formats.carla.simulator.tick import Tick
 from logreel.formats.carla.simulator.tick_log import write_ticks
 from logreel.formats.carla.simulator.values import (
     Axes,
@@ -18,6 +16,7 @@ from logreel.formats.carla.simulator.values import (
     Poses,
     Rotation,
     SceneLight,
+    Tick,
     Transform,
     Vector,
     VehicleControl,

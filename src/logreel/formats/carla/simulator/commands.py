@@ -8,12 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
-from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
-from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
+from logreel.formats.carla.simulator.printing import WORDINGS
+from logreel.formats.carla.simulator.queries import MIN_DISTANCE, MIN_TIME, blocked, collisions
 from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay
 from logreel.formats.carla.simulator.tick_log import tick_log
-from logreel.formats.carla.simulator.wording import WORDINGS
 from logreel.registry.commands import Answer, Command, Example, Option, Playback
 
 if TYPE_CHECKING:
