@@ -195,7 +195,7 @@ def convert(
               become protobuf
     edit      changes that are made first, in the same pass: a Recipe, the path of one, or a dict of parameters of
               ``logreel.edit``: ``{"rename": {"/a": "/b"}, "shift": "2s"}``
-    migrate   True, or a dict of parameters of ``logreel.migrate`` (rules, to, known, partial): then types of messages are
+    migrate   True, or a dict of parameters of ``logreel.migrate`` (rules, to, known, partial): then types are
               migrated. What follows, such as conditions, is about the changed log
     selection  what to convert; its members can be given as keyword arguments instead. Of *topics*, None means all
               channels that *dst* can be written from, and reserved ones with messages. For tables and ``x.ndjson`` also
