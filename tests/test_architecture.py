@@ -162,8 +162,9 @@ class File:
 
     @cached_property
     def imports(self) -> list[Import]:
-        """What ``imports`` yields."""
-        return list(imports(self.tree, self.module if self.face else self.module[:-1]))
+        """What ``imports`` yields; a stub loads nothing."""
+        items = imports(self.tree, self.module if self.face else self.module[:-1])
+        return [item._replace(lazy=item.lazy or self.path.suffix == ".pyi") for item in items]
 
 
 @cache
