@@ -334,3 +334,23 @@ def test_the_options_of_a_player_are_the_members_of_playing() -> None:
     from logreel.ops.replay.timeline import PlayingOptions
 
     assert [*PlayingOptions.__annotations__] == [member.name for member in dataclasses.fields(Playing)]
+
+
+def test_a_renamed_channel_of_several_files_is_read_as_the_channel_itself(tmp_path: Path) -> None:
+    from support.samples.ulog.builder import tiny
+
+    for name in ("a.ulg", "b.ulg"):
+        (tmp_path / name).write_bytes(tiny())
+    with logreel.open([tmp_path / "a.ulg", tmp_path / "b.ulg"], anyway=True) as log:
+        plain = {ch.topic: ch for ch in logreel.Player(log, rate=0).channels}
+        player = logreel.Player(log, rate=0, prefix="/robot/")
+        for ch in player.channels:
+            same = plain[ch.topic.removeprefix("/robot/")]
+            assert ch is not same
+            assert (ch.members, ch.shifts, ch.layout, ch.decoder) == (
+                same.members, same.shifts, same.layout, same.decoder,
+            )  # fmt: skip
+            assert ch.members
+            assert (len(ch), ch.number, ch.schema) == (len(same), same.number, same.schema)
+            assert ch.facts["topic"] == (ch.topic,)
+        assert [m.decode() for m in player] == [m.decode() for m in logreel.Player(log, rate=0)]

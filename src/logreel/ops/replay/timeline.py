@@ -11,22 +11,124 @@ from typing import Any, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel.errors import TopicError, UsageError
 from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
 from logreel.index.order import part_of
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
+from logreel.layout.layout import Layout
 from logreel.log.channel_facts import is_marked_latched
 from logreel.log.clock_shifts import Together, clock_shift
 from logreel.log.log import Channel, Log, Message
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.log.topic_match import match_topics
-from logreel.ops.replay.names import renamed
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name
 from logreel.ops.rewrite.merge import kept_topics
 from logreel.ops.selection import Selection, SpanOptions
+
+
+def renamed(channels: Sequence[Channel], prefix: str, names: Mapping[str, str]) -> list[Channel]:
+    """Return *channels* with the topics that they are played with; a channel that keeps its topic is the same object.
+
+    prefix  text in front of each topic, except reserved ones and those in *names*; ``//`` becomes ``/``, and a topic
+            that begins with ``/`` still does
+    names   complete new topics by old ones; an old topic is that of the log, or that with the prefix; a ``/`` at the
+            begin of both may be left out, as in ROS
+
+    Channels of one topic with other definitions (``/imu[1]``) keep that number. Raises TopicError for an old topic that
+    no channel has, UsageError for an empty new one.
+    """
+    new = NewTopics(prefix, names)
+    found = [new.of(ch) for ch in channels]
+    new.check(channels)
+    return found
+
+
+class _Renamed(Channel):
+    """A channel with another topic; all else is that of *ch*, as it is at present where its log grows."""
+
+    def __init__(self, ch: Channel, topic: str) -> None:
+        self._ch, self.topic = ch, topic
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ch, name)
+
+    # What a class of channels may have of its own, too.
+
+    @property
+    def members(self) -> tuple[Channel, ...]:  # type: ignore[override]
+        return self._ch.members
+
+    @property
+    def shifts(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._ch.shifts
+
+    @property
+    def layout(self) -> Layout:
+        return self._ch.layout
+
+    @property
+    def decoder(self) -> PayloadDecoder | None:
+        return self._ch.decoder
+
+    @property
+    def is_uniform(self) -> bool:
+        return self._ch.is_uniform
+
+    def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
+        return self._ch.decode(data, offset)
+
+
+class NewTopics:
+    """The topics that channels are played with, of channels that may come one after the other; see ``renamed``."""
+
+    def __init__(self, prefix: str, names: Mapping[str, str]) -> None:
+        for old, new in names.items():
+            if not new or not old:
+                raise UsageError(f"a topic is renamed from one name to another, not from {old!r} to {new!r}")
+        self._prefix, self._names, self._used = prefix, names, set[str]()
+        self._copies: dict[Channel, Channel] = {}
+
+    def of(self, ch: Channel) -> Channel:
+        """Return *ch* with its topic of the replay: the same object in every call, with the present content of *ch*."""
+        topic = _topic(ch.topic, self._prefix, self._names, self._used)
+        if topic == ch.topic:
+            return ch
+        if ch not in self._copies:
+            self._copies[ch] = _Renamed(ch, topic)
+        return self._copies[ch]
+
+    def check(self, channels: Sequence[Channel]) -> None:
+        """Raise TopicError for an old topic that none of *channels*, all channels that were renamed, has."""
+        for old in self._names:
+            if old not in self._used:
+                raise TopicError("channel to be renamed", old, [ch.topic for ch in channels])
+
+
+def _topic(topic: str, prefix: str, names: Mapping[str, str], used: set[str]) -> str:
+    """Return the new name of *topic*; adds the key of *names* that it took to *used*."""
+    name, bracket, number = topic.partition("[")
+    full = name if name[:1] == "~" else _prefixed(name, prefix)
+    for whole in (topic, full, name):
+        if whole in names:
+            used.add(whole)
+            return names[whole] + (bracket + number if whole != topic else "")
+        if whole[:1] == "/" and whole[1:] in names:
+            used.add(whole[1:])
+            return "/" + names[whole[1:]].removeprefix("/") + bracket + number
+    return full + bracket + number
+
+
+def _prefixed(name: str, prefix: str) -> str:
+    if not prefix:
+        return name
+    if name[:1] == "/" and prefix[:1] != "/":
+        prefix = "/" + prefix
+    return prefix + (name[1:] if name[:1] == "/" and prefix[-1:] == "/" else name)
+
 
 _new: Callable[[type[Message], tuple[Any, ...]], Message] = tuple.__new__
 
