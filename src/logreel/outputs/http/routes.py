@@ -159,22 +159,28 @@ class Cancelled(Exception):
 class Parameters:
     """Values of the parameters of a request, checked and converted to their types.
 
-    items  names and texts as they came
-    known  parameters that the request may have, by name
-    stop   set when the client has gone
+    items    names and texts of the query, as they came
+    known    parameters that the request may have, by name
+    stop     set when the client has gone
+    in_path  texts of the parameters in the path, by name
 
     Raises UsageError for unknown and repeated parameters, and for texts that are no values of their types.
     """
 
     def __init__(
-        self, items: Iterable[tuple[str, str]], known: Mapping[str, Parameter], stop: Event | None = None
+        self,
+        items: Iterable[tuple[str, str]],
+        known: Mapping[str, Parameter],
+        stop: Event | None = None,
+        in_path: Mapping[str, str] | None = None,
     ) -> None:
         self._known, self._stop = known, stop or Event()
-        self._values: dict[str, list[Any]] = {}
+        fixed = in_path or {}
+        self._values = {name: [known[name].type.read(name, text)] for name, text in fixed.items()}
         for name, text in items:
-            if name not in known:
+            if name not in known or name in fixed:
                 # Those that are given once are what people mistype.
-                names = sorted(known, key=lambda name: known[name].repeated)
+                names = sorted((n for n in known if n not in fixed), key=lambda n: known[n].repeated)
                 raise UsageError(f"no parameter {name!r:.80}; there are: {', '.join(names) or 'none'}")
             if name in self._values and not known[name].repeated:
                 raise UsageError(f"the parameter {name!r} is given twice")
@@ -233,15 +239,12 @@ class RouteTable:
         for name, text in request.query_params.multi_items():
             if name in self.elsewhere or (self.skips_empty and not text and name in route.known):
                 continue
-            if name in route.in_path:
-                # It has its value already.
-                raise UsageError(f"no parameter {name!r:.80} in the query: it is a part of the path")
             if self.longest is not None and len(text) > self.longest and name in route.known:
                 raise UsageError(f"the parameter {name!r} is longer than {self.longest} characters")
             if not text and name in route.known:
                 raise UsageError(f"the parameter {name!r} is empty")
             items.append((name, text))
-        return Parameters([*request.path_params.items(), *items], route.known, stop)
+        return Parameters(items, route.known, stop, request.path_params)
 
 
 class RoutedApp:

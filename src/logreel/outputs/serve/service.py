@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse
@@ -21,8 +21,8 @@ from logreel.errors import UsageError
 from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
+from logreel.ops.selection import keywords
 from logreel.outputs.http.answer import Answer, ErrorAnswers, Flows, Tell
-from logreel.outputs.http.guard import Guard, Rules, is_origin
 from logreel.outputs.http.routes import (
     FLAG,
     TEXT,
@@ -37,7 +37,7 @@ from logreel.outputs.http.routes import (
     document,
     number,
 )
-from logreel.outputs.http.server import HttpServer, valid_token
+from logreel.outputs.http.server import Endpoint, OpenEndpointOptions
 from logreel.outputs.serve.catalogue import Catalogue, Entry
 from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
 from logreel.outputs.serve.queries import KINDS, Queries, TextFilter, Wanted
@@ -384,47 +384,35 @@ def _discard(text: str) -> None:
 class Service:
     """Serves the logs at and below *paths* and slices of them over HTTP, read-only; listens when created.
 
-    host, port   address to listen at; port 0: any free port
-    token        required of every request; None: a random one
-    allow_hosts  further host names accepted in requests
-    allow_origins  accepted origins of web pages: ``https://tool.example.org``
     tell         called with sentences about events; None: not reported
-    log          True: also report every request
     definitions  as for ``logreel.open``; types are for topics of any of the logs
     decrypt      True: also send slices of encrypted logs, which are not encrypted
+    options      members of ``Endpoint``: host, port, token, allow_hosts, allow_origins, and log to report every request
 
     Raises UsageError for an invalid token or origin, LogError if it cannot listen, OSError for a missing path,
     UnknownFormatError for a file that is no log.
     """
 
+    @keywords(OpenEndpointOptions, Endpoint)
     def __init__(
         self,
         paths: Sequence[str | os.PathLike[str]],
         *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        token: str | None = None,
-        allow_hosts: Iterable[str] = (),
-        allow_origins: Iterable[str] = (),
         tell: Callable[[str], None] | None = None,
-        log: bool = False,
         definitions: Definitions = (),
         decrypt: bool = False,
+        **options: Unpack[OpenEndpointOptions],
     ) -> None:
-        origins = tuple(allow_origins)
-        for origin in origins:
-            if not is_origin(origin):
-                raise UsageError(f"{origin!r} is no origin: write https://tool.example.org")
+        endpoint = Endpoint.of(options)
         #: The token required of requests.
-        self.token = valid_token(token)
+        self.token = endpoint.token or ""
         tell = tell or _discard
         self._flows = Flows()
         self._app = App(Catalogue(paths), self._flows, tell, definitions, decrypt)
-        self._server = HttpServer(host, port)
+        self._server = endpoint.listen()
         #: URL of the service, without the token.
         self.url = self._server.url
-        rules = Rules.of(self.token, host, allow_hosts, origins)
-        self._guard = Guard(self._app.asgi, rules, tell if log else None)
+        self._guard = endpoint.guarded(self._app.asgi, tell)
 
     @property
     def address(self) -> str:
