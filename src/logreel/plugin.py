@@ -38,8 +38,7 @@ if TYPE_CHECKING:
         Struct,
         Time,
     )
-    from logreel.lenses.charts import Band, Chart, Series
-    from logreel.lenses.meaning import Fact, Section
+    from logreel.lenses.facts import Band, Chart, Fact, Section, Series
     from logreel.log.actor import Actor
     from logreel.log.growing import Growing
     from logreel.log.log import Channel, Log, Message
@@ -64,7 +63,7 @@ _LAZY = {
     "Answer": "logreel.registry.commands",
     "Appender": "logreel.io.append_file",
     "Attachment": "logreel.log.scan",
-    "Band": "logreel.lenses.charts",
+    "Band": "logreel.lenses.facts",
     "BlockBuilder": "logreel.index.block_builder",
     "Blocks": "logreel.index.block_table",
     "Bytes": "logreel.layout.nodes",
@@ -72,7 +71,7 @@ _LAZY = {
     "Channel": "logreel.log.log",
     "ChannelInfo": "logreel.log.scan",
     "ChannelRules": "logreel.index.rules",
-    "Chart": "logreel.lenses.charts",
+    "Chart": "logreel.lenses.facts",
     "ChunkCache": "logreel.io.chunks",
     "Chunks": "logreel.io.chunks",
     "Command": "logreel.registry.commands",
@@ -85,7 +84,7 @@ _LAZY = {
     "Field": "logreel.layout.nodes",
     "FieldAt": "logreel.index.rules",
     "FILE": "logreel.io.chunks",
-    "Fact": "logreel.lenses.meaning",
+    "Fact": "logreel.lenses.facts",
     "FixedArray": "logreel.layout.nodes",
     "Format": "logreel.registry.format",
     "FormatSuite": "logreel.testing.suite",
@@ -114,11 +113,11 @@ _LAZY = {
     "Scan": "logreel.log.scan",
     "Schema": "logreel.log.schema",
     "SchemaMaker": "logreel.write.schema_maker",
-    "Section": "logreel.lenses.meaning",
+    "Section": "logreel.lenses.facts",
     "Segment": "logreel.log.scan",
     "Separate": "logreel.index.block_table",
     "Sequence": "logreel.layout.nodes",
-    "Series": "logreel.lenses.charts",
+    "Series": "logreel.lenses.facts",
     "Source": "logreel.io.source",
     "SourceClock": "logreel.write.format_writer",
     "StoredValues": "logreel.index.rules",

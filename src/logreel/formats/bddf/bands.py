@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.lenses.charts import Band
+from logreel.lenses.facts import Band
 
 if TYPE_CHECKING:
     from logreel.log.log import Log

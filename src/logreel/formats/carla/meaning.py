@@ -12,7 +12,7 @@ from logreel.formats.carla.actors import Track
 from logreel.formats.carla.columns import Array, Columns, metres
 from logreel.formats.carla.simulator.blocked import blocked
 from logreel.formats.carla.simulator.collisions import collisions
-from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.lenses.facts import WARNING, Fact, Section, since_start
 from logreel.log.actor import Actor
 from logreel.log.log import Log
 from logreel.log.times import duration_text

@@ -10,8 +10,7 @@ from logreel.errors import LogError
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Struct
 from logreel.lenses.base import Nodes, columns, is_integer, members, nodes_of
-from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
-from logreel.lenses.meaning import since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, runs, since_start
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.meaning.charts import bands

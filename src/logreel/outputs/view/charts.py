@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
-from logreel.lenses.charts import LINE, Chart, Series
+from logreel.lenses.facts import LINE, Chart, Series
 from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.outputs.http.routes import Parameters, Route

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 from logreel.errors import UsageError
-from logreel.lenses.charts import Series
+from logreel.lenses.facts import Series
 from logreel.log.log import Log
 from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
 from logreel.meaning.curves import series_curve

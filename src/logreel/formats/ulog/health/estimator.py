@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.ulog.meaning.estimator import FAULT, FLAGS, RATIOS, STATUS
-from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
-from logreel.lenses.meaning import Topics, since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, Topics, runs, since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
 

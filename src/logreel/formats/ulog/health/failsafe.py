@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.formats.ulog.meaning.phases import Phases
-from logreel.lenses.detection import Detection, Detector, NotAssessed
-from logreel.lenses.meaning import Topics, since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, Topics, since_start
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from logreel.formats.ulog.meaning.phases import Phases
 from logreel.formats.ulog.meaning.vibration import HIGH, METRIC, SINCE, VERY_HIGH
-from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
-from logreel.lenses.meaning import Topics, inside, since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, Topics, inside, runs, since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
 

@@ -12,7 +12,7 @@ from logreel.formats.ulog.meaning.safety import safety
 from logreel.formats.ulog.meaning.satellites import satellites
 from logreel.formats.ulog.meaning.vehicle import vehicle
 from logreel.formats.ulog.meaning.vibration import vibration
-from logreel.lenses.meaning import Section, Topics
+from logreel.lenses.facts import Section, Topics
 from logreel.log.log import Log
 
 

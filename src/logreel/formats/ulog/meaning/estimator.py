@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, since_start
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, since_start
 
 STATUS = "estimator_status"
 #: Ratios of innovation and gate: measurements above 1 are rejected.

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from logreel.formats.ulog.meaning.phases import Phases
 from logreel.io.arrays import F64
 from logreel.lenses.base import Columns
-from logreel.lenses.charts import Band
-from logreel.lenses.meaning import Fact, Section, Topics, inside, since_start, total
+from logreel.lenses.facts import Band, Fact, Section, Topics, inside, since_start, total
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning.tracks import jumps

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from logreel.formats.ulog.modes import bands
-from logreel.lenses.charts import Band
+from logreel.lenses.facts import Band
 from logreel.log.log import Log
 
 #: A vehicle that touches the ground for less than this, ns, goes on flying.

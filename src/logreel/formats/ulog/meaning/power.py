@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.io.arrays import F64
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, since_start
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, since_start
 
 #: ``warning`` of ``battery_status``: the states that need attention, and their syslog level.
 WARNINGS = {1: ("low", WARNING), 2: ("critical", ERROR), 3: ("emergency", ERROR), 4: ("failed", ERROR)}

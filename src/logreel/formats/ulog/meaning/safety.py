@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.ulog.meaning.phases import Phases
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, since_start, total
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, since_start, total
 from logreel.log.times import duration_text
 
 #: The topic of conditions, and how the fields begin that say which ones a mode needs, not that one fails.

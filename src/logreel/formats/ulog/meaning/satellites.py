@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, since_start
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, since_start
 
 RECEIVERS = ("vehicle_gps_position", "sensor_gps")
 #: ``fix_type``, the same numbers in all releases.

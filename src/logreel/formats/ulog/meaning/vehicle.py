@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logreel.lenses.meaning import Fact, Section, Topics
+from logreel.lenses.facts import Fact, Section, Topics
 from logreel.log.times import duration_text
 
 #: Types of vehicles, ``MAV_TYPE`` of MAVLink; the numbers of ground stations and accessories are left out.

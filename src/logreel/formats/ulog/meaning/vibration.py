@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.ulog.meaning.phases import Phases
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, inside
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, inside
 
 #: Bounds in m/s² of the vibration metric of accelerometers: half of, and once, the acceleration of gravity.
 HIGH, VERY_HIGH = 9.80665 / 2, 9.80665
