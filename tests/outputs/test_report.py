@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses.charts import Series
+from logreel.lenses.facts import Series
 from logreel.meaning.curves import spectrum
 from logreel.outputs.page.sections import ROWS
 from logreel.outputs.page.track import grid_step

@@ -12,24 +12,36 @@ from typing import TYPE_CHECKING
 
 from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
 from logreel.lenses.base import LensFinder, Scaled, members
-from logreel.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
+from logreel.lenses.cloud import (
+    LaserScan,
+    PackedCloud,
+    PacketCloud,
+    PlainCloud,
+    Points,
+    RangeScan,
+    Scan,
+    find_cloud,
+    find_packets,
+    find_ranges,
+    find_scan,
+)
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
-from logreel.lenses.local import LocalPose, find_local_pose, find_named_position
 from logreel.lenses.motion import (
     Imu,
     Joint,
     Joints,
+    LocalPose,
     Places,
     Pose,
     Transform,
     find_imu,
     find_joints,
+    find_local_pose,
+    find_named_position,
     find_pose,
     find_transform,
 )
-from logreel.lenses.packets import PacketCloud, find_packets
 from logreel.lenses.position import Fixes, Known, Position, find_position
-from logreel.lenses.scanner import RangeScan, Scan, find_ranges
 from logreel.lenses.text import Text, find_text
 from logreel.log.scan import TextLine
 from logreel.registry.plugins import Registry

@@ -18,9 +18,7 @@ from logreel.registry.plugins import Registry, resolve
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
-    from logreel.lenses.charts import Band, Chart
-    from logreel.lenses.detection import Detector
-    from logreel.lenses.meaning import Section
+    from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.log.log import Log, Message
     from logreel.log.schema import Schema
     from logreel.registry.storage import Storage

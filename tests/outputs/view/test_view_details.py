@@ -15,7 +15,7 @@ import pytest
 
 import logreel
 from logreel.meaning.curves import spectral_density
-from logreel.outputs.view.spectrogram import in_decibels
+from logreel.outputs.view.series import in_decibels
 from support.builders.sample_logs import damaged, short_flight
 from support.harness.viewing import Page, viewing
 

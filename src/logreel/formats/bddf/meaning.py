@@ -9,8 +9,7 @@ from contextlib import suppress
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.lenses.charts import Band
-from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.lenses.facts import WARNING, Band, Fact, Section, since_start
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
 from logreel.log.tables import flattened

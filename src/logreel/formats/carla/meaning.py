@@ -11,7 +11,7 @@ import numpy as np
 from logreel.formats.carla.actors import ActorMotion
 from logreel.formats.carla.columns import Array, Columns, metres
 from logreel.formats.carla.simulator.queries import blocked, collisions
-from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.lenses.facts import WARNING, Fact, Section, since_start
 from logreel.log.actor import Actor
 from logreel.log.log import Log
 from logreel.log.times import duration_text

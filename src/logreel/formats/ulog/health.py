@@ -21,8 +21,7 @@ from logreel.formats.ulog.meaning.sensors import (
     VERY_HIGH,
 )
 from logreel.lenses.base import columns
-from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
-from logreel.lenses.meaning import Topics, inside, since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, Topics, inside, runs, since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
-from logreel.lenses.detection import Detection, Detector, NotAssessed
+from logreel.lenses.facts import Detection, Detector, NotAssessed
 from logreel.log.log import Log
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, interval

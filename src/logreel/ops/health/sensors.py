@@ -11,9 +11,8 @@ from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Struct
 from logreel.lenses import Image, Imu, Lens, LocalPose, Pose, Position, Text, Transform, lenses
 from logreel.lenses.base import Nodes, columns, is_integer, members, nodes_of
-from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
-from logreel.lenses.local import body_of
-from logreel.lenses.meaning import since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, runs, since_start
+from logreel.lenses.motion import body_of
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.meaning.charts import bands

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
-from logreel.lenses.sensors.jpeg import MAGIC as JPEG_MAGIC
-from logreel.lenses.sensors.jpeg import jpeg_size
+from logreel.lenses.image import MAGIC as JPEG_MAGIC
+from logreel.lenses.image import jpeg_size
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from logreel._version import __version__
 from logreel.errors import LogError
-from logreel.lenses.charts import LINE, SPECTROGRAM, XY, Band, Chart
-from logreel.lenses.meaning import ERROR, WARNING
+from logreel.lenses.facts import ERROR, LINE, SPECTROGRAM, WARNING, XY, Band, Chart
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Parameter, TextLine
 from logreel.log.times import duration_text, utc_text

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from logreel.errors import LogError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Pose, Position
-from logreel.lenses.charts import XY
-from logreel.lenses.local import BODY, body_of
+from logreel.lenses.facts import XY
+from logreel.lenses.motion import BODY, body_of
 from logreel.meaning.channels import lenses_of
 from logreel.meaning.curves import series_curve
 from logreel.meaning.tracks import Track, actor_tracks, is_of_robot, track_of
@@ -24,7 +24,7 @@ from logreel.meaning.tracks import Track, actor_tracks, is_of_robot, track_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from logreel.lenses.charts import Chart
+    from logreel.lenses.facts import Chart
     from logreel.log.log import Channel, Log
 
 #: Points of a track at most; most tracks.

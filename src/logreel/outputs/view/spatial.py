@@ -21,8 +21,8 @@ from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
 from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
 from logreel.outputs.view import pictures
-from logreel.outputs.view.arrow_answer import arrow_response
 from logreel.outputs.view.parameters import AT, FROM, TO, TOPIC
+from logreel.outputs.view.series import arrow_response
 from logreel.outputs.view.session import Session
 from logreel.outputs.view.tiles import MOST_ZOOM
 from logreel.outputs.view.view_log import ViewLog

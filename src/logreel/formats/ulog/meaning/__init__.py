@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from logreel.formats.ulog.meaning.flight import Phases, flight, safety
 from logreel.formats.ulog.meaning.sensors import estimator, satellites, vibration
 from logreel.formats.ulog.meaning.vehicle import power, vehicle
-from logreel.lenses.meaning import Section, Topics
+from logreel.lenses.facts import Section, Topics
 from logreel.log.log import Log
 
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from logreel.formats.ulog.modes import bands
 from logreel.io.arrays import F64
 from logreel.lenses.base import Columns
-from logreel.lenses.charts import Band
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, inside, since_start, total
+from logreel.lenses.facts import ERROR, WARNING, Band, Fact, Section, Topics, inside, since_start, total
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning.tracks import jumps

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.formats.ulog.meaning.flight import Phases
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, inside, since_start
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, inside, since_start
 
 RECEIVERS = ("vehicle_gps_position", "sensor_gps")
 #: ``fix_type``, the same numbers in all releases.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from logreel.io.arrays import F64
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, Topics, since_start
+from logreel.lenses.facts import ERROR, WARNING, Fact, Section, Topics, since_start
 from logreel.log.times import duration_text
 
 #: Types of vehicles, ``MAV_TYPE`` of MAVLink; the numbers of ground stations and accessories are left out.

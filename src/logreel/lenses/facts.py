@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.errors import Severity
 from logreel.io.arrays import I64
 from logreel.lenses.base import Columns, columns, members
-from logreel.lenses.charts import Band
 from logreel.log.brief import Brief
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
+
+
+#: Kinds of charts: curves over time; one curve over another; power of each frequency over time.
+LINE, XY, SPECTROGRAM = "line", "xy", "spectrogram"
+#: Panels at the side of the plots: positions on a map, pictures of cameras, things in space.
+MAP, PICTURE, SCENE = "map", "picture", "scene"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve of a chart.
+
+    topic, field  what it shows; the field may be empty for a function of the times of messages
+    function      name of a function of ``logreel.meaning.curves`` that is applied to the field; empty: none
+    label         name for people; empty: the field
+    unit          empty: that of the field
+    where         ``PATH=VALUE``: only records, or list items, whose field at PATH has this value; empty: all
+    """
+
+    topic: str
+    field: str
+    function: str = ""
+    label: str = ""
+    unit: str = ""
+    where: str = ""
+
+    @property
+    def name(self) -> str:
+        """Label of the curve."""
+        return self.label or self.field or self.topic
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Curves that belong into one plot.
+
+    kind   ``line``, ``xy`` (the first series is x, the others y), ``spectrogram``
+    group  heading that charts of one subject share
+    y      least and greatest value of the axis; None: by the values
+    first  whether it belongs on the first screen
+    """
+
+    title: str
+    series: tuple[Series, ...]
+    kind: str = LINE
+    group: str = ""
+    y: tuple[float, float] | None = None
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """An interval of the log with a name, such as a flight mode.
+
+    start, end  ns of the log's clock
+    kind        bands of one kind never overlap: ``mode``, ``armed``, ``failsafe``, …
+    source      where the name comes from, for people
+    """
+
+    start: int
+    end: int
+    label: str
+    kind: str
+    source: str = field(default="", compare=False)
+
 
 #: Syslog levels of facts that deserve attention.
 ERROR, WARNING = 3, 4
@@ -175,3 +240,84 @@ def since_start(time: int, log: Log) -> str:
     """Return a time as ``+12.3 s`` after the start of the log."""
     tenths = round((time - (log.start or 0)) / 10**8)
     return f"{'-' if tenths < 0 else '+'}{abs(tenths) / 10:.1f} s"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Detection(Brief):
+    """Something that went wrong in an interval.
+
+    text       one sentence for people
+    severity   ``error``, ``warn`` or ``note``
+    start, end  ns of the log's clock, start <= end
+    topics     channels that show it
+    evidence   the measured values, by name
+    threshold  the bound that they exceed, for people
+    source     where the bound comes from
+    detector   name of the detector; set by ``logreel.health``
+    """
+
+    text: str
+    severity: Severity
+    start: int
+    end: int
+    topics: tuple[str, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    threshold: str = ""
+    source: str = ""
+    detector: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the detection as JSON data."""
+        return {
+            "detector": self.detector,
+            "severity": self.severity,
+            "text": self.text,
+            "start_ns": self.start,
+            "end_ns": self.end,
+            "topics": list(self.topics),
+            "evidence": dict(self.evidence),
+            "threshold": self.threshold,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NotAssessed:
+    """The answer of a detector to a log that lacks the data for it.
+
+    reason  what is missing, for people
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """One kind of fault.
+
+    name      short, lower case, with hyphens
+    looks_at  what it looks at and by which bound, for people
+    detect    yields Detections, or a NotAssessed if the log lacks the data
+    """
+
+    name: str
+    looks_at: str
+    detect: Callable[[Log], Iterable[Detection | NotAssessed]]
+
+
+def runs(times: I64, on: NDArray[np.bool_], gap: int = -1) -> list[tuple[int, int]]:
+    """Return start and end in ns of each run of True values; the end is the time of its last value.
+
+    times  int64[n] ns, in order
+    on     bool[n]
+    gap    runs that are no farther apart than this are one, ns; negative: only neighbours
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
+    spans = [(int(times[a]), int(times[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    found: list[tuple[int, int]] = []
+    for start, end in spans:
+        if found and start - found[-1][1] <= gap:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found
