@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import rich_click as click
 
+from logreel.cli.exits import COMMAND
 from logreel.registry.commands import Example
 
-#: Key of the running command in the ``meta`` of its context and all outer ones.
-COMMAND = "logreel.command"
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
 #: Lines around a panel, and codes for colours.

@@ -10,17 +10,24 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
-from logreel.fleet.dataset import Dataset, create_dataset, locked
+from logreel.fleet.dataset import (
+    Dataset,
+    LogPlace,
+    Manifest,
+    Part,
+    create_dataset,
+    date_folder,
+    locked,
+    read_json,
+    write_json,
+)
 from logreel.fleet.jobs import Job, Result, conform_job, final_path, part_of, plan_job, plan_name, write_job
 from logreel.fleet.local import LocalEngine
-from logreel.fleet.manifest import LogPlace, Manifest, Part, date_folder, read_json, write_json
-from logreel.fleet.options import TARGET_BYTES, PlanOptions
-from logreel.fleet.plans import Task
-from logreel.fleet.removing import remove_manifests, settle
+from logreel.fleet.plans import PlanOptions, ReadOptions, Task
 from logreel.fleet.source_files import (
     Fingerprint,
     fingerprint,
@@ -30,14 +37,14 @@ from logreel.fleet.source_files import (
     path_key,
     source_paths,
 )
+from logreel.fleet.upkeep import remove_manifests, settle
 from logreel.io.atomic_file import sync_folder
 from logreel.io.remote.address import is_url
 from logreel.log.brief import Brief
+from logreel.ops.selection import keywords
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema
-    from logreel.io.source import Definitions
-    from logreel.log.times import Time
 
 ENGINES = ("local", "ray")
 
@@ -88,21 +95,17 @@ class Ingested(Brief):
         return asdict(self)
 
 
+@keywords(ReadOptions, PlanOptions)
 def ingest(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     dataset: str | os.PathLike[str],
     *,
-    topics: str | Iterable[str] | None = None,
-    fields: str | Iterable[str] | None = None,
-    start: Time | None = None,
-    end: Time | None = None,
-    definitions: Definitions = (),
     decrypt: bool = False,
     engine: str | Engine = "local",
     workers: int | None = None,
-    target_bytes: int = TARGET_BYTES,
     timestamps: str = "us",
     progress: Callable[[str, int, int], None] | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Ingested:
     """Write the messages and the catalogue rows of many logs into a dataset; return what was done.
 
@@ -130,15 +133,15 @@ def ingest(
     options, for no sources, for an unknown engine, and as ``plan`` for other arguments; LogError for a folder that is
     no dataset, or that another process writes; OSError if the dataset cannot be written.
     """
-    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions, decrypt, timestamps)
+    checked = PlanOptions.of(options, decrypt, timestamps)
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     paths = source_paths(given)
     chosen = engine_of(engine, workers)
-    target = create_dataset(dataset, options.choice)
+    target = create_dataset(dataset, checked.choice)
     with locked(target), contextlib.ExitStack() as stack:
         if chosen is not engine:
             stack.callback(chosen.close)
-        return _Run(target, options, chosen, progress).ingest(paths, [_absolute(one) for one in given])
+        return _Run(target, checked, chosen, progress).ingest(paths, [_absolute(one) for one in given])
 
 
 def engine_of(engine: str | Engine, workers: int | None) -> Engine:

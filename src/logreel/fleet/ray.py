@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.fleet.catalogue_row import catalogue_table, merged
-from logreel.fleet.cut import error_text
 from logreel.fleet.jobs import TRIES, Job, Result, do_job
 from logreel.fleet.plan_table import ArrowCondition, PlanTable
 from logreel.fleet.plans import Plan, Task
+from logreel.fleet.source_files import error_text
 from logreel.fleet.topic_schema import TIME_NS
 
 try:

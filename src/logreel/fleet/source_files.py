@@ -1,4 +1,4 @@
-"""The files that a fleet consists of: files, folders and patterns, and fingerprints of their content."""
+"""The files of a fleet: files, folders and patterns, fingerprints of their content, and opening the log of a task."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.io.remote.address import is_url
 from logreel.io.source import Source
 from logreel.log.part_checks import natural_key
 from logreel.registry.index_cache import SUFFIX as INDEX_SUFFIX
+from logreel.registry.open import open_one_of_several
 from logreel.registry.registry import find_format, log_suffixes
+
+if TYPE_CHECKING:
+    from logreel.log.log import Log
+
 
 #: Name of the folder with the catalogue of a dataset; a folder that contains one is no source.
 CATALOGUE = "_catalog"
@@ -175,3 +180,62 @@ def content_digest(path: str) -> str:
         while piece := file.read(_PIECE):
             found.update(piece)
     return found.hexdigest()
+
+
+def error_text(error: BaseException) -> str:
+    """Return what an error says, without the path, for a row of the catalogue."""
+    if isinstance(error, LogError):
+        return error.text
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return f"{type(error).__name__}: {error}"
+
+
+class LogPart(Protocol):
+    """Some topics of a log in a window of time; the attributes are those of ``Task``."""
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the log."""
+
+    @property
+    def log(self) -> str:
+        """Key of the log in a dataset; empty: it is known by its path."""
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """Fingerprint of the file as it has to be; None: not known."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Names of channels."""
+
+    @property
+    def fields(self) -> tuple[str, ...] | None:
+        """Paths of fields; None: all."""
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """Absolute paths of message definitions, for logs without them."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of topics, each ``TOPIC=TYPE``, for logs without them."""
+
+    @property
+    def start(self) -> int | None:
+        """First time, ns of the log's clock; None: no bound."""
+
+    @property
+    def end(self) -> int | None:
+        """First time that is not wanted any more."""
+
+    @property
+    def error(self) -> str:
+        """Why the log cannot be read; empty if it can."""
+
+
+def open_part(path: str, definitions: Sequence[str], types: Sequence[str]) -> Log:
+    """Open a log of a fleet; types of topics that only other logs have are no error. Raises as ``open_log``."""
+    pairs = (one.rpartition("=") for one in types)
+    return open_one_of_several(path, definitions=[*definitions, {topic: kind for topic, _, kind in pairs}])

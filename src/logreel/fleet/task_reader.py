@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED, CatalogueRow, row_of_log
-from logreel.fleet.cut import error_text
-from logreel.fleet.log_part import LogPart, open_part
-from logreel.fleet.source_files import fingerprint
+from logreel.fleet.source_files import LogPart, error_text, fingerprint, open_part
 from logreel.fleet.topic_schema import (
     LOG,
     TIME,

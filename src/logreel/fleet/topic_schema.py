@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from logreel.errors import LogError
-from logreel.fleet.log_part import LogPart, open_part
+from logreel.fleet.source_files import LogPart, open_part
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import fixed_list_type, item_type
