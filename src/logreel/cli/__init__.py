@@ -1,9 +1,9 @@
 """The command line program ``logreel``; nobody but users imports it.
 
-``app`` has the command group, ``exits`` runs one command line and words errors. Verbs stand in a module for each group
-(``read``, ``contents``, ``check``, ``query``, ``show``, ``play``, ``convert``, ``record``, ``rewrite``, ``fleet``,
-``formats``), are built from the objects of ``options`` and ``inputs``, and show results with ``draw``. They import the
-library when they run, so that commands start fast.
+``run`` runs one command line, ``app`` has the command group, ``exits`` codes and words of errors. The verbs stand in a
+module for each group (``read``, ``contents``, ``check``, ``query``, ``show``, ``play``, ``convert``, ``record``,
+``rewrite``, ``fleet``, ``formats``), are built from the objects of ``options`` and ``inputs``, and show results with
+``draw``. They import the library when they run, so that commands start fast.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from logreel.cli.signals import StopSignals
 
         with StopSignals():
-            from logreel.cli.exits import run
+            from logreel.cli.run import run
 
             return run(args)
     except KeyboardInterrupt:

@@ -8,23 +8,9 @@ import os
 import rich_click as click
 
 from logreel._version import __version__
-from logreel.cli.help import GroupWithExamples
+from logreel.cli.help import VERBS, GroupWithExamples
 from logreel.registry.commands import Example
 
-#: Verbs by purpose, in the order of the help.
-VERBS = {
-    "Look": (
-        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
-        "tf", "sql", "plot", "report", "view",
-    ),
-    "Play": ("play",),
-    "Make": (
-        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
-    ),
-    "Many logs": ("fleet", "dataset"),
-    "Offer": ("serve",),
-    "Help": ("demo", "formats", "definitions", "completion"),
-}  # fmt: skip
 #: Verbs by the module of this folder that has them; a module is imported when one of its verbs is used.
 _MODULES = {
     "read": ("info", "summary", "cat", "text"),

@@ -1,17 +1,15 @@
-"""Running one command line: exit codes, and errors as one sentence in words of the command line."""
+"""Exit codes, and errors as one sentence in words of the command line."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 
 import click
 
 from logreel.cli.draw import say
-from logreel.cli.signals import current
 from logreel.errors import (
     IncompleteOutputError,
     LogError,
@@ -20,7 +18,6 @@ from logreel.errors import (
     UnknownFormatError,
     UsageError,
 )
-from logreel.io.notices import listeners
 
 FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
@@ -35,11 +32,11 @@ ALIASES = {
 }  # fmt: skip
 
 
-def report(error: BaseException, args: Sequence[str] = (), command: click.Command | None = None) -> int:
+def report(error: BaseException, args: Sequence[str] = (), context: click.Context | None = None) -> int:
     """Print *error* as one sentence on stderr and return its exit code.
 
     args     words of the command line
-    command  the command that they name
+    context  that of the command that they name
     """
     if isinstance(error, BrokenPipeError):
         # The reader of the pipe has closed it.
@@ -58,7 +55,7 @@ def report(error: BaseException, args: Sequence[str] = (), command: click.Comman
     if isinstance(error, IncompleteOutputError) and len(error.skipped) > 1:
         for text in error.skipped:
             say(text)
-    say(sentence(error, command) + advice(error, args))
+    say(sentence(error, context) + advice(error, args))
     if isinstance(error, (UsageError, NotFoundError, click.UsageError)):
         return USAGE
     return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
@@ -96,46 +93,49 @@ _PARAMETER = re.compile(r"""\b([a-z]\w*)=('[^']*'|"[^"]*"|[\w.+-]*)""")
 _FUNCTION = re.compile(r"\blogreel\.(?:\w+\.)*(\w+)(?:\(([^()]*)\))?")
 
 
-def worded(hint: str, command: click.Command | None = None) -> str:
+def worded(hint: str, context: click.Context | None = None) -> str:
     """Return a hint of the library in words of the command line.
 
-    Parameters become options, of *command* or of those that many commands share, and functions the verbs of their name,
-    with the options for their arguments, or options of *command*. Everything else stays as it is.
+    Parameters become options, of the running command or of those that many commands share, and functions the verbs of
+    their name, with the options for their arguments, or options of the running command. Everything else stays as it is.
     """
+    from logreel.cli.help import VERBS
     from logreel.cli.options import shared
 
     # Short spellings are those that all commands share: -t, -S …
-    known = {name: (option.opts[0], option) for name, option in shared().items()}
-    known |= {
-        name: pair
-        for name, pair in _options(command).items()
-        if name not in known or known[name][1].opts != pair[1].opts
+    common = {name: (option.opts[0], option) for name, option in shared().items()}
+    own = {} if context is None else _options(context.command)
+    known = common | {
+        name: pair for name, pair in own.items() if name not in common or common[name][1].opts != pair[1].opts
     }
 
     def function(match: re.Match[str]) -> str:
-        from logreel.cli.app import VERBS, logreel
-
         name, arguments = match.groups()
         if name in known:
             spelling, option = known[name]
             return f"{spelling} {option.metavar or ''}".rstrip()
         if not any(name in verbs for verbs in VERBS.values()):
             return match[0]
-        options = _options(logreel.get_command(click.Context(logreel), name))
+        group = None if context is None else context.find_root().command
+        verb = (
+            group.get_command(context.find_root(), name)
+            if context and isinstance(group, click.Group)
+            else None
+        )
+        options = common if verb is None else _options(verb)
         words = [_option(argument, options) for argument in _PARAMETER.finditer(arguments or "")]
         return f"'{' '.join(['logreel', name, *words])}'"
 
     return _PARAMETER.sub(lambda match: _option(match, known), _FUNCTION.sub(function, hint))
 
 
-def _options(command: click.Command | None) -> dict[str, tuple[str, click.Option]]:
+def _options(command: click.Command) -> dict[str, tuple[str, click.Option]]:
     """Return the options of a command with their long spelling, by the names of the parameters that they stand for."""
     from logreel.cli.options import spelling_of
 
-    params = () if command is None else command.params
     return {
         param.name: (spelling_of(param), param)
-        for param in params
+        for param in command.params
         if isinstance(param, click.Option) and param.name is not None
     }
 
@@ -149,8 +149,8 @@ def _option(match: re.Match[str], options: Mapping[str, tuple[str, click.Option]
     return spelling if option.is_flag or not value else f"{spelling} {value}"
 
 
-def sentence(error: BaseException, command: click.Command | None = None) -> str:
-    """Return the message of *error* for people, in words of *command* or of the command line as a whole."""
+def sentence(error: BaseException, context: click.Context | None = None) -> str:
+    """Return the message of *error* for people, in words of the running command or of the command line as a whole."""
     match error:
         case click.NoSuchOption():
             path = error.ctx.command_path if error.ctx else "logreel"
@@ -160,7 +160,7 @@ def sentence(error: BaseException, command: click.Command | None = None) -> str:
             path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"
             return f"{text[:1].lower()}{text[1:]}; see '{path} --help'"
         case LogError():
-            return error.with_hint(worded(error.hint, command)) if error.hint else str(error)
+            return error.with_hint(worded(error.hint, context)) if error.hint else str(error)
         case OSError() if error.strerror:
             what = error.strerror[:1].lower() + error.strerror[1:]
             return (
@@ -176,77 +176,3 @@ def sentence(error: BaseException, command: click.Command | None = None) -> str:
         case _:
             name = type(error).__name__
             return f"internal error: {name}: {error} (LOGREEL_TRACEBACK=1 shows where; please report it)"
-
-
-#: Environment variable that the scripts of ``logreel completion`` set.
-COMPLETE = "_LOGREEL_COMPLETE"
-#: Not imported for verbs that read no file.
-GUARDS = "logreel.io.map_guard"
-#: Key of the running command in the ``meta`` of its context and of all outer ones.
-COMMAND = "logreel.command"
-
-
-def run(args: Sequence[str]) -> int:
-    """Run the verb named by *args* and return the exit code; errors are reported as one sentence on stderr."""
-    _set_up_streams()
-    guards = sys.modules.get(GUARDS)
-    since = 0 if guards is None else guards.next_serial()
-    listeners.append(say)
-    signals = current()
-    context = None
-    try:
-        if COMPLETE in os.environ:
-            from logreel.cli.completion import complete
-
-            return complete(os.environ[COMPLETE], args)
-        from logreel.cli.app import logreel
-
-        # Not main(), which exits the process with code 1 on a broken pipe.
-        context = logreel.make_context("logreel", list(args) or ["--help"], obj=list(args))
-        with context:
-            code = logreel.invoke(context)
-        sys.stdout.flush()
-        _check_files(since)
-    except BaseException as failed:
-        if signals.received:
-            # Whatever came of its exception, in an import for example.
-            error = signals.error()
-        else:
-            error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
-        if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
-            raise
-        code = report(error, args, None if context is None else context.meta.get(COMMAND))
-        _discard_output()
-    finally:
-        listeners.remove(say)
-    return code if isinstance(code, int) else 0
-
-
-def _changed_file(since: int) -> BaseException | None:
-    """Return the error for a file that changed while it was read; other errors follow from it."""
-    guards = sys.modules.get(GUARDS)
-    return next(iter(guards.changed_files(since)), None) if guards is not None else None
-
-
-def _check_files(since: int) -> None:
-    """Raise the error for a file that changed while it was read."""
-    if (error := _changed_file(since)) is not None:
-        raise error
-
-
-def _discard_output() -> None:
-    """Discard buffered output that stdout does not accept, so that the exit of the process raises no error."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _set_up_streams() -> None:
-    """Escape characters that the encoding of the terminal lacks, and replace closed streams by the null device."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")

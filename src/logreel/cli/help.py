@@ -11,9 +11,24 @@ from typing import Any, NamedTuple
 
 import rich_click as click
 
-from logreel.cli.exits import COMMAND
 from logreel.registry.commands import Example
 
+#: Verbs by purpose, in the order of the help.
+VERBS = {
+    "Look": (
+        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
+        "tf", "sql", "plot", "report", "view",
+    ),
+    "Play": ("play",),
+    "Make": (
+        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
+    ),
+    "Many logs": ("fleet", "dataset"),
+    "Offer": ("serve",),
+    "Help": ("demo", "formats", "definitions", "completion"),
+}  # fmt: skip
+#: Key of the context of the running command in the ``meta`` that all contexts share.
+CONTEXT = "logreel.context"
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
 #: Lines around a panel, and codes for colours.
@@ -45,7 +60,7 @@ class WithExamples(click.RichCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse *args*; errors are worded with the options of this command from then on."""
-        ctx.meta[COMMAND] = self
+        ctx.meta[CONTEXT] = ctx
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:

@@ -605,7 +605,7 @@ def open_each(
             said.add(text)
             context = click.get_current_context(silent=True)
             words = () if context is None else context.find_root().obj or ()
-            failed = report(error, words, None if context is None else context.command)
+            failed = report(error, words, context)
             code = code or failed
             continue
         found.append(result)
