@@ -511,7 +511,10 @@ def _selection(topics: tuple[str, ...] = (), **members: Any) -> Selection:
 def members_of(selection: Selection) -> dict[str, Any]:
     """Return the members of a Selection that choose something, for functions that take them as keyword arguments."""
     values = {name: getattr(selection, name) for name in _MEMBERS if name != "fields"}
-    return {name: value for name, value in values.items() if value not in (None, (), False)}
+    # Not by equality: 0 messages, and the log number 0, are a choice.
+    return {
+        name: value for name, value in values.items() if not (value is None or value is False or value == ())
+    }
 
 
 @dataclass(frozen=True)
