@@ -391,7 +391,7 @@ def _value_rows(name: str, a: Any, b: Any) -> Iterator[tuple[str, ...]]:
 
 
 def _of_list(value: list[Any]) -> str:
-    nested = any(isinstance(one, (list, dict)) for one in value)
+    nested = any(isinstance(item, (list, dict)) for item in value)
     return f"{len(value)} entries" if nested else draw.value_text(value)
 
 
@@ -416,16 +416,16 @@ def _parameter_text(value: Any) -> str:
             changes = (f"{draw.value_text(c['value'])} at {seconds_text(c['time_ns'])} s" for c in value)
             return ", ".join(changes) or "none"
         case dict():
-            return ", ".join(f"{draw.value_text(v)} ({kind})" for kind, v in value.items()) or "none"
+            return ", ".join(f"{draw.value_text(v)} ({origin})" for origin, v in value.items()) or "none"
     return ABSENT if value is None else draw.value_text(value)
 
 
 def _attachment_row(change: ValueDiff) -> tuple[str, ...]:
     """Return sizes, and the beginnings of checksums if the sizes are equal."""
-    sides = [one or {} for one in (change.a, change.b)]
-    texts = [draw.size_text(one["size"]) if one else ABSENT for one in sides]
+    sides = [side or {} for side in (change.a, change.b)]
+    texts = [draw.size_text(side["size"]) if side else ABSENT for side in sides]
     if texts[0] == texts[1]:
-        texts = [f"{text}, {one['sha256'][:8]}" for text, one in zip(texts, sides, strict=True)]
+        texts = [f"{text}, {side['sha256'][:8]}" for text, side in zip(texts, sides, strict=True)]
     return change.name, *texts
 
 
@@ -445,9 +445,13 @@ def _topic_tables(difference: Difference, in_full: bool) -> Iterator[_Table]:
     if "messages" in difference.only:
         compared = [(ch.topic, ch.compared) for ch in differing if ch.compared is not None]
         rows = [
-            (topic, *map(str, (one.equal, one.changed, one.only_a, one.only_b)), one.first_text())
-            for topic, one in compared
-            if not one.same
+            (
+                topic,
+                *map(str, (messages.equal, messages.changed, messages.only_a, messages.only_b)),
+                messages.first_text(),
+            )
+            for topic, messages in compared
+            if not messages.same
         ]
         if "topics" not in difference.only:
             rows += [(ch.topic, "0", "0", *map(str, ch.messages), "") for ch in differing if ch.only]
@@ -485,9 +489,9 @@ def _change_rows(ch: ChannelDiff) -> Iterator[tuple[str, ...]]:
     for change in ch.changes:
         yield ch.topic, *_fact_row(change)
     for change in ch.fields:
-        sides = [one or {} for one in (change.a, change.b)]
+        sides = [side or {} for side in (change.a, change.b)]
         for name in dict.fromkeys([*sides[0], *sides[1]]):
-            a, b = (one.get(name) for one in sides)
+            a, b = (side.get(name) for side in sides)
             if a != b:
                 yield ch.topic, f"{change.name}, {name}", _text(a), _text(b)
 

@@ -273,8 +273,10 @@ class StatusText:
             del self._seen[0]
         since, before = self._seen[0]
         rate = (state.messages - before) / max(state.seconds - since, 1e-3)
-        many = f"{state.messages} message{'s' * (state.messages != 1)}"
-        text = f"recording {seconds_text(round(state.seconds * 1e9), 1)} s  {many}  {draw.rate_text(rate)}"
+        messages = f"{state.messages} message{'s' * (state.messages != 1)}"
+        text = (
+            f"recording {seconds_text(round(state.seconds * 1e9), 1)} s  {messages}  {draw.rate_text(rate)}"
+        )
         text += f"  {draw.size_text(state.size)}  {os.path.basename(state.path)}"
         if state.filling >= WORTH_SHOWING:
             text += f"  buffer {state.filling:.0%}"

@@ -202,10 +202,10 @@ def _show_parameters(parameters: Sequence[Parameter], with_times: bool, shift: i
 
 def _defaults_text(p: Parameter) -> str:
     """Return the defaults that the log contains; their kind is named unless they are all equal."""
-    texts = {kind: draw.value_text(value) for kind, value in p.defaults.items()}
+    texts = {origin: draw.value_text(value) for origin, value in p.defaults.items()}
     if len(texts) > 1 and len(set(texts.values())) == 1:
         return next(iter(texts.values()))
-    return ", ".join(f"{value} ({kind})" for kind, value in texts.items())
+    return ", ".join(f"{value} ({origin})" for origin, value in texts.items())
 
 
 def _changes_text(changes: Sequence[Change], shift: int | None) -> str:
@@ -418,22 +418,22 @@ def _show_usage(usage: Usage, chunks: bool) -> None:
     draw.echo_head(f"{usage.path}  {usage.format}  {draw.size_text(usage.size)}")
     rows = [
         (
-            one.topic,
-            str(one.messages),
-            *map(str, (one.payload_bytes, one.record_bytes, one.stored_bytes)),
-            _share(one.stored_bytes, usage.size),
-            _ratio(one.ratio),
+            topic.topic,
+            str(topic.messages),
+            *map(str, (topic.payload_bytes, topic.record_bytes, topic.stored_bytes)),
+            _share(topic.stored_bytes, usage.size),
+            _ratio(topic.ratio),
         )
-        for one in usage.topics
+        for topic in usage.topics
     ]
     rows += [
-        (f"({kind})", "", "", "", str(count), _share(count, usage.size), "")
-        for kind, count in usage.other.items()
+        (f"({content})", "", "", "", str(count), _share(count, usage.size), "")
+        for content, count in usage.other.items()
     ]
     sums = (
-        sum(one.messages for one in usage.topics),
-        sum(one.payload_bytes for one in usage.topics),
-        sum(one.record_bytes for one in usage.topics),
+        sum(topic.messages for topic in usage.topics),
+        sum(topic.payload_bytes for topic in usage.topics),
+        sum(topic.record_bytes for topic in usage.topics),
         usage.size,
     )
     rows.append(("total", *map(str, sums), _share(usage.size, usage.size), ""))
@@ -442,12 +442,12 @@ def _show_usage(usage: Usage, chunks: bool) -> None:
         draw.echo()
         parts = [
             (
-                *map(str, (one.offset,)),
-                one.compression,
-                *map(str, (one.messages, one.size, one.stored_bytes)),
-                _ratio(one.ratio),
+                *map(str, (topic.offset,)),
+                topic.compression,
+                *map(str, (topic.messages, topic.size, topic.stored_bytes)),
+                _ratio(topic.ratio),
             )
-            for one in usage.chunks
+            for topic in usage.chunks
         ]
         if parts:
             draw.table(
@@ -463,8 +463,8 @@ def _usage_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     draw.table(head[:used], [row[:used] for row in rows], range(1, used))
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else ""
+def _share(part: int, total: int) -> str:
+    return f"{100 * part / total:.1f} %" if total else ""
 
 
 def _ratio(ratio: float | None) -> str:

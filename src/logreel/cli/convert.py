@@ -147,19 +147,21 @@ def convert(
     names, out = inputs.inputs_and_output(files, output.out)
     logs = inputs.Logs(tuple(names), as_one, anyway, opening)
     suffix = (_suffix_for_several if logs.several else _suffix)(output.format, out)
-    kind = find_output(suffix or (out.rstrip("/") if logs.several else out))
+    target = find_output(suffix or (out.rstrip("/") if logs.several else out))
     written = {"raw": raw, "selection": selection, **output.options}
-    job = _Conversion(logs, out, output.format, suffix, kind, rendering, written, as_json)
-    if _can_come_slowly(names, kind):
+    job = _Conversion(logs, out, output.format, suffix, target, rendering, written, as_json)
+    if _can_come_slowly(names, target):
         return _convert_as_it_comes(job, selection)
-    into_folder = inputs.is_folder(out) and kind.shape in (Shape.WHOLE, Shape.LOG)
+    into_folder = inputs.is_folder(out) and target.shape in (Shape.WHOLE, Shape.LOG)
     if not (logs.several or into_folder):
         return inputs.each_log(logs, lambda log: job.write(log, job.destination(), out), False)
-    if not inputs.is_folder(out) and table_of_logs(kind) is not None:
+    if not inputs.is_folder(out) and table_of_logs(target) is not None:
         return job.write_one_table()
     one_file = rendering["layout"] != "wide" or rendering["align"] is not None
-    one_file = one_file or kind.shape in (Shape.WHOLE, Shape.LOG)
-    return inputs.write_each(logs, out, job.write, kind.suffix if one_file else f"{kind.suffix}/", as_json)
+    one_file = one_file or target.shape in (Shape.WHOLE, Shape.LOG)
+    return inputs.write_each(
+        logs, out, job.write, target.suffix if one_file else f"{target.suffix}/", as_json
+    )
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class _Conversion:
     """What convert writes of logs.
 
     suffix     suffix of the output on stdout, and of outputs in a folder; empty: *out* has one
-    kind       what the suffix of the output stands for
+    target     what the suffix of the output stands for
     rendering  members of the library's ``Rendering``
     written    further keyword arguments of ``convert``
     """
@@ -176,18 +178,18 @@ class _Conversion:
     out: str
     format: str | None
     suffix: str
-    kind: Output
+    target: Output
     rendering: dict[str, Any]
     written: dict[str, Any]
     as_json: bool
 
     def destination(self) -> str | OutputStream:
         """Return the path, or stdout as a stream."""
-        return inputs.destination(self.out, self.suffix, self.as_json, _is_text(self.kind))
+        return inputs.destination(self.out, self.suffix, self.as_json, _is_text(self.target))
 
     def rendered(self) -> Output:
-        """Return *kind* with its options for tables."""
-        return replace(self.kind, nested=not self.rendering["flatten"], safe=self.rendering["safe_csv"])
+        """Return *target* with its options for tables."""
+        return replace(self.target, nested=not self.rendering["flatten"], safe=self.rendering["safe_csv"])
 
     def write(self, log: Log, path: Destination, name: str) -> int:
         """Convert one log, say what was written to *name*, and return the exit code."""
@@ -197,7 +199,7 @@ class _Conversion:
             draw.echo_answer(log, self.logs.several, **done.as_dict())
         else:
             files = sum(channel.file is not None for channel in done.channels)
-            _say_written(done.rows, self.kind, files, "stdout" if name == inputs.STDOUT else name)
+            _say_written(done.rows, self.target, files, "stdout" if name == inputs.STDOUT else name)
             draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
 
@@ -212,9 +214,9 @@ class _Conversion:
         from logreel.errors import LogError
         from logreel.outputs.tables.table_of_logs import table_of_logs
 
-        table = table_of_logs(self.kind)
+        table = table_of_logs(self.target)
         if table is None:
-            raise TypeError(f"{self.kind.suffix} has no rows")
+            raise TypeError(f"{self.target.suffix} has no rows")
         with table(self.destination(), self.logs.files, self.written["force"]) as rows:
 
             def add(log: Log) -> int:
@@ -238,9 +240,9 @@ class _Conversion:
         return code
 
 
-def _say_written(rows: int, kind: Output, channels: int, path: str) -> None:
+def _say_written(rows: int, target: Output, channels: int, path: str) -> None:
     """Say on stderr how much was written."""
-    items = f"{rows} {kind.item}{'s' * (rows != 1)}"
+    items = f"{rows} {target.item}{'s' * (rows != 1)}"
     draw.say(f"wrote {items} of {channels} channel{'s' * (channels != 1)} to {path}")
 
 
@@ -321,9 +323,9 @@ def _convert_as_it_comes(job: _Conversion, selection: Selection) -> int:
     with following.ending() as event, following.opened(job.logs, event) as log:
         path = job.destination()
         draw.show_notes(decrypted_notes(log))
-        if job.kind.shape is Shape.LOG:
-            return _copy_log(log, event, job.kind, path, job.written["force"])
-        if job.kind.shape is Shape.TABLES:
+        if job.target.shape is Shape.LOG:
+            return _copy_log(log, event, job.target, path, job.written["force"])
+        if job.target.shape is Shape.TABLES:
             return _write_tables(log, event, job, path, selection)
         return _write_lines(log, event, job, path, selection)
 
@@ -334,13 +336,15 @@ def _write_lines(
     """Write lines of JSON; see ``_convert_as_it_comes``."""
     if not isinstance(path, str):
         safe = sys.stdout.isatty()
-        return _pass_lines(log, event, job.kind, "stdout", lambda text: _print(text, safe), selection)
+        return _pass_lines(log, event, job.target, "stdout", lambda text: _print(text, safe), selection)
     from logreel.io.append_file import Appender
 
     out = Appender(path, job.written["force"])
     event.flush = out.flush
     try:
-        code = _pass_lines(log, event, job.kind, path, lambda text: out.put(text.encode("ascii")), selection)
+        code = _pass_lines(
+            log, event, job.target, path, lambda text: out.put(text.encode("ascii")), selection
+        )
     except BaseException:
         # What came until an error is kept under the name of an unfinished file.
         (out.leave if out.tell() else out.discard)()
@@ -349,7 +353,7 @@ def _write_lines(
     return code
 
 
-def _copy_log(log: Log, event: Ending, kind: Output, path: str | OutputStream, force: bool) -> int:
+def _copy_log(log: Log, event: Ending, target: Output, path: str | OutputStream, force: bool) -> int:
     """Write a log: a copy of the same format while it comes, any other one when it is complete."""
     from logreel.cli import following
     from logreel.ops.rewrite.growing import copies_bytes, copy_growing
@@ -369,7 +373,7 @@ def _copy_log(log: Log, event: Ending, kind: Output, path: str | OutputStream, f
     skipped: list[str] = []
     is_equal = False
     if copy is not None:
-        is_equal, done = copy.is_what(lambda stream: convert(log, stream), kind.suffix)
+        is_equal, done = copy.is_what(lambda stream: convert(log, stream), target.suffix)
         if is_equal:
             copy.finish()
         elif isinstance(path, str):
@@ -382,7 +386,7 @@ def _copy_log(log: Log, event: Ending, kind: Output, path: str | OutputStream, f
         with draw.progress(name if isinstance(path, str) else "-") as progress:
             done = convert(log, path, force=force, progress=progress)
     files = sum(channel.file is not None for channel in done.channels)
-    _say_written(done.rows, kind, files, path if isinstance(path, str) else "stdout")
+    _say_written(done.rows, target, files, path if isinstance(path, str) else "stdout")
     draw.show_notes(done.notes)
     return draw.finish(log, [*done.skipped, *skipped])
 
@@ -396,17 +400,17 @@ def _write_tables(
     from logreel.outputs.convert import channels_for, is_folder
     from logreel.outputs.tables.growing import convert_growing
 
-    kind, topics, exclude = job.rendered(), selection.topics, selection.exclude
+    target, topics, exclude = job.rendered(), selection.topics, selection.exclude
 
     def chosen(log: Log) -> tuple[list[Channel], dict[str, list[str] | None]]:
         fields = _chosen(log, topics)
-        return channels_for(log, listed(fields) if topics else None, kind, exclude), fields
+        return channels_for(log, listed(fields) if topics else None, target, exclude), fields
 
     done = convert_growing(
         log,
-        kind,
+        target,
         path,
-        isinstance(path, str) and is_folder(kind, path),
+        isinstance(path, str) and is_folder(target, path),
         lambda log: _chosen_so_far(log, topics, exclude),
         chosen,
         force=job.written["force"],
@@ -416,7 +420,7 @@ def _write_tables(
     if done is None:
         return following.finish(log, event)
     files = sum(channel.file is not None for channel in done.channels)
-    _say_written(done.rows, kind, files, path if isinstance(path, str) else "stdout")
+    _say_written(done.rows, target, files, path if isinstance(path, str) else "stdout")
     return following.finish(log, event, list(done.skipped))
 
 
@@ -427,7 +431,7 @@ def _print(text: str, is_terminal: bool) -> None:
 def _pass_lines(
     log: Log,
     event: Ending,
-    kind: Output,
+    target: Output,
     path: str,
     write: Callable[[str], None],
     selection: Selection,
@@ -467,7 +471,7 @@ def _pass_lines(
             rows[ch.topic] += 1
     if log.is_complete:
         fields = _chosen(log, topics)
-        channels = channels_for(log, listed(fields) if topics else None, kind, exclude)
+        channels = channels_for(log, listed(fields) if topics else None, target, exclude)
         _ = Decoder((ch for ch in channels if ch.topic not in decoders), skipped)
         for decoder in decoders.values():
             decoder.report()
@@ -479,7 +483,7 @@ def _pass_lines(
                     f"the lines of {topic!r} are not those of the whole log, which has {count} messages of it: "
                     "save the log as a file and convert that"
                 )
-        _say_written(rows.total(), kind, len(rows), path)
+        _say_written(rows.total(), target, len(rows), path)
     return following.finish(log, event, skipped)
 
 

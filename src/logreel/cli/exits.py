@@ -82,7 +82,12 @@ def _option_suggestion(error: click.NoSuchOption) -> str:
 
     if error.ctx is None:
         return ""
-    known = [name for one in error.ctx.command.params if isinstance(one, click.Option) for name in one.opts]
+    known = [
+        name
+        for option in error.ctx.command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+    ]
     near = [ALIASES[error.option_name]] if ALIASES.get(error.option_name) in known else []
     near = near or get_close_matches(error.option_name, [name for name in known if name[:2] == "--"], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

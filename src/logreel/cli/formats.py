@@ -214,16 +214,16 @@ def _values(positional: list[Option], words: tuple[str, ...]) -> dict[str, Any]:
 
     if len(words) > len(positional):
         raise UsageError(f"{words[len(positional)]!r} is no log, and no further word is expected")
-    given = dict(zip((option.name for option in positional), words, strict=False))
+    texts = dict(zip((option.name for option in positional), words, strict=False))
     return {
-        option.name: _click_type(option)(given[option.name]) if option.name in given else option.default
+        option.name: _click_type(option)(texts[option.name]) if option.name in texts else option.default
         for option in positional
     }
 
 
 def _click_type(option: Option) -> click.ParamType:  # type: ignore[type-arg]
-    kind: Any = click.Choice(option.kind) if isinstance(option.kind, tuple) else option.kind
-    converted: click.ParamType = click_types.convert_type(kind)  # type: ignore[type-arg]
+    value_type: Any = click.Choice(option.kind) if isinstance(option.kind, tuple) else option.kind
+    converted: click.ParamType = click_types.convert_type(value_type)  # type: ignore[type-arg]
     return converted
 
 

@@ -81,7 +81,11 @@ class WithExamples(click.RichCommand):
             from rich.panel import Panel
             from rich.text import Text
 
-            lines = [line for one in self.examples for line in (Text(one.line), Text(f"  {one.text}", "dim"))]
+            lines = [
+                line
+                for example in self.examples
+                for line in (Text(example.line), Text(f"  {example.text}", "dim"))
+            ]
             # The style of the other panels.
             formatter.write(
                 Panel(Text("\n").join(lines), title="Examples", title_align="left", border_style="dim")
@@ -95,7 +99,7 @@ class WithExamples(click.RichCommand):
         yield _Section("Options", [record for record in options if record is not None])
         if isinstance(self, click.Group):
             yield from _command_sections(self, ctx)
-        yield _Section("Examples", [(one.line, one.text) for one in self.examples], verbatim=True)
+        yield _Section("Examples", [(example.line, example.text) for example in self.examples], verbatim=True)
 
 
 class GroupWithExamples(WithExamples, click.RichGroup):  # type: ignore[misc]  # as RichGroup itself
@@ -129,7 +133,8 @@ def _command_sections(group: click.Group, ctx: click.Context) -> Iterator[_Secti
     for title, part in (*parts.items(), ("For one format" if parts else "Commands", rest)):
         commands = [(name, group.get_command(ctx, name)) for name in part]
         yield _Section(
-            title, [(name, one.get_short_help_str(1000)) for name, one in commands if one is not None]
+            title,
+            [(name, command.get_short_help_str(1000)) for name, command in commands if command is not None],
         )
 
 

@@ -140,15 +140,17 @@ def _logs(files: Sequence[str], as_one: bool, anyway: bool, **values: Any) -> Lo
     return Logs(tuple(files), as_one, anyway, options.opening_of(**values))
 
 
-def logs_and_words(metavar: str, kind: Any, *opening: str) -> options.Declare:
+def logs_and_words(metavar: str, value_type: Any, *opening: str) -> options.Declare:
     """Return a decorator like ``logs`` for verbs that also take other words, as their argument ``words``.
 
     Words that exist as files or folders, or end like the name of a log, are logs.
 
-    metavar  how the help names the arguments
-    kind     their type
+    metavar     how the help names the arguments
+    value_type  their type
     """
-    both = click.argument("files", metavar=metavar, nargs=-1, required=True, type=kind, callback=_logs_first)
+    both = click.argument(
+        "files", metavar=metavar, nargs=-1, required=True, type=value_type, callback=_logs_first
+    )
     add_logs = logs(*opening, files=both)
 
     def add(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -411,12 +413,12 @@ def outputs_in(folder: str, logs: Logs, suffix: str | None = None) -> dict[str, 
     from logreel.io.atomic_file import STDIN, keep_sources
 
     names = [log[0] if isinstance(log, list) else log for log in logs.each]
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for depth in range(1, 2 + max(name.count("/") for name in names)):
-        found = {name: _output_name(name, depth, suffix) for name in names}
-        if len({*found.values()}) == len(found):
+        files = {name: _output_name(name, depth, suffix) for name in names}
+        if len({*files.values()}) == len(files):
             break
-    outputs = {name: os.path.join(folder, out) for name, out in found.items()}
+    outputs = {name: os.path.join(folder, out) for name, out in files.items()}
     for out in outputs.values():
         keep_sources(out, [STDIN if name == STDOUT else name for name in names])
     return outputs
@@ -499,12 +501,12 @@ def answer_each(
     def answer(name: Names) -> Result:
         with logs.open(name) as log:
             note_decrypted(log)
-            found = look(log)
+            result = look(log)
             codes.append(draw.finish(log))
-            return found
+            return result
 
-    found, code = print_each(logs, answer, show, as_json, gap=True)
-    return found, code, max(codes, default=0)
+    results, code = print_each(logs, answer, show, as_json, gap=True)
+    return results, code, max(codes, default=0)
 
 
 def each_log(logs: Logs, answer: Callable[[Log], int], heading: bool, stack: ExitStack | None = None) -> int:
@@ -588,7 +590,7 @@ def open_each(
     from logreel.cli.exits import report
     from logreel.errors import LogError, UsageError
 
-    found: list[Opened] = []
+    results: list[Opened] = []
     code = 0
     said: set[str] = set()
     for log in logs.each:
@@ -608,11 +610,11 @@ def open_each(
             failed = report(error, words, context)
             code = code or failed
             continue
-        found.append(result)
+        results.append(result)
         if use is not None:
             use(result)
     logs.offer()
-    return found, code
+    return results, code
 
 
 def chosen_fields(log: Log, selection: Selection) -> FieldsByTopic:

@@ -29,11 +29,11 @@ Declare = Callable[[Any], Any]
 class Name(click.ParamType):  # type: ignore[type-arg]
     """Unchanged text, completed by the shell with names of files or folders.
 
-    kind  ``file`` or ``dir``
+    what  ``file`` or ``dir``
     """
 
-    def __init__(self, kind: str) -> None:
-        self.name = self.kind = kind
+    def __init__(self, what: str) -> None:
+        self.name = self.what = what
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -41,7 +41,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]
         """Return the item that makes the shell complete names of files or folders itself."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(incomplete, type=self.kind)]
+        return [CompletionItem(incomplete, type=self.what)]
 
 
 class FileOrParameter(Name):
@@ -56,8 +56,8 @@ class FileOrParameter(Name):
         names = (
             dict.fromkeys(name for file in _files(ctx) for name in _parameters(file)) if incomplete else ()
         )
-        found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-        return found or super().shell_complete(ctx, param, incomplete)
+        items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return items or super().shell_complete(ctx, param, incomplete)
 
 
 class Topic(click.ParamType):  # type: ignore[type-arg]
@@ -87,19 +87,19 @@ class TopicOrField(Topic):
     ) -> list[CompletionItem]:
         """Return the topics that start with *incomplete*; if there are none, the fields, or else the conditions."""
         files = _files(ctx)
-        found = _topic_items(files, incomplete) or _word_items(files, incomplete, _fields)
-        return found or _word_items(files, incomplete, _conditions)
+        items = _topic_items(files, incomplete) or _word_items(files, incomplete, _fields)
+        return items or _word_items(files, incomplete, _conditions)
 
 
 def _topic_items(files: list[str], incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    found: dict[str, str] = {}
+    topics_of_logs: dict[str, str] = {}
     for file in files:
-        found |= {topic: kind for topic, kind in _topics(file) if topic not in found}
+        topics_of_logs |= {topic: schema for topic, schema in _topics(file) if topic not in topics_of_logs}
     return [
-        CompletionItem(topic, help=kind)
-        for topic, kind in found.items()
+        CompletionItem(topic, help=schema)
+        for topic, schema in topics_of_logs.items()
         if topic.startswith(incomplete) and (topic[:1] != "~" or incomplete[:1] == "~")
     ]
 
@@ -110,8 +110,8 @@ def _word_items(
     """Return what *words* finds in each file for *incomplete*, without repeats."""
     from click.shell_completion import CompletionItem
 
-    found = dict.fromkeys(word for file in files for word in words(file, incomplete))
-    return [CompletionItem(word) for word in found if word.startswith(incomplete)]
+    completions = dict.fromkeys(word for file in files for word in words(file, incomplete))
+    return [CompletionItem(word) for word in completions if word.startswith(incomplete)]
 
 
 def _files(ctx: click.Context) -> list[str]:
@@ -128,7 +128,7 @@ def logs_among(parameters: Mapping[str, Any]) -> list[str]:
     """Return the words on the command line that name logs, from the parameters of a verb."""
     words = [parameters.get(name) for name in ("file", "files", "paths")]
     words.append(getattr(parameters.get("logs"), "names", None))
-    return [name for given in words if given for name in ([given] if isinstance(given, str) else given)]
+    return [name for value in words if value for name in ([value] if isinstance(value, str) else value)]
 
 
 def _topics(file: str) -> list[tuple[str, str]]:
@@ -157,9 +157,9 @@ def _fields(file: str, incomplete: str) -> list[str]:
     with contextlib.suppress(Exception), open_log(file) as log:
         for at in range(len(incomplete) - 1, 0, -1):
             if incomplete[at] in ".:" and incomplete[:at] in log:
-                given = incomplete[at + 1 :].split(",")[:-1] if incomplete[at] == ":" else []
-                begun = incomplete[: at + 1] + "".join(f"{field}," for field in given)
-                return [begun + field for field in log[incomplete[:at]].fields if field not in given]
+                named = incomplete[at + 1 :].split(",")[:-1] if incomplete[at] == ":" else []
+                begun = incomplete[: at + 1] + "".join(f"{field}," for field in named)
+                return [begun + field for field in log[incomplete[:at]].fields if field not in named]
     return []
 
 
@@ -192,8 +192,8 @@ class FileOrTopic(Topic):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the topics that start with *incomplete*; if there are none, the item for names of files."""
-        found = _topic_items(_files(ctx), incomplete)
-        return found or FILE.shell_complete(ctx, param, incomplete)
+        items = _topic_items(_files(ctx), incomplete)
+        return items or FILE.shell_complete(ctx, param, incomplete)
 
 
 class FileOrField(FileOrTopic):
@@ -206,8 +206,8 @@ class FileOrField(FileOrTopic):
     ) -> list[CompletionItem]:
         """Return the topics that start with *incomplete*, else the fields; if there are none, names of files."""
         files = _files(ctx)
-        found = _topic_items(files, incomplete) or _word_items(files, incomplete, _fields)
-        return found or FILE.shell_complete(ctx, param, incomplete)
+        items = _topic_items(files, incomplete) or _word_items(files, incomplete, _fields)
+        return items or FILE.shell_complete(ctx, param, incomplete)
 
 
 FILE, FOLDER, TOPIC, TOPIC_OR_FIELD = Name("file"), Name("dir"), Topic(), TopicOrField()
@@ -585,7 +585,11 @@ def shared() -> dict[str, click.Option]:
         *_OUTPUT.values(),
     ):
         option(command)
-    return {one.name: one for one in command.params if isinstance(one, click.Option) and one.name is not None}
+    return {
+        param.name: param
+        for param in command.params
+        if isinstance(param, click.Option) and param.name is not None
+    }
 
 
 def bytes_of(text: str) -> int:
@@ -616,14 +620,14 @@ def options_of(pairs: Sequence[str]) -> dict[str, bool | int | str]:
     """Return options from arguments NAME=VALUE: ``true`` and ``false``, whole numbers, and texts such as ``1.2``."""
     from logreel.errors import UsageError
 
-    found: dict[str, bool | int | str] = {}
+    values: dict[str, bool | int | str] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not name or not equals:
             raise UsageError(f"--option {pair!r}: write NAME=VALUE")
         truth = {"true": True, "false": False}.get(text.lower())
-        found[name] = truth if truth is not None else int(text) if _WHOLE.fullmatch(text) else text
-    return found
+        values[name] = truth if truth is not None else int(text) if _WHOLE.fullmatch(text) else text
+    return values
 
 
 def _metadata_value(text: str) -> int | float | str:

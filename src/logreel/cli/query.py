@@ -167,21 +167,21 @@ def _print_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     from logreel.log.times import seconds_text, utc_text
     from logreel.outputs.tables.rows import plain_rows
 
-    def cell(kind: pa.DataType, value: Any) -> str:
+    def cell(column_type: pa.DataType, value: Any) -> str:
         if value is None or isinstance(value, str):
             return value or ""
-        if pa.types.is_duration(kind):
+        if pa.types.is_duration(column_type):
             return seconds_text(value)
-        return utc_text(value) if pa.types.is_timestamp(kind) else draw.value_text(value)
+        return utc_text(value) if pa.types.is_timestamp(column_type) else draw.value_text(value)
 
     kinds = schema.types
     rows = [
-        [cell(kind, value) for kind, value in zip(kinds, row.values(), strict=True)]
+        [cell(column_type, value) for column_type, value in zip(kinds, row.values(), strict=True)]
         for batch in batches
         for row in plain_rows(batch)
     ]
     texts = (pa.types.is_string, pa.types.is_nested, pa.types.is_timestamp, pa.types.is_boolean)
-    right = [i for i, kind in enumerate(kinds) if not any(of(kind) for of in texts)]
+    right = [i for i, column_type in enumerate(kinds) if not any(of(column_type) for of in texts)]
     draw.table(schema.names, rows, right)
 
 
@@ -368,7 +368,7 @@ def _show_tree(
     from logreel.meaning.transforms import dot, joints, urdf
 
     if form == "json":
-        drawn = [one.as_dict() for one in joints(frames, fixed, time)]
+        drawn = [joint.as_dict() for joint in joints(frames, fixed, time)]
         draw.echo_answer(log, several, **frames.tree.as_dict(), joints=drawn)
     elif form == "urdf":
         _echo_lines(urdf(frames, os.path.splitext(os.path.basename(log.name))[0] or "robot", fixed, time))
@@ -408,7 +408,7 @@ def _draw(log: Log, frames: Transforms, drawn: list[Joint], fixed: str | None) -
 
 
 def _cells(log: Log, link: FrameLink, turned: bool) -> tuple[str, ...]:
-    kind = ("static" if link.static else "moving") + (" (parent)" if turned else "")
+    state = ("static" if link.static else "moving") + (" (parent)" if turned else "")
     if link.static:
         known = "always"
     else:
@@ -417,7 +417,7 @@ def _cells(log: Log, link: FrameLink, turned: bool) -> tuple[str, ...]:
         known = f"{_since(log, first)} to {_since(log, last)}" + (
             f", {gaps} gaps" if gaps > 1 else ", 1 gap" * gaps
         )
-    return kind, draw.rate_text(link.rate), str(link.messages), known, ", ".join(link.topics)
+    return state, draw.rate_text(link.rate), str(link.messages), known, ", ".join(link.topics)
 
 
 def _since(log: Log, time: int) -> str:

@@ -97,20 +97,20 @@ def _matching(logs: inputs.Logs, answer: Callable[[inputs.Names], Info], long: b
             without.append(error)
             return None
 
-    def print_one(found: Info | None) -> None:
-        if found is None:
+    def print_one(summary: Info | None) -> None:
+        if summary is None:
             return
         if as_json:
-            draw.echo_json(found.as_dict(), line=True)
+            draw.echo_json(summary.as_dict(), line=True)
         elif long:
-            show_info(found)
+            show_info(summary)
             draw.echo()
         else:
-            draw.echo_head(found.path)
-            _show_channels(found)
+            draw.echo_head(summary.path)
+            _show_channels(summary)
 
     results, code = inputs.open_each(logs, look, print_one)
-    matching = sum(found is not None for found in results)
+    matching = sum(answered is not None for answered in results)
     if without and not matching:
         raise without[0]
     if without:
@@ -158,7 +158,7 @@ class LinePrinter:
         )  # fmt: skip
         self._has_head = False
 
-    def show(self, one: Info) -> None:
+    def show(self, summary: Info) -> None:
         """Print one Info as one line."""
         from logreel.log.times import duration_text, utc_text
 
@@ -166,13 +166,20 @@ class LinePrinter:
             draw.echo_head(self._line([name for name, _ in self._columns], "log"))
             self._has_head = True
         start, duration = "", ""
-        if one.start_ns is not None and one.end_ns is not None:
-            shift = 0 if one.epoch == "unix" else one.utc_offset_ns
-            start = "" if shift is None else utc_text(one.start_ns + shift, 0)
-            duration = duration_text(one.end_ns - one.start_ns)
-        size = draw.size_text(one.size)
-        cells = [one.format, start, duration, str(one.messages), size, str(len(one.problems) or "")]
-        draw.echo(self._line(cells, one.path))
+        if summary.start_ns is not None and summary.end_ns is not None:
+            shift = 0 if summary.epoch == "unix" else summary.utc_offset_ns
+            start = "" if shift is None else utc_text(summary.start_ns + shift, 0)
+            duration = duration_text(summary.end_ns - summary.start_ns)
+        size = draw.size_text(summary.size)
+        cells = [
+            summary.format,
+            start,
+            duration,
+            str(summary.messages),
+            size,
+            str(len(summary.problems) or ""),
+        ]
+        draw.echo(self._line(cells, summary.path))
 
     def _line(self, cells: list[str], name: str) -> str:
         padded = [
@@ -182,77 +189,77 @@ class LinePrinter:
         return "  ".join([*padded, name])
 
 
-def show_info(one: Info) -> None:
+def show_info(summary: Info) -> None:
     """Print one Info for people."""
     from logreel.registry.registry import formats
 
-    fmt = formats().get(one.format)
-    live = [ch for ch in one.channels if ch.messages and not ch.topic.startswith("~")]
-    draw.echo(one.path)
+    fmt = formats().get(summary.format)
+    live = [ch for ch in summary.channels if ch.messages and not ch.topic.startswith("~")]
+    draw.echo(summary.path)
     rows = [
-        ("format", f"{fmt.title if fmt else one.format}, version {one.version}"),
-        ("size", draw.size_text(one.size)),
-        *_times(one),
-        ("messages", f"{one.messages} in {len(live)} channel{'s' * (len(live) != 1)}"),
-        *([("logs in it", _segments(one))] if len(one.segments) > 1 else []),
-        ("problems", _problems(one)),
+        ("format", f"{fmt.title if fmt else summary.format}, version {summary.version}"),
+        ("size", draw.size_text(summary.size)),
+        *_times(summary),
+        ("messages", f"{summary.messages} in {len(live)} channel{'s' * (len(live) != 1)}"),
+        *([("logs in it", _segments(summary))] if len(summary.segments) > 1 else []),
+        ("problems", _problems(summary)),
     ]
     draw.table(("", ""), rows, indent=2)
-    _show_channels(one)
-    empty = [ch.topic for ch in one.channels if not ch.messages]
+    _show_channels(summary)
+    empty = [ch.topic for ch in summary.channels if not ch.messages]
     if empty:
         more = f" and {len(empty) - NAMES} more" if len(empty) > NAMES else ""
         draw.echo(f"  without messages: {', '.join(empty[:NAMES])}{more}")
-    _show_metadata(one.metadata)
-    if one.attachments:
-        listed = ", ".join(a.name for a in one.attachments[:NAMES])
-        more = f" and {len(one.attachments) - NAMES} more" if len(one.attachments) > NAMES else ""
+    _show_metadata(summary.metadata)
+    if summary.attachments:
+        listed = ", ".join(a.name for a in summary.attachments[:NAMES])
+        more = f" and {len(summary.attachments) - NAMES} more" if len(summary.attachments) > NAMES else ""
         draw.echo(f"  attachments: {listed}{more}")
 
 
-def _times(one: Info) -> list[tuple[str, str]]:
+def _times(summary: Info) -> list[tuple[str, str]]:
     from logreel.log.times import duration_text, seconds_text, utc_text
 
-    if one.start_ns is None or one.end_ns is None:
+    if summary.start_ns is None or summary.end_ns is None:
         return [("start", "unknown: no messages with a time")]
-    clock = {"boot": " s after boot", "start": " s after the start"}.get(one.epoch)
-    shift = 0 if one.epoch == "unix" else one.utc_offset_ns
-    start = seconds_text(one.start_ns) + clock if clock else ""
+    clock = {"boot": " s after boot", "start": " s after the start"}.get(summary.epoch)
+    shift = 0 if summary.epoch == "unix" else summary.utc_offset_ns
+    start = seconds_text(summary.start_ns) + clock if clock else ""
     if shift is not None:
-        start = utc_text(one.start_ns + shift, 3) + (f"  ({start})" if start else "")
+        start = utc_text(summary.start_ns + shift, 3) + (f"  ({start})" if start else "")
     return [
-        ("start", start or f"{one.start_ns} ns"),
-        *(("", text) for text in one.utc_notes),
-        ("duration", duration_text(one.end_ns - one.start_ns)),
+        ("start", start or f"{summary.start_ns} ns"),
+        *(("", text) for text in summary.utc_notes),
+        ("duration", duration_text(summary.end_ns - summary.start_ns)),
     ]
 
 
-def _segments(one: Info) -> str:
+def _segments(summary: Info) -> str:
     """Return the number, messages and duration of each log in the file as text."""
     from logreel.log.times import duration_text
 
     each = [
         f"{s.number}: {s.messages} messages, {duration_text(None if s.end is None else s.end - (s.start or 0))}"
-        for s in one.segments
+        for s in summary.segments
     ]
     return f"{'; '.join(each)} (--segment, split --by-segment)"
 
 
-def _problems(one: Info) -> str:
-    if not one.problems:
+def _problems(summary: Info) -> str:
+    if not summary.problems:
         return "none"
     from logreel.log.part_checks import BETWEEN_FILES
 
-    lost = sum(problem.size for problem in one.problems if problem.lost)
-    first = one.problems[0]
-    count = len(one.problems)
+    lost = sum(problem.size for problem in summary.problems if problem.lost)
+    first = summary.problems[0]
+    count = len(summary.problems)
     head = f"{count} problem{'s' * (count != 1)}, {draw.size_text(lost)} lost"
     place = "" if first.code in BETWEEN_FILES else f" (at byte {first.offset})"
     return f"{head}; {'first: ' if count > 1 else ''}{first.text}{place}"
 
 
-def _show_channels(one: Info) -> None:
-    rows = [ch for ch in one.channels if ch.messages]
+def _show_channels(summary: Info) -> None:
+    rows = [ch for ch in summary.channels if ch.messages]
     if not rows:
         return
     # Types are not shown if all topics already contain them, as sensor_accel[1] does.
@@ -307,11 +314,11 @@ def summary(logs: inputs.Logs, selection: Selection, as_json: bool) -> int:
     return code or lost
 
 
-def show_summary(found: Summary) -> None:
+def show_summary(summary: Summary) -> None:
     """Print a summary for people."""
     width = min(max(shutil.get_terminal_size((100, 0)).columns, NARROW), WIDE)
-    draw.echo_head(found.path)
-    for section in found:
+    draw.echo_head(summary.path)
+    for section in summary:
         draw.echo()
         draw.echo_head(section.title)
         label = min(max(len(fact.label) for fact in section), width // 3)

@@ -328,8 +328,8 @@ def demo(folder: str) -> int:
 def _command() -> str:
     """Return how to call this program in this folder: by its name if on the PATH, else the launcher or full path."""
     own = Path(sys.executable).with_name("logreel")
-    found = shutil.which("logreel")
-    if not own.exists() or (found is not None and os.path.realpath(found) == os.path.realpath(own)):
+    on_path = shutil.which("logreel")
+    if not own.exists() or (on_path is not None and os.path.realpath(on_path) == os.path.realpath(own)):
         return "logreel"
     if os.access("logreel", os.X_OK) and os.path.isfile("logreel"):
         return "./logreel"

@@ -217,12 +217,12 @@ class CatalogueRow(Brief):
     def as_dict(self) -> dict[str, Any]:
         """Return the row as JSON data."""
         # Not ``asdict``, which copies all problems and facts.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {column.name: getattr(self, column.name) for column in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the row of ``as_dict``; raises TypeError or KeyError for other data."""
-        return cls(**{one.name: data[one.name] for one in fields(cls)})
+        return cls(**{column.name: data[column.name] for column in fields(cls)})
 
 
 def row_of_log(row: CatalogueRow, log: Log, facts: bool) -> None:
@@ -250,8 +250,8 @@ def distinct_problems(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=lambda p: (p.offset, p.code, p.text))
 
 
-def _enter_summary(row: CatalogueRow, found: Summary) -> None:
-    for section in found:
+def _enter_summary(row: CatalogueRow, summary: Summary) -> None:
+    for section in summary:
         values = {fact.key: to_json_values(fact.value) for fact in section}
         # The section about the file is in other columns.
         if section.key != "recording":
@@ -266,20 +266,20 @@ def _enter_summary(row: CatalogueRow, found: Summary) -> None:
 def merged(rows: Iterable[CatalogueRow]) -> CatalogueRow:
     """Return the row of a log from those of its tasks, in their order; the first has the facts."""
     first, *others = rows
-    found = replace(first, rows=dict(first.rows), undecodable=dict(first.undecodable))
-    problems = {json.dumps(one, sort_keys=True): one for one in first.problems}
+    row = replace(first, rows=dict(first.rows), undecodable=dict(first.undecodable))
+    problems = {json.dumps(fault, sort_keys=True): fault for fault in first.problems}
     for other in others:
         for topic, count in other.rows.items():
-            found.rows[topic] = found.rows.get(topic, 0) + count
-        found.undecodable |= other.undecodable
-        problems |= {json.dumps(one, sort_keys=True): one for one in other.problems}
-        if other.status == FAILED and found.status != FAILED:
-            found.status, found.error = FAILED, other.error
-        elif other.status == DAMAGED and found.status == OK:
-            found.status = DAMAGED
-    found.problems = sorted(problems.values(), key=lambda p: (p["offset"], p["code"], p["text"]))
-    found.lost_bytes = sum(problem["size"] for problem in found.problems if problem["lost"])
-    return found
+            row.rows[topic] = row.rows.get(topic, 0) + count
+        row.undecodable |= other.undecodable
+        problems |= {json.dumps(fault, sort_keys=True): fault for fault in other.problems}
+        if other.status == FAILED and row.status != FAILED:
+            row.status, row.error = FAILED, other.error
+        elif other.status == DAMAGED and row.status == OK:
+            row.status = DAMAGED
+    row.problems = sorted(problems.values(), key=lambda p: (p["offset"], p["code"], p["text"]))
+    row.lost_bytes = sum(problem["size"] for problem in row.problems if problem["lost"])
+    return row
 
 
 def catalogue_table(rows: Iterable[CatalogueRow]) -> pa.Table:
@@ -329,10 +329,10 @@ def _storable(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list | tuple):
         return (
-            [_storable(one) for one in value]
+            [_storable(item) for item in value]
             if not isinstance(value, tuple)
             else tuple(map(_storable, value))
         )
     if isinstance(value, dict):
-        return {name: _storable(one) for name, one in value.items()}
+        return {name: _storable(item) for name, item in value.items()}
     return value

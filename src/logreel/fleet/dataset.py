@@ -254,7 +254,7 @@ class Dataset:
     @property
     def rows(self) -> list[CatalogueRow]:
         """Rows of the catalogue in order of the paths."""
-        return [one.row for one in self.manifests.values()]
+        return [manifest.row for manifest in self.manifests.values()]
 
     @cached_property
     def parts(self) -> dict[str, list[Part]]:
@@ -272,10 +272,10 @@ class Dataset:
 
     def schema(self, topic: str) -> TopicSchema:
         """Return the columns of a topic; raises TopicError if the dataset does not have it."""
-        found = self.stored_schema(topic)
-        if found is None:
+        schema = self.stored_schema(topic)
+        if schema is None:
             raise TopicError("topic", topic, self.topics, path=os.fspath(self.path))
-        return found
+        return schema
 
     def stored_schema(self, topic: str) -> TopicSchema | None:
         """Return the columns of a topic; None if the dataset does not have it."""

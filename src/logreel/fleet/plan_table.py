@@ -61,9 +61,9 @@ class PlanTable:
 
     def without_tasks(self) -> PlanTable:
         """Return the table without its tasks, to be sent to another process with one of them."""
-        found = copy.copy(self)
-        found.plan = replace(self.plan, tasks=())
-        return found
+        table = copy.copy(self)
+        table.plan = replace(self.plan, tasks=())
+        return table
 
     def __repr__(self) -> str:
         return f"<logreel.fleet.PlanTable: {len(self.plan)} tasks, {len(self.schema.names)} columns>"
@@ -158,13 +158,17 @@ class ArrowCondition:
 
         def known(low: int, high: int) -> pc.Expression:
             ns, utc = pc.field(TIME_NS), pc.field(TIME)
-            found = same & (ns >= low) & (ns <= high)
+            fits = same & (ns >= low) & (ns <= high)
             if shift is None:
-                return found & utc.is_null()
+                return fits & utc.is_null()
             if not -(1 << 63) <= low + shift <= high + shift < 1 << 63:
-                return found
-            kind = HEAD[0].type
-            return found & (utc >= pa.scalar(low + shift, kind)) & (utc <= pa.scalar(high + shift, kind))
+                return fits
+            time_type = HEAD[0].type
+            return (
+                fits
+                & (utc >= pa.scalar(low + shift, time_type))
+                & (utc <= pa.scalar(high + shift, time_type))
+            )
 
         return matching_rows(self._expression, self._schema, times, known, rows)
 

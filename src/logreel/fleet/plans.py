@@ -96,7 +96,7 @@ def cut_log(path: str, options: PlanOptions, passing: Collection[int] = (), look
                 return Cut(mark, (), error.text)
             loads = [_load(log, ch, first, last) for ch in channels]
             if first is not None or last is not None:
-                loads = [one for one in loads if one.messages]
+                loads = [load for load in loads if load.messages]
             # Each task would download all of it again.
             is_downloaded = is_url(path) and not log.index.reads_in_ranges
             target = sys.maxsize if is_downloaded else options.target_bytes
@@ -126,11 +126,11 @@ def _interval(log: Log, options: PlanOptions) -> tuple[int | None, int | None]:
 
 def _chosen(log: Log, topics: Sequence[str] | None) -> list[Channel]:
     """Return the channels that any of *topics* selects, in file order; a log may have none of some."""
-    found: dict[str, Channel] = {}
+    matches: dict[str, Channel] = {}
     for topic in [None] if topics is None else topics:
         with suppress(TopicError):
-            found |= {ch.topic: ch for ch in log.match(topic)}
-    return [ch for name, ch in log.channels.items() if name in found]
+            matches |= {ch.topic: ch for ch in log.match(topic)}
+    return [ch for name, ch in log.channels.items() if name in matches]
 
 
 def _load(log: Log, ch: Channel, first: int | None, last: int | None) -> _Load:
@@ -149,26 +149,26 @@ def _load(log: Log, ch: Channel, first: int | None, last: int | None) -> _Load:
 
 def _pieces(log: Log, loads: list[_Load], first: int | None, last: int | None, target: int) -> list[Piece]:
     """Return large channels divided by time, and groups of small ones, in order of the first channel of each."""
-    found: list[Piece] = []
+    windows: list[Piece] = []
     group: list[_Load] = []
 
     def close() -> None:
         if group:
             names = tuple(one.ch.topic for one in group)
             total = sum(one.bytes for one in group), sum(one.messages for one in group)
-            found.append(Piece(names, first, last, *total))
+            windows.append(Piece(names, first, last, *total))
             group.clear()
 
     for load in loads:
         if load.bytes > target and load.messages > 1:
             close()
-            found += _windows(log, load, first, last, target)
+            windows += _windows(log, load, first, last, target)
             continue
         if sum(one.bytes for one in group) + load.bytes > target:
             close()
         group.append(load)
     close()
-    return found
+    return windows
 
 
 def _windows(log: Log, load: _Load, first: int | None, last: int | None, target: int) -> list[Piece]:
@@ -181,8 +181,8 @@ def _windows(log: Log, load: _Load, first: int | None, last: int | None, target:
     count = min(-(-load.bytes // target), load.messages)
     at = np.arange(1, count, dtype=np.int64) * load.messages // count
     rows = log.index.rows_between(ch.number, first, last, keep=False)
-    earliest, found = _ordered_times(log, ch, rows, at)
-    edges = [int(t) for t in np.unique(found) if t > earliest]
+    earliest, sample = _ordered_times(log, ch, rows, at)
+    edges = [int(t) for t in np.unique(sample) if t > earliest]
     # Numbers of messages before each edge.
     before = np.zeros(len(edges), np.int64)
     for times in _times_of(log, ch, rows):
@@ -200,8 +200,8 @@ def _times_of(log: Log, ch: Channel, rows: Rows) -> Iterator[I64]:
     first, last = (rows.start, rows.stop) if isinstance(rows, slice) else (0, len(rows))
     for lo in range(first, last, TIMES_AT_ONCE):
         hi = min(lo + TIMES_AT_ONCE, last)
-        some = np.arange(lo, hi, dtype=np.int64) if isinstance(rows, slice) else rows[lo:hi]
-        yield log.index.times_at(ch.number, some)
+        part = np.arange(lo, hi, dtype=np.int64) if isinstance(rows, slice) else rows[lo:hi]
+        yield log.index.times_at(ch.number, part)
 
 
 def _ordered_times(log: Log, ch: Channel, rows: Rows, at: I64) -> tuple[int, I64]:
@@ -209,15 +209,15 @@ def _ordered_times(log: Log, ch: Channel, rows: Rows, at: I64) -> tuple[int, I64
 
     Only if times go back, all of them are in memory at once.
     """
-    done, found, firsts, latest = 0, list[I64](), list[int](), TIME_MIN
+    done, parts, firsts, latest = 0, list[I64](), list[int](), TIME_MIN
     for times in _times_of(log, ch, rows):
         if int(times[0]) < latest or np.any(times[1:] < times[:-1]):
             ordered = np.sort(np.concatenate(list(_times_of(log, ch, rows))))
             return int(ordered[0]), ordered[at]
-        found.append(times[at[(at >= done) & (at < done + len(times))] - done])
+        parts.append(times[at[(at >= done) & (at < done + len(times))] - done])
         firsts.append(int(times[0]))
         done, latest = done + len(times), int(times[-1])
-    return firsts[0], np.concatenate(found)
+    return firsts[0], np.concatenate(parts)
 
 
 #: Units of the columns that are timestamps.
@@ -309,38 +309,40 @@ class PlanOptions:
 
     def definitions_digest(self) -> str:
         """Return a digest of all definitions that are not in logs: those given, and those of the user."""
-        found = hashlib.blake2b(digest_size=12)
+        digest = hashlib.blake2b(digest_size=12)
         own = data_folder()
         roots = [*self.definitions, *([] if own is None else [os.fspath(own / "definitions")])]
         for root in roots:
             for path in _files(root):
                 name = os.path.relpath(path, root)
-                found.update(f"{name}\0{content_digest(path)}\0".encode("utf-8", "surrogateescape"))
-        found.update(
+                digest.update(f"{name}\0{content_digest(path)}\0".encode("utf-8", "surrogateescape"))
+        digest.update(
             "\0".join([*filter(str.isidentifier, self.definitions), *self.types]).encode(
                 "utf-8", "surrogateescape"
             )
         )
-        return found.hexdigest()
+        return digest.hexdigest()
 
 
-def _definitions(given: Definitions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _definitions(definitions: Definitions) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return absolute paths, and types as ``TOPIC=TYPE``."""
-    several = [given] if isinstance(given, str | os.PathLike | Mapping) else list(given)
+    several = [definitions] if isinstance(definitions, str | os.PathLike | Mapping) else list(definitions)
     paths, types = list[str](), dict[str, str]()
-    for one in several:
-        if isinstance(one, Mapping):
-            types |= one
+    for source in several:
+        if isinstance(source, Mapping):
+            types |= source
             continue
-        name = os.fspath(one)
-        if not os.path.exists(one):
+        name = os.fspath(source)
+        if not os.path.exists(source):
             if all(part.isidentifier() for part in name.split(".")):
                 # An importable module.
                 paths.append(name)
                 continue
             raise LogError("there are no definitions: no such file, folder or module", path=name)
-        paths.append(os.path.abspath(one))
-    return tuple(dict.fromkeys(paths)), tuple(f"{topic}={kind}" for topic, kind in sorted(types.items()))
+        paths.append(os.path.abspath(source))
+    return tuple(dict.fromkeys(paths)), tuple(
+        f"{topic}={name_of_type}" for topic, name_of_type in sorted(types.items())
+    )
 
 
 def _files(root: str) -> Iterator[str]:
@@ -414,7 +416,7 @@ class Task(Brief):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the task as JSON data."""
-        data = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
+        data = {member.name: getattr(self, member.name) for member in dataclass_fields(self)}
         data["fingerprint"] = None if self.fingerprint is None else self.fingerprint.as_dict()
         return data
 
@@ -469,12 +471,12 @@ class Plan(Brief):
     def for_topics(self, topics: str | Iterable[str]) -> Plan:
         """Return the tasks that read any of *topics*, without the others; each log keeps its first task."""
         wanted = set(listed(topics))
-        found = []
+        tasks = []
         for task in self.tasks:
-            some = tuple(topic for topic in task.topics if topic in wanted)
-            if some or task.number == 0:
-                found.append(replace(task, topics=some))
-        return replace(self, tasks=tuple(found))
+            kept = tuple(topic for topic in task.topics if topic in wanted)
+            if kept or task.number == 0:
+                tasks.append(replace(task, topics=kept))
+        return replace(self, tasks=tuple(tasks))
 
     def schemas(self) -> dict[str, TopicSchema]:
         """Return the columns of each topic over all logs; opens every log, but decodes nothing."""
@@ -582,15 +584,15 @@ def tasks_of(
     passing  error numbers of faults that may pass, for which OSError is raised, and also MemoryError if there are any
     look     called with the log, while it is open, and the topics of its pieces
     """
-    found = cut_log(path, options, passing, look)
+    cut = cut_log(path, options, passing, look)
     first = Task(
         path,
-        found.fingerprint,
+        cut.fingerprint,
         0,
-        max(1, len(found.pieces)),
+        max(1, len(cut.pieces)),
         (),
         options.fields,
-        error=found.error,
+        error=cut.error,
         definitions=options.definitions,
         types=options.types,
     )
@@ -598,5 +600,5 @@ def tasks_of(
         replace(
             first, number=n, topics=p.topics, start=p.start, end=p.end, bytes=p.bytes, messages=p.messages
         )
-        for n, p in enumerate(found.pieces)
+        for n, p in enumerate(cut.pieces)
     ] or [first]

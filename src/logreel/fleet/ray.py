@@ -87,15 +87,15 @@ class LogDatasource(Datasource):  # type: ignore[misc]
         groups: dict[Any, list[Task]] = {}
         for n, task in enumerate(self._plan):
             groups.setdefault(task.path if self._table is None else n, []).append(task)
-        found = []
+        read_tasks = []
         for tasks in groups.values():
             size = sum(task.bytes for task in tasks)
             about = BlockMetadata(
                 num_rows=None, size_bytes=size, input_files=[tasks[0].path], exec_stats=None
             )
             call = _Call(tasks, self._table, wanted, condition)
-            found.append(ReadTask(call, about, schema=wanted, per_task_row_limit=per_task_row_limit))
-        return found
+            read_tasks.append(ReadTask(call, about, schema=wanted, per_task_row_limit=per_task_row_limit))
+        return read_tasks
 
 
 class _Call:

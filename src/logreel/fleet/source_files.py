@@ -54,27 +54,27 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     A file that does not exist stays in the list, so that it becomes a row with an error. Raises UsageError for a
     pattern without matches and for no sources at all.
     """
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    if not given:
+    names = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not names:
         raise UsageError("a fleet needs files, folders or patterns", hint="pass one at least")
-    found: set[str] = set()
-    for one in [os.fspath(item) for item in given]:
-        if is_url(one):
+    paths: set[str] = set()
+    for name in [os.fspath(item) for item in names]:
+        if is_url(name):
             from logreel.io.remote import listing
 
-            listing.check_shown(one)
-            found.update(listing.objects_below(one) if listing.is_prefix(one) else [one])
-        elif os.path.isdir(one):
-            found.update(_files_below(one))
-        elif glob.has_magic(one) and not os.path.lexists(one):
-            matches = glob.glob(one, recursive=True)
+            listing.check_shown(name)
+            paths.update(listing.objects_below(name) if listing.is_prefix(name) else [name])
+        elif os.path.isdir(name):
+            paths.update(_files_below(name))
+        elif glob.has_magic(name) and not os.path.lexists(name):
+            matches = glob.glob(name, recursive=True)
             if not matches:
-                raise UsageError(f"no file matches {one!r}")
+                raise UsageError(f"no file matches {name!r}")
             for match in matches:
-                found.update(_files_below(match) if os.path.isdir(match) else [os.path.abspath(match)])
+                paths.update(_files_below(match) if os.path.isdir(match) else [os.path.abspath(match)])
         else:
-            found.add(os.path.abspath(one))
-    return sorted(found, key=lambda path: (natural_key(path), path))
+            paths.add(os.path.abspath(name))
+    return sorted(paths, key=lambda path: (natural_key(path), path))
 
 
 def _files_below(root: str) -> Iterator[str]:
@@ -175,11 +175,11 @@ def content_digest(path: str) -> str:
     """
     if is_url(path):
         return f"remote-{fingerprint(path).digest}"
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()
+        while block := file.read(_PIECE):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def error_text(error: BaseException) -> str:
@@ -237,5 +237,5 @@ class LogPart(Protocol):
 
 def open_part(path: str, definitions: Sequence[str], types: Sequence[str]) -> Log:
     """Open a log of a fleet; types of topics that only other logs have are no error. Raises as ``open_log``."""
-    pairs = (one.rpartition("=") for one in types)
+    pairs = (pair.rpartition("=") for pair in types)
     return open_one_of_several(path, definitions=[*definitions, {topic: kind for topic, _, kind in pairs}])

@@ -108,33 +108,33 @@ class FleetReport(Brief):
 
 def status(dataset: Dataset | str | os.PathLike[str]) -> Status:
     """Return the state of a dataset; raises UsageError for a folder that is none."""
-    found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    counts = Counter(row.status for row in found.rows)
-    parts = [part for some in found.parts.values() for part in some]
+    result = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    counts = Counter(row.status for row in result.rows)
+    parts = [part for some in result.parts.values() for part in some]
     return Status(
-        os.fspath(found.path),
-        len(found.rows),
+        os.fspath(result.path),
+        len(result.rows),
         counts["ok"],
         counts[DAMAGED],
         counts[FAILED],
-        sum(one.again for one in found.manifests.values()),
-        len(found.topics),
+        sum(manifest.again for manifest in result.manifests.values()),
+        len(result.topics),
         len(parts),
         sum(part.rows for part in parts),
         sum(part.size for part in parts),
-        sum(1 for _ in found.stage.glob("*.plan")),
-        sum(1 for _ in found.stage.glob("*.json")),
-        len(found.orphans()),
+        sum(1 for _ in result.stage.glob("*.plan")),
+        sum(1 for _ in result.stage.glob("*.json")),
+        len(result.orphans()),
     )
 
 
 def report(dataset: Dataset | str | os.PathLike[str]) -> FleetReport:
     """Return what a dataset says of its fleet; raises UsageError for a folder that is none."""
-    found = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    rows = found.rows
+    result = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    rows = result.rows
     readable = [row for row in rows if row.status != FAILED]
     return FleetReport(
-        os.fspath(found.path),
+        os.fspath(result.path),
         [(row.path, row.lost_bytes, _first_problem(row)) for row in rows if row.status == DAMAGED],
         {row.path: row.error for row in rows if row.status == FAILED},
         _missing(readable),
@@ -144,8 +144,8 @@ def report(dataset: Dataset | str | os.PathLike[str]) -> FleetReport:
         _duplicates(readable),
         [
             f"{topic}: {name}: {note}"
-            for topic in found.topics
-            for name, note in found.schema(topic).notes.items()
+            for topic in result.topics
+            for name, note in result.schema(topic).notes.items()
         ],
     )
 
@@ -157,7 +157,7 @@ def _first_problem(row: CatalogueRow) -> str:
 
 def _missing(rows: Sequence[CatalogueRow]) -> dict[str, list[str]]:
     """Return the topics that each log lacks, and most logs of its format have with messages."""
-    found: dict[str, list[str]] = {}
+    topics: dict[str, list[str]] = {}
     for name in sorted({row.format for row in rows}):
         alike = [row for row in rows if row.format == name]
         if len(alike) < LEAST:
@@ -166,8 +166,8 @@ def _missing(rows: Sequence[CatalogueRow]) -> dict[str, list[str]]:
         usual = sorted(topic for topic, n in counts.items() if n > USUAL * len(alike))
         for row in alike:
             if lacking := [topic for topic in usual if not row.topics.get(topic)]:
-                found[row.path] = lacking
-    return dict(sorted(found.items()))
+                topics[row.path] = lacking
+    return dict(sorted(topics.items()))
 
 
 def _hours(rows: Sequence[CatalogueRow]) -> list[Hours]:
