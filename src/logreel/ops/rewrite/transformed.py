@@ -190,7 +190,9 @@ class _Work:
 
     def _stamped(self, batch: Batch) -> Batch:
         """Return *batch* with payloads in one buffer, in which log times are those of the messages."""
-        batch = replace(batch, time=self.new.format_writer.stored_times(batch.time))
+        # Where times are in payloads, their unit is that of the other times.
+        unit = min((stamp.mul for stamp in self._stamps.values()), default=1)
+        batch = batch if unit == 1 else replace(batch, time=batch.time // unit * unit)
         batch = _joined(batch)
         data, start, size = batch.payloads.data, batch.payloads.start, batch.payloads.size
         for queue, channel in enumerate(batch.channels.tolist()):
