@@ -10,13 +10,16 @@ VENV := .venv
 BIN  := $(VENV)/bin
 
 # What the compiled kernels and the metadata of an editable install depend on; plain Python sources are seen at once.
-BUILD_INPUTS := pyproject.toml setup.py $(wildcard src/logreel/kernels/*.py src/logreel/kernels/*.pxd)
+BUILD_INPUTS := pyproject.toml setup.py $(wildcard packages/*/pyproject.toml) $(wildcard src/logreel/kernels/*.py src/logreel/kernels/*.pxd)
+
+# Packages of their own that extend logreel; they see it as those of other people do.
+PACKAGES := $(wildcard packages/*)
 
 # An older build would pass for current: setuptools compares the C file with the extension, not setup.py's flags.
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fleet test-train lint bench oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint bench oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +29,16 @@ demo: $(VENV)/.run ## guided run on a bundled log
 
 test: lint ## style, types and the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+ROOM ?= ops
+check: $(VENV)/.test ## style, types and tests of one room in a minute: make check ROOM=ops/rewrite, formats/ulog, cli, docs …
+	@$(BIN)/python tools/check_room.py $(ROOM)
+
+test-packages: $(VENV)/.test ## build and test the packages that extend logreel, in packages/
+	@set -e; for package in $(PACKAGES); do \
+	    $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist $$package; \
+	    $(BIN)/python -m pytest $(PYTEST_ARGS) $$package; \
+	done
 
 # Ray and others bring versions of their own of what others need, so they get an environment of their own.
 FLEET := .venv-fleet
@@ -111,8 +124,8 @@ build: $(VENV)/.venv ## a wheel in dist/
 
 clean: ## back to a fresh checkout
 	$(DROP_KERNELS)
-	rm -rf $(VENV) dist logreel-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache src/*.egg-info
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf $(VENV) dist logreel-demo .pytest_cache .hypothesis .mypy_cache .ruff_cache src/*.egg-info packages/*/src/*.egg-info packages/*/build
+	find src tests bench packages -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("logreel needs Python 3.11 or newer, this is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'
@@ -127,5 +140,5 @@ $(VENV)/.run: $(VENV)/.venv $(BUILD_INPUTS)
 # The test install contains the plain one, so its stamp serves both.
 $(VENV)/.test: $(VENV)/.venv $(BUILD_INPUTS)
 	@$(DROP_KERNELS)
-	@$(BIN)/python tools/set_up.py ".[test]"
+	@$(BIN)/python tools/set_up.py ".[test]" $(PACKAGES)
 	@touch $(VENV)/.run $@

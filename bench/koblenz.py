@@ -11,7 +11,7 @@ import numpy as np
 
 import bench_path  # noqa: F401 - before what it makes importable
 from harness import Job, compare, run
-from logreel.lenses.sensors import velodyne
+from logreel.lenses import velodyne
 from support.samples.koblenz.builder import Builder
 from support.samples.koblenz.scene import Scene, hdl32e
 
@@ -43,15 +43,15 @@ int64_t walk(const unsigned char *b, int64_t pos, int64_t end) {
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 INDEX = Job(
     "index",
-    "source = Source.open(path); kept = Reader(source, detect_variant(source), set()).read()",
+    "source = Source.open(path); kept = Reader(source, detect_variant(source)).finish()",
     IMPORTS,
     bound="<= 2 x the plain walk",
 )
 SCAN = Job("open: index, sensors, problems", "kept = scan(Source.open(path))", IMPORTS)
 
 POINTS = """
-from logreel.lenses.sensors import velodyne
-from logreel.lenses.sensors.velodyne import HDL32E, Packets
+from logreel.lenses import velodyne
+from logreel.lenses.velodyne import HDL32E, Packets
 data = np.fromfile(path, np.uint8)
 n = len(data) // 1206
 packets = Packets(data, np.arange(n, dtype=np.int64) * 1206, np.zeros(n, np.int64))

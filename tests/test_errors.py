@@ -7,10 +7,14 @@ import pickle
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from logreel import errors
+from logreel.cli.app import logreel as group
+from logreel.cli.exits import sentence
 from logreel.errors import (
     DamagedError,
     IncompleteOutputError,
@@ -23,7 +27,7 @@ from logreel.errors import (
 )
 
 ALL = [
-    LogError("wrong", path="a.bag", offset=7, hint="pass force=True", cli="pass --force"),
+    LogError("wrong", path="a.bag", offset=7, hint="pass force=True"),
     UsageError("wrong"),
     NotFoundError("field", "yaw", ["q", "roll"]),
     TopicError("channel", "imo", ["imu", "gps"], path="a.bag"),
@@ -60,15 +64,55 @@ def test_an_error_survives_pickling_and_copying(error: LogError) -> None:
         assert str(back) == str(error)
         assert back.args == error.args
         assert vars(back) == vars(error)
-        assert (back.path, back.offset, back.cli_text()) == (error.path, error.offset, error.cli_text())
+        assert (back.path, back.offset, back.with_hint("x")) == (
+            error.path,
+            error.offset,
+            error.with_hint("x"),
+        )
 
 
 def test_a_hint_is_worded_for_python_and_for_the_command_line() -> None:
     error = ALL[0]
     assert str(error) == "a.bag: wrong; pass force=True (at byte 7)"
-    assert error.cli_text() == "a.bag: wrong; pass --force (at byte 7)"
-    assert LogError("wrong", hint="sort it").cli_text() == "wrong; sort it"
-    assert LogError("wrong", hint="pass utc=True", cli="").cli_text() == "wrong"
+    assert sentence(error) == "a.bag: wrong; pass --force (at byte 7)"
+    assert sentence(LogError("wrong", hint="sort it")) == "wrong; sort it"
+    assert LogError("wrong", hint="pass utc=True").with_hint("") == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("verb", "hint", "worded"),
+    [
+        ("cat", "leave out topics= and count=", "leave out -t and -n"),
+        ("convert", "leave out flatten=False", "leave out --nested"),
+        (
+            "tf",
+            "missing='nan' marks them, nothing='x' does not",
+            "--missing nan marks them, nothing='x' does not",
+        ),
+        ("params", "delimiter= is for form='csv'", "--separator is for --format csv"),
+        (
+            "record",
+            "write one by logreel.slice(path, new, segment=1)",
+            "write one by 'logreel slice --segment 1'",
+        ),
+        ("migrate", "logreel.ops.migrate.write_template() begins one", "--write-template FILE begins one"),
+        (
+            "info",
+            "logreel.ops.migrate.write_template() begins one",
+            "logreel.ops.migrate.write_template() begins one",
+        ),
+        ("info", "give it to logreel.open(path, decrypt=True)", "give it to logreel.open(path, --decrypt)"),
+        ("carla metrics", "pass metric='FILE.py'", "pass --metric FILE.py"),
+        ("cat", "choose the channel with topics=", "choose the channel with -t"),
+    ],
+)
+def test_parameters_and_functions_in_hints_become_options_and_verbs(
+    verb: str, hint: str, worded: str
+) -> None:
+    command: Any = group
+    for name in verb.split():
+        command = command.get_command(click.Context(command), name)
+    assert sentence(UsageError("wrong", hint=hint), command) == f"wrong; {worded}"
 
 
 def test_every_extra_that_an_error_names_installs_the_library() -> None:

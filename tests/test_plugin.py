@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -74,7 +76,7 @@ def test_each_name_is_what_its_module_defines(name: str) -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"logreel\.plugin.*Nothing"):
-        _ = logreel.plugin.Nothing
+        _ = logreel.plugin.Nothing  # type: ignore[attr-defined]
 
 
 def test_importing_the_plugin_module_loads_only_errors(spawn: Spawn) -> None:
@@ -97,3 +99,23 @@ def test_reading_names_need_no_arrow_and_no_hypothesis(spawn: Spawn) -> None:
         "print(*{'pyarrow', 'hypothesis', 'logreel.testing'} & set(sys.modules))"
     )
     assert spawn("-c", code).stdout.split() == []
+
+
+@pytest.mark.parametrize("face", [logreel, logreel.plugin], ids=["logreel", "plugin"])
+def test_type_checkers_read_the_names_that_the_module_loads(face: ModuleType) -> None:
+    stub = ast.parse(Path(str(face.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    shown, inner = dict[str, tuple[str | None, str]](), dict[str, tuple[str | None, str]]()
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "typing":
+            for alias in node.names:
+                (shown if alias.asname else inner)[alias.asname or alias.name] = (node.module, alias.name)
+        elif isinstance(node, ast.Assign):
+            shown[ast.unparse(node.targets[0])] = inner[ast.unparse(node.value)]
+    assert sorted(shown) == sorted(face.__all__)
+    for name, (module, attribute) in shown.items():
+        owner = importlib.import_module(str(module))
+        if not hasattr(owner, attribute):
+            owner = importlib.import_module(f"{module}.{attribute}")
+            assert getattr(face, name) is owner
+        else:
+            assert getattr(face, name) is getattr(owner, attribute), name

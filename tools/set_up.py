@@ -1,4 +1,4 @@
-"""Install this folder into the Python that runs this, and tell how far that is: python tools/set_up.py '.[test]'
+"""Install folders into this Python, and tell how far that is: python tools/set_up.py '.[test]' packages/NAME
 
 pip is silent for minutes while it compiles, and noisy about every index that lacks a package. Its output is kept, and
 shown whole where it fails; where it does not, only warnings of other kinds are.
@@ -49,8 +49,8 @@ class Progress:
             self.phase = "installing"
 
 
-def main(target: str) -> int:
-    """Run pip on *target* and give its exit code."""
+def main(targets: list[str]) -> int:
+    """Run pip on *targets* and give its exit code."""
     print("Setting up in .venv: fetching packages and compiling kernels, about 2 minutes …", flush=True)
     command = [
         sys.executable,
@@ -64,7 +64,11 @@ def main(target: str) -> int:
     ]
     since = time.monotonic()
     pip = subprocess.Popen(
-        [*command, "-e", target], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [*command, *(word for target in targets for word in ("-e", target))],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     lines: list[str] = []
     progress = Progress()
@@ -101,4 +105,4 @@ def _read(stream: IO[str], lines: list[str], progress: Progress) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "."))
+    sys.exit(main(sys.argv[1:] or ["."]))

@@ -18,14 +18,13 @@ class LogError(Exception):
     text    what is wrong, followed by *hint* if there is one
     path    the file concerned, as the caller named it, or None
     offset  byte offset in that file, or None
-    hint    what to do about it in Python, such as ``pass force=True``
-    cli     the same for the command line, such as ``pass --force``; None: as in Python
+    hint    what to do about it, such as ``pass force=True``. The command line words it with its options: parameters are
+            written as ``name=`` or ``name=value``, and functions as ``logreel.name``
     """
 
     text: str
     offset: int | None
     hint: str
-    cli: str | None
 
     def __init__(
         self,
@@ -34,19 +33,18 @@ class LogError(Exception):
         path: str | None = None,
         offset: int | None = None,
         hint: str = "",
-        cli: str | None = None,
     ) -> None:
         super().__init__(text)
         self._fact = text
         self.text, self.path, self.offset = _with(text, hint), path, offset
-        self.hint, self.cli = hint, cli
+        self.hint = hint
 
     def __str__(self) -> str:
         return self._placed(self.text)
 
-    def cli_text(self) -> str:
-        """Return ``str(error)`` with the hint worded for the command line."""
-        return self._placed(_with(self._fact, self.hint if self.cli is None else self.cli))
+    def with_hint(self, hint: str) -> str:
+        """Return ``str(error)`` with another hint in place of its own."""
+        return self._placed(_with(self._fact, hint))
 
     def _placed(self, text: str) -> str:
         where = f" (at byte {self.offset})" if self.offset is not None else ""

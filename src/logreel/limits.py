@@ -185,7 +185,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished record of a growing bag",
-        "logreel.formats.rosbag.growing:PENDING",
+        "logreel.formats.rosbag.reader:PENDING",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),
@@ -197,7 +197,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished record of a growing MCAP",
-        "logreel.formats.mcap.growing:PENDING",
+        "logreel.formats.mcap.reader:PENDING",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),
@@ -233,7 +233,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished packet of a growing CARLA recording",
-        "logreel.formats.carla.growing:LONGEST",
+        "logreel.formats.carla.reader:LONGEST",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),
@@ -269,7 +269,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of an unfinished message of a growing Koblenz log",
-        "logreel.formats.koblenz.growing:LONGEST",
+        "logreel.formats.koblenz.reader:LONGEST",
         "a damaged size must not stop `follow`",
         _GROWING,
     ),

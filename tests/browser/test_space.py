@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from browser.samples import sample
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from ops.test_summary_of_odd_logs import FIX, bag, fix
 from outputs.view.test_view_pictures import compressed, video
 

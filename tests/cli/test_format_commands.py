@@ -12,13 +12,14 @@ import pytest
 
 import logreel
 from logreel.registry import registry
-from logreel.registry.commands import Answer, Command, Option
+from logreel.registry.commands import COMMANDS, Answer, Command, Option
 from logreel.registry.format import Format
 from logreel.registry.plugins import Registry
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
 from support.samples.carla.builder import Builder, eventful
 from support.samples.carla.drive import drive
+from support.samples.mcap.builder import tiny as mcap_tiny
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +164,46 @@ def test_any_format_can_have_commands(run: Run, foreign: str, tmp_path: Path) ->
     assert found == {"path": str(path), "kind": "a", "counts": [{"n": 2}, {"n": 0}], "problems": []}
     assert "Commands for logs of one format: PX4 ULog." in run(foreign, "--help").out
     assert logreel.ulog is sys.modules["special_thermo"]
+
+
+def test_packages_add_commands_to_formats_of_others(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "extra_thermo.py").write_text(
+        "from logreel.plugin import Answer, Command\n"
+        "COUNT = Command('count', 'Count.', lambda log: Answer('', {}, lambda: iter([str(log.message_count)])))\n"
+        "INFO = Command('info', 'Taken.', lambda log: Answer('', {}, lambda: iter(['taken'])))\n"
+    )
+    info = tmp_path / "extra_thermo-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: extra-thermo\nVersion: 1\n")
+    names = (
+        "mcap.count = extra_thermo:COUNT",
+        "carla.count = extra_thermo:COUNT",
+        "carla.info = extra_thermo:INFO",
+    )
+    (info / "entry_points.txt").write_text("\n".join(("[logreel.commands]", *names)))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    COMMANDS.forget()
+    try:
+        path = tmp_path / "x.mcap"
+        path.write_bytes(mcap_tiny())
+        assert run("mcap", "count", path).out == f"{logreel.open(path).message_count}\n"
+        assert "count" in run("carla", "--help").out
+        path.write_bytes(drive().bytes())
+        assert "taken" not in run("carla", "info", path).out
+        assert "mcap" in run("--help").out
+    finally:
+        COMMANDS.forget()
+
+
+def test_a_command_of_a_package_that_is_missing_says_what_to_install(
+    run: Run, town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Registry, "added", lambda self: {})
+    done = run("carla", "metrics", town, "--metric", "metric.py")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "comes with another package: pip install logreel-carla-metrics" in done.err
 
 
 def test_formats_without_an_api_have_no_name() -> None:

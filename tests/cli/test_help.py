@@ -24,7 +24,7 @@ from support.samples.carla.builder import eventful
 from support.samples.mcap.walk import walk as mcap_walk
 from support.samples.rosbag.builder import drive
 from support.samples.ulog.builder import flight
-from test_reference import METRIC, RULES, command_of, section_of, verbs
+from test_reference import RULES, command_of, section_of, verbs
 
 WIDTHS = (60, 80, 100)
 #: Verbs whose examples are only parsed, and why.
@@ -66,7 +66,6 @@ def samples() -> dict[str, bytes]:
         "rules.toml": RULES.encode(),
         "lane.toml": b'rate = "10Hz"\n[features.action]\nfields = ["/cmd_vel.linear.x"]\nmax_error = "1s"\n',
         "hover.toml": b'rate = "10Hz"\n[features.action]\nfields = ["vehicle_attitude.q"]\nmax_error = "1s"\n',
-        "metric.py": METRIC.encode(),
         "notes.txt": b"cold morning\n",
     }
 

@@ -23,7 +23,7 @@ from harness import SANITIZED
 from logreel import fleet
 from logreel.cli.exits import sentence
 from logreel.fleet import jobs, task_reader
-from logreel.formats.mcap import chunk_compressor
+from logreel.formats.mcap import writer as chunk_compressor
 from logreel.formats.mcap.chunks import _zstd
 from logreel.formats.rosbag.chunks import _zlib
 from logreel.io.lz4_frames import unpack_lz4

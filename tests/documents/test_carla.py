@@ -17,7 +17,7 @@ import pytest
 import logreel
 from support.harness.cli_runner import Run
 from support.samples.carla.builder import Builder
-from support.samples.carla.drive import BIKE, CAMERA, HERO, LEAD, LIGHTS, WALKER, drive
+from support.samples.carla.drive import BIKE, CAMERA, HERO, LIGHTS, WALKER, drive
 
 carla: Any = logreel.carla
 DRIVE = drive().bytes()
@@ -310,37 +310,6 @@ def test_frames_without_positions_or_states_can_be_played() -> None:
 
 
 # ------------------------------------------------------------------------------------------- Metrics module
-
-METRIC = """
-from srunner.metrics.examples.basic_metric import BasicMetric
-
-
-class Mine(BasicMetric):
-    def _create_metric(self, town_map, log, criteria):
-        print(log.get_total_frame_count(), town_map.name, criteria)
-"""
-
-
-def test_a_metric_is_a_child_of_basic_metric_with_one_method(run: Run, town: Path, write: Write) -> None:
-    """A metric derives from BasicMetric and needs only one method ("Define the metrics")."""
-    done = run("carla", "metrics", town, "--metric", write("mine.py", METRIC))
-    assert done.out == "595 Town03 None\n"
-
-
-def test_criteria_are_passed_as_a_dictionary(run: Run, town: Path, write: Write) -> None:
-    """The optional file of criteria becomes a dictionary ("Structure of the module", criteria)."""
-    criteria = write("c.json", '{"Collision": {"test_status": "FAILURE"}}')
-    done = run("carla", "metrics", town, "--metric", write("mine.py", METRIC), "--criteria", criteria)
-    assert done.out == "595 Town03 {'Collision': {'test_status': 'FAILURE'}}\n"
-
-
-def test_the_simulation_is_not_played_again_for_a_metric(run: Run, town: Path, write: Write) -> None:
-    """Metrics are computed from the recording ("Metrics module"); here also without a running server."""
-    metric = METRIC.replace(
-        "log.get_total_frame_count()", "log.get_actor_collisions(log.get_ego_vehicle_id())"
-    )
-    done = run("carla", "metrics", town, "--metric", write("mine.py", metric))
-    assert done.out.startswith(f"{{515: [{LEAD}], 516: [{LEAD}], 517: [{LEAD}]}}")
 
 
 def test_frames_of_an_actor_start_at_1() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
+from logreel.cli.exits import sentence
 from support.builders.contents import patrol
 from support.oracles import bddf as oracle
 from support.samples.bddf.builder import T0, Builder, block, walk
@@ -237,7 +238,7 @@ def test_incomplete_and_changed_files_are_refused(tmp_path: Path, change: Any, t
     with pytest.raises(logreel.LogError, match=text) as error:
         logreel.create(path, mode="a")
     assert re.search(r"logreel\.recover", str(error.value))
-    assert "'logreel recover'" in error.value.cli_text()
+    assert "'logreel recover'" in sentence(error.value)
     assert path.read_bytes() == data
     assert [one.name for one in tmp_path.iterdir()] == ["a.bddf"]
 

@@ -12,7 +12,7 @@ import pytest
 import logreel
 from conftest import SHARED
 from damage.mutations import mutate
-from logreel.formats.bddf import block_copier, index_reader
+from logreel.formats.bddf import copier, index_reader
 from support.builders.contents import content, other_content, patrol
 from support.harness.rewriting import rewrite
 from support.oracles import bddf as oracle
@@ -108,7 +108,7 @@ def test_copy_of_bundled_log_has_the_same_bytes(tmp_path: Path, monkeypatch: pyt
         logreel.recover(data, out, force=True)
         assert out.read_bytes() == data
     # Blocks written message by message in file order are the same.
-    monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
+    monkeypatch.setattr(copier, "plan_blocks", lambda excerpt: None)
     logreel.slice(data, out, force=True)
     assert rows(out.read_bytes()) == rows(data)
     assert by_spec(out.read_bytes()) == by_spec(data)
@@ -122,7 +122,7 @@ def test_slice_holds_exactly_the_messages_of_its_interval(
     if large:
         monkeypatch.setattr(index_reader, "EAGER_BYTES", 0)
     if not copied:
-        monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
+        monkeypatch.setattr(copier, "plan_blocks", lambda excerpt: None)
     out = Builder()
     say = out.messages("say", "text/plain", "line", names=["n"])
     late, times = -1, [5, 1, 4, 4, 0, 9, 3, 7, 2, 8]
@@ -267,7 +267,7 @@ def test_recover_drops_and_reports_damage(
 ) -> None:
     data, left, holes = damaged()
     if not copied:
-        monkeypatch.setattr(block_copier, "plan", lambda excerpt: None)
+        monkeypatch.setattr(copier, "plan_blocks", lambda excerpt: None)
     done = logreel.recover(data, tmp_path / "out.bddf")
     assert [(one.offset, one.size) for one in done.lost] == holes
     assert [one.code for one in done.lost] == ["zeros", "garbage"]

@@ -8,7 +8,7 @@ import pytest
 
 import logreel
 from logreel.formats.carla.simulator import api as carla
-from logreel.formats.carla.simulator.blocked import BUCKET_COUNTS, UnorderedIds
+from logreel.formats.carla.simulator.queries import BUCKET_COUNTS, UnorderedIds
 from support.samples.carla.builder import Builder
 
 

@@ -10,7 +10,6 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.formats.carla.simulator.rotation import axes, rotation_of
 from logreel.formats.carla.simulator.values import Rotation
 from support.oracles import carla as carla_oracle
 from support.oracles import carla_queries
@@ -132,14 +131,14 @@ def test_follow_gives_the_camera_pose() -> None:
 
 @pytest.mark.parametrize("rotation", [(0, 0, 0), (10, 20, 30), (-170, -80, 179), (5, 89, -90)])
 def test_rotation_round_trips_through_axes(rotation: tuple[float, float, float]) -> None:
-    frame = axes(Rotation(*rotation))
-    assert rotation_of(frame) == pytest.approx(rotation)
+    frame = Rotation(*rotation).axes()
+    assert frame.rotation() == pytest.approx(rotation)
     assert all(math.isclose(sum(x * x for x in axis), 1.0) for axis in frame)
 
 
 def test_axes_equal_values_worked_out_by_hand() -> None:
     def rounded(rotation: tuple[float, float, float]) -> Iterator[tuple[float, ...]]:
-        return (tuple(round(x, 9) + 0.0 for x in axis) for axis in axes(Rotation(*rotation)))
+        return (tuple(round(x, 9) + 0.0 for x in axis) for axis in Rotation(*rotation).axes())
 
     # Yaw turns x towards y, pitch lifts x, roll lowers y.
     assert next(rounded((0, 0, 90))) == (0.0, 1.0, 0.0)

@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.carla import packet_copier
+from logreel.formats.carla import copier as packet_copier
 from logreel.ops.rewrite.recover import Recovered
 from support.builders.contents import content, other_content
 from support.oracles import carla as oracle

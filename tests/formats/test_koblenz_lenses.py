@@ -12,7 +12,7 @@ import pytest
 import logreel
 from logreel.errors import DefinitionError
 from logreel.lenses import Image, PacketCloud, Points, Pose, Position, RangeScan, lenses
-from logreel.lenses.sensors.velodyne import HDL32E, HDL64E
+from logreel.lenses.velodyne import HDL32E, HDL64E
 from support.builders.calibrations import UNIT, status, xml
 from support.harness.cli_runner import Run
 from support.oracles import velodyne as oracle

@@ -14,7 +14,7 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.rosbag.records import read_record
-from logreel.formats.rosbag.writer_v2 import MAGIC
+from logreel.formats.rosbag.writer import MAGIC
 from logreel.io.source import Source
 from logreel.schemas.ros1msg import full_text
 from support.builders.bag_variants import ODD, SYNTHETIC

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.rosbag import writer_v2
+from logreel.formats.rosbag import writer as writer_v2
 from logreel.schemas.ros1msg import full_text
 from support.oracles import rosbag as bag_oracle
 from support.oracles.genuine_rosbag import SYSTEM, genuine
@@ -234,7 +234,7 @@ BAD_CHANNELS = {
 def test_invalid_channels_and_messages_are_refused_and_the_file_stays_valid(
     tmp_path: Path, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logreel.formats.rosbag.writer_base.BagWriter.largest", 1000)
+    monkeypatch.setattr("logreel.formats.rosbag.writer.BagWriter.largest", 1000)
     path, times = tmp_path / "a.bag", np.array([START, -1])
     with logreel.create(path, version=version) as w:
         channel = w.add_channel("/chatter", STRING)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.ulog.gps_dump import gps_dump
+from logreel.formats.ulog.commands import gps_dump
 from support.builders.ulog_gps import Piece, gps_log, pieces
 from support.harness.cli_runner import Run, Spawn
 from support.samples.ulog.builder import tiny

@@ -157,8 +157,8 @@ def test_errors_of_callbacks_end_the_work() -> None:
 def test_bddf_index_is_built_from_passing_blocks(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from random import Random
 
-    from logreel.formats.bddf import index_writer as module
-    from logreel.formats.bddf.index_writer import IndexFromFile
+    from logreel.formats.bddf import writer as module
+    from logreel.formats.bddf.writer import IndexFromFile
     from logreel.io.source import Source
     from support.samples.bddf.builder import walk
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from logreel.errors import DefinitionError
-from logreel.lenses.sensors.calibration import from_status, parse_xml, read_xml
-from logreel.lenses.sensors.velodyne import Calibration
+from logreel.lenses.velodyne import Calibration, from_status, parse_xml, read_xml
 from support.builders.calibrations import UNIT, status, xml
 
 

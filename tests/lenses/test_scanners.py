@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from logreel.lenses.sensors.hokuyo import SCANNERS
-from logreel.lenses.sensors.jpeg import jpeg_size
+from logreel.lenses.cloud import SCANNERS
+from logreel.lenses.image import jpeg_size
 from support.samples.koblenz.drive import picture
 
 URG, UTM = SCANNERS["Hokuyo_URG-04LX"], SCANNERS["Hokuyo_UTM-30LX"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses.local import body_of
+from logreel.lenses.motion import body_of
 from logreel.lenses.vehicle import vehicle_poses
 from support.builders.px4_poses import ENU, FLU, SECOND_US, START_US, px4, quaternion, wanted
 from support.builders.recordings import entities

@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from logreel.lenses.sensors import velodyne
-from logreel.lenses.sensors.velodyne import HDL32E, HDL64E, Calibration, Cloud, Packets
+from logreel.lenses import velodyne
+from logreel.lenses.velodyne import HDL32E, HDL64E, Calibration, Cloud, Packets
 from support.harness.guard import guarded
 from support.oracles import velodyne as oracle
 from support.samples.koblenz.scene import Scene, hdl32e

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import logreel
+from logreel.cli.convert import convert
+from logreel.cli.exits import sentence
 from logreel.errors import LogError, NotFoundError, UsageError
 from support.samples.ulog.builder import flight, tiny
 
@@ -290,7 +292,7 @@ def test_frames_and_files_have_flat_columns(poses: Path, tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "n.parquet") == log["/pose"].to_arrow()
     with pytest.raises(UsageError, match="leave out flatten=False") as caught:
         logreel.convert(log, tmp_path / "n.csv", topics="/pose", flatten=False)
-    assert "leave out --nested" in caught.value.cli_text()
+    assert "leave out --nested" in sentence(caught.value, convert)
 
 
 def test_structs_in_fixed_size_arrays_become_flat_columns(ulg: Path) -> None:

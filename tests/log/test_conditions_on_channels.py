@@ -230,11 +230,18 @@ def test_lens_selects_by_the_meaning_of_messages(tmp_path: Path, suffix: str) ->
 
 
 def test_every_lens_has_a_name() -> None:
-    from typing import get_args
+    from typing import get_args, get_type_hints
 
     from logreel import lenses
+    from logreel.log.log import Channel
 
-    assert set(lenses._NAMES) == set(get_args(lenses.Lens))
+    named = set()
+    for finder in lenses.LENSES.own().values():
+        assert finder.name
+        named |= set(get_args(get_type_hints(finder.find, localns={"Channel": Channel})["return"])) - {
+            type(None)
+        }
+    assert named == set(get_args(lenses.Lens))
 
 
 def test_types_of_ros_1_and_ros_2_are_the_same_in_both_spellings() -> None:

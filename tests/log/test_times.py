@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from logreel.cli.exits import sentence
 from logreel.errors import UsageError
 from logreel.log import times
 
@@ -144,7 +145,7 @@ def test_refused_interval_has_hints_for_python_and_command_line() -> None:
         "x.ulg: nothing between log:5 (95 s before the start) and log:15 (85 s before the start); "
         'the log covers log:100 to log:160 (60 s); after the start: start="+5s"'
     )
-    assert caught.value.cli_text().endswith("; after the start: -S +5s")
+    assert sentence(caught.value).endswith("; after the start: -S +5s")
     with pytest.raises(
         UsageError, match=r"between the start and 1970-01-01T00:00:05.000000Z .*; .* covers 2023"
     ):
@@ -157,7 +158,7 @@ def test_hint_of_a_refused_interval_lies_within_the_log(duration: int, hint: str
     with pytest.raises(UsageError) as caught:
         times.interval(short, "log:5", "log:15")
     assert ("after the start" in str(caught.value)) == (hint is not None)
-    assert hint is None or caught.value.cli_text().endswith(f"; after the start: -S {hint}")
+    assert hint is None or sentence(caught.value).endswith(f"; after the start: -S {hint}")
 
 
 def test_interval_can_select_an_outlier_outside_of_the_bounds() -> None:
@@ -256,7 +257,7 @@ def test_utc_needs_a_known_offset() -> None:
     assert times.shift_of(UNIX, True) == 0
     with pytest.raises(UsageError, match="leave out utc=True") as caught:
         times.shift_of(LOST, True)
-    assert "leave out --utc" in caught.value.cli_text()
+    assert "leave out --utc" in sentence(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError
-from logreel.ops.inspect import content_checks as payloads
+from logreel.ops.inspect import check as payloads
 from support.samples.mcap.builder import START, Builder
 
 

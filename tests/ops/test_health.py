@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses.detection import Detection, Detector, NotAssessed, runs
+from logreel.lenses.facts import Detection, Detector, NotAssessed, runs
 from logreel.ops.health import health as health_module
 from logreel.ops.health.clock import difference
 from logreel.ops.health.health import known_detectors

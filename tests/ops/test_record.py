@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import logreel
+from logreel.errors import UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.ops.infer import json_converter, layout_of, observe_all
@@ -252,3 +253,29 @@ def test_read_lines_truncates_long_lines(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with (tmp_path / "a").open("rb") as file:
         found: Iterator[object] = pipe_lines.read_lines(file, 1)
         assert list(found) == [b"1", b"", b"333", b"12345", b"4444", b"end"]
+
+
+def test_options_as_objects_and_as_keywords_record_the_same(tmp_path: Path) -> None:
+    import dataclasses
+    import inspect
+
+    from logreel.ops.record.record import Recording, RecordingOptions
+
+    assert [*RecordingOptions.__annotations__] == [member.name for member in dataclasses.fields(Recording)]
+    assert inspect.signature(record).parameters["mode"].default == "w"
+    lines = [b'{"topic": "/a", "time_ns": %d, "data": {"x": %d}}\n' % (n, n) for n in range(5)]
+    lines += [b'{"topic": "/b", "time_ns": 9, "data": {"x": 1}}\n']
+    first = record(lines, tmp_path / "a.bag", topics="/a", limit=3, version="2.0")
+    chosen, manner = logreel.Selection("/a"), Recording(limit=3)
+    second = record(lines, tmp_path / "b.bag", selection=chosen, recording=manner, version="2.0")
+    assert first.messages == second.messages == 3
+    assert (tmp_path / "a.bag").read_bytes() == (tmp_path / "b.bag").read_bytes()
+    with pytest.raises(UsageError, match="leave out topics"):
+        record(lines, tmp_path / "c.bag", selection=chosen, topics="/a")
+    with pytest.raises(UsageError, match="leave out limit"):
+        record(lines, tmp_path / "c.bag", recording=manner, limit=3)
+    with pytest.raises(UsageError, match="record takes no start"):
+        record(lines, tmp_path / "c.bag", selection=logreel.Selection(start=3))
+    with pytest.raises(UsageError, match="no option"):
+        record(lines, tmp_path / "c.bag", limits=3)
+    assert not (tmp_path / "c.bag").exists()

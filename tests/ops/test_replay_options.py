@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import logreel
+from logreel.errors import UsageError
 from support.harness.replaying import BASE, MS, NUMBER, FakeTimer, Numbered, bag, number, numbers
 
 
@@ -304,3 +305,52 @@ def test_messages_in_force_at_the_position_can_be_asked_for(tmp_path: Path) -> N
         seen.append((number(next(playing)), numbers(player.in_force(latched)), player.in_force(plain)))
     # The position is that of the last message that was played completely.
     assert seen == [(1, [1], []), (2, [1], []), (3, [1], []), (4, [3], [])]
+
+
+def test_options_as_objects_and_as_keywords_play_the_same() -> None:
+    from logreel.ops.replay import Playing
+    from support.samples.ulog.builder import tiny
+
+    part, manner = {"topics": "pair", "count": 3}, {"rate": 0, "prefix": "/robot", "rename": {"pair": "two"}}
+    with logreel.open(tiny()) as log:
+        expected = [(m.time, m.channel.topic) for m in logreel.Player(log, **part, **manner)]
+        player = logreel.Player(log, selection=logreel.Selection(**part), playing=Playing(**manner))
+        assert [(m.time, m.channel.topic) for m in player] == expected
+        assert len(expected) == 3
+        with pytest.raises(UsageError, match="leave out topics"):
+            logreel.Player(log, selection=logreel.Selection(), topics="pair")
+        with pytest.raises(UsageError, match="leave out rate"):
+            logreel.Player(log, playing=Playing(), rate=2)
+        with pytest.raises(UsageError, match="play takes no where"):
+            logreel.Player(log, selection=logreel.Selection(where="pair.x > 0"))
+        with pytest.raises(TypeError, match="unexpected keyword argument 'rates'"):
+            logreel.Player(log, rates=2)
+
+
+def test_the_options_of_a_player_are_the_members_of_playing() -> None:
+    import dataclasses
+
+    from logreel.ops.replay import Playing
+    from logreel.ops.replay.timeline import PlayingOptions
+
+    assert [*PlayingOptions.__annotations__] == [member.name for member in dataclasses.fields(Playing)]
+
+
+def test_a_renamed_channel_of_several_files_is_read_as_the_channel_itself(tmp_path: Path) -> None:
+    from support.samples.ulog.builder import tiny
+
+    for name in ("a.ulg", "b.ulg"):
+        (tmp_path / name).write_bytes(tiny())
+    with logreel.open([tmp_path / "a.ulg", tmp_path / "b.ulg"], anyway=True) as log:
+        plain = {ch.topic: ch for ch in logreel.Player(log, rate=0).channels}
+        player = logreel.Player(log, rate=0, prefix="/robot/")
+        for ch in player.channels:
+            same = plain[ch.topic.removeprefix("/robot/")]
+            assert ch is not same
+            assert (ch.members, ch.shifts, ch.layout, ch.decoder) == (
+                same.members, same.shifts, same.layout, same.decoder,
+            )  # fmt: skip
+            assert ch.members
+            assert (len(ch), ch.number, ch.schema) == (len(same), same.number, same.schema)
+            assert ch.facts["topic"] == (ch.topic,)
+        assert [m.decode() for m in player] == [m.decode() for m in logreel.Player(log, rate=0)]

@@ -236,7 +236,7 @@ def test_flushed_messages_are_in_the_stream_at_once(name: str) -> None:
 def test_the_index_of_a_long_stream_is_built_from_a_copy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("logreel.formats.bddf.index_writer.KEPT", 500)
+    monkeypatch.setattr("logreel.formats.bddf.writer.KEPT", 500)
     for target in (out := Once(), path := tmp_path / "x.bddf"):
         with logreel.create(target, format="bddf", flush_every=None) as w:
             c = [w.add_channel(f"a{n}", logreel.Schema("text/plain", "text/plain", "")) for n in range(3)]

@@ -11,7 +11,7 @@ import pytest
 import logreel
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.lenses import lenses
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from support.builders.sample_logs import short_flight
 from support.oracles.ros1 import channel
 from support.samples.rosbag.builder import drive

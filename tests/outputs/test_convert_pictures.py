@@ -17,7 +17,7 @@ import logreel
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.lenses import Picture
 from logreel.outputs.media.jpg import write
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel, encoded, layout_of, log_of

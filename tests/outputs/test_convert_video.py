@@ -15,7 +15,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
 from support.samples.grey_jpeg import jpeg

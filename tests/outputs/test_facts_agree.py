@@ -14,8 +14,8 @@ from logreel.log.times import duration_text
 from logreel.meaning.tracks import read_track, track_sources
 from logreel.ops.inspect.text import level_counts
 from logreel.ops.inspect.text import text as text_of
-from logreel.outputs.plot.printable import printable
-from logreel.outputs.report.tables import ROWS
+from logreel.outputs.page.html import printable
+from logreel.outputs.page.sections import ROWS
 from support.harness.viewing import viewing
 
 LOGS = [

@@ -17,8 +17,8 @@ from logreel.ops.rewrite import streams
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.selection import Selection
 from logreel.outputs.foxglove import exchange
-from logreel.outputs.foxglove.exchange import interleave as interleaved_channels
 from logreel.outputs.foxglove.exchange import Interleaving
+from logreel.outputs.foxglove.exchange import interleave as interleaved_channels
 from support.builders.contents import SAMPLES, sample
 
 Row = tuple[int, int, bytes]

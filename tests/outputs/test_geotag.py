@@ -13,8 +13,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.outputs.media.exif import Place, time_taken, with_place
-from logreel.outputs.media.geotag import geotag
+from logreel.outputs.media.geotag import GpsPlace, geotag, time_taken, with_place
 from support.builders.ulog_camera import BOOT_US, PICTURE, POSITION, camera_log, shots
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import Builder
@@ -86,12 +85,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "place",
     [
-        Place(-33.856784, 151.215297, 12.345, 1_700_000_000_123_000_000),
-        Place(0.0000001, -179.9999999, -3.5),
-        Place(89.9999999999, 0.0),
+        GpsPlace(-33.856784, 151.215297, 12.345, 1_700_000_000_123_000_000),
+        GpsPlace(0.0000001, -179.9999999, -3.5),
+        GpsPlace(89.9999999999, 0.0),
     ],
 )
-def test_tags_are_added_and_nothing_else_changes(place: Place, order: str) -> None:
+def test_tags_are_added_and_nothing_else_changes(place: GpsPlace, order: str) -> None:
     before = picture_at("2023:11:14 22:13:20", "5", order)
     after = with_place(before, place)
     gps = gps_of(after)
@@ -106,7 +105,7 @@ def test_tags_are_added_and_nothing_else_changes(place: Place, order: str) -> No
     # All earlier data keep their places, so that pointers of makers stay right.
     assert tiff_of(after)[8:].startswith(tiff_of(before)[8:])
     assert time_taken(after) == time_taken(before) == 1_700_000_000_500_000_000
-    again = with_place(after, Place(1.0, 2.0))
+    again = with_place(after, GpsPlace(1.0, 2.0))
     assert degrees(gps_of(again)) == pytest.approx((1.0, 2.0))
     assert again.count(b"Exif") == 1
 
@@ -118,7 +117,7 @@ def test_pillow_reads_the_tags_and_the_same_pixels() -> None:
     exif = made.getexif()
     exif[0x010F] = "Maker"
     made.save(out, "JPEG", exif=exif)
-    tagged = image.open(io.BytesIO(with_place(out.getvalue(), Place(-33.5, 151.25, 50.5, 10**18))))
+    tagged = image.open(io.BytesIO(with_place(out.getvalue(), GpsPlace(-33.5, 151.25, 50.5, 10**18))))
     assert tagged.getexif()[0x010F] == "Maker"
     gps = tagged.getexif().get_ifd(0x8825)
     assert (gps[1], gps[3]) == ("S", "E")
@@ -139,14 +138,14 @@ def test_pillow_reads_the_tags_and_the_same_pixels() -> None:
 )  # fmt: skip
 def test_what_cannot_be_tagged_is_refused(bad: bytes) -> None:
     with pytest.raises(LogError):
-        with_place(bad, Place(1.0, 2.0))
+        with_place(bad, GpsPlace(1.0, 2.0))
 
 
 def test_every_cut_or_changed_picture_gives_an_error_or_a_picture() -> None:
     whole = picture_at("2023:11:14 22:13:20", "123")
     for n in range(len(whole)):
         for changed in (whole[:n], whole[:n] + bytes([whole[n] ^ 0xFF]) + whole[n + 1 :]):
-            for function in (time_taken, lambda picture: with_place(picture, Place(1.0, 2.0))):
+            for function in (time_taken, lambda picture: with_place(picture, GpsPlace(1.0, 2.0))):
                 with contextlib.suppress(LogError):
                     function(changed)
 

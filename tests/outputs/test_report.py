@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses.charts import Series
+from logreel.lenses.facts import Series
 from logreel.meaning.curves import spectrum
-from logreel.outputs.report.tables import ROWS
-from logreel.outputs.report.track import grid_step
+from logreel.outputs.page.sections import ROWS
+from logreel.outputs.page.track import grid_step
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import flight

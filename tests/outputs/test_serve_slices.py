@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.bddf import index_writer
+from logreel.formats.bddf import writer as index_writer
 from logreel.io import two_pass
 from logreel.outputs.slice_stream import kinds
 from logreel.registry.format import Format

@@ -326,6 +326,18 @@ chunk_size = click.option(
 )
 
 
+def shared() -> dict[str, click.Option]:
+    """Return the options of this module by name."""
+
+    command = click.Command("")
+    for declare in (
+        topics, exclude, count, start, end, where, keep_latched, latched, utc, interpolate, decrypt, ros_axes, segment,
+        force, safe_csv, compression, chunk_size, options, anyway_flag,
+    ):  # fmt: skip
+        declare(command)
+    return {one.name: one for one in command.params if isinstance(one, click.Option) and one.name is not None}
+
+
 def print_each(
     logs: paths.Logs,
     look: Callable[[paths.Given], Result],
@@ -490,12 +502,13 @@ def open_each(
             if not isinstance(error, LogError) and error.filename is None:
                 raise
             # What is wrong with the words of the command line is wrong for each log.
-            text = error.cli_text() if isinstance(error, LogError) else ""
+            text = str(error) if isinstance(error, LogError) else ""
             if text in said and isinstance(error, UsageError):
                 continue
             said.add(text)
             context = click.get_current_context(silent=True)
-            failed = report(error, () if context is None else context.find_root().obj or ())
+            words = () if context is None else context.find_root().obj or ()
+            failed = report(error, words, None if context is None else context.command)
             code = code or failed
             continue
         found.append(result)

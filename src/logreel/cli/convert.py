@@ -39,7 +39,13 @@ if TYPE_CHECKING:
 @common.segment
 @common.utc
 @common.interpolate
-@click.option("--nested", is_flag=True, help="In Parquet: keep structs instead of one column per member.")
+@click.option(
+    "--nested",
+    "flatten",
+    flag_value=False,
+    default=True,
+    help="In Parquet: keep structs instead of one column per member.",
+)
 @common.safe_csv
 @click.option(
     "--layout",
@@ -90,7 +96,7 @@ def convert(
     segment: int | None,
     utc: bool,
     interpolate: bool,
-    nested: bool,
+    flatten: bool,
     safe_csv: bool,
     layout: str,
     align: str | None,
@@ -152,7 +158,9 @@ def convert(
             following.opened(names, event, msgdef, ros_axes, segment, decrypt) as log,
         ):
             path = paths.destination(out, suffix, as_json, _is_text(output))
-            output = replace(output, nested=nested, safe=safe_csv) if output.shape is Shape.TABLES else output
+            output = (
+                replace(output, nested=not flatten, safe=safe_csv) if output.shape is Shape.TABLES else output
+            )
             return convert_as_it_comes(log, event, output, path, force, topics, exclude)
 
     def write_one(log: Log, path: Destination, name: str, plain: bool = False) -> int:
@@ -169,7 +177,7 @@ def convert(
                 count=count,
                 utc=utc,
                 interpolate=interpolate,
-                flatten=plain or not nested,
+                flatten=plain or flatten,
                 safe_csv=safe_csv and not plain,
                 layout=layout,
                 align=align,
@@ -210,12 +218,11 @@ def convert(
                 try:
                     return write_one(log, part, out, plain=True)
                 except LogError as error:
-                    if error.cli is not None:
-                        error.cli = error.cli.replace(part, out.removesuffix("/"))
+                    error.hint = error.hint.replace(part, out.removesuffix("/"))
                     raise
 
             code = common.each_log(logs, add, False, **opening)
-            count = rows.write(replace(output, nested=nested, safe=safe_csv))
+            count = rows.write(replace(output, nested=not flatten, safe=safe_csv))
         if rows.parts and not as_json:
             draw.say(f"wrote {count} row{'s' * (count != 1)} of {len(rows.parts)} logs to {out}")
         return code
@@ -235,7 +242,7 @@ _WHILE_IT_COMES = {
     "segment",
     "ros_axes",
     "force",
-    "nested",
+    "flatten",
     "safe_csv",
     "decrypt",
 }
@@ -261,7 +268,7 @@ def _can_come_slowly(names: list[str], output: Output) -> bool:
             for name in context.params
             if name not in (_FOR_LOGS if output.shape is Shape.LOG else _WHILE_IT_COMES)
         )
-        and (output.suffix == NESTED or not context.params["nested"])
+        and (output.suffix == NESTED or context.params["flatten"])
         and (output.suffix == CSV or not context.params["safe_csv"])
         and following.comes_slowly(names, to_file=True)
     )
@@ -295,7 +302,7 @@ def _suffix_for_several(form: str | None, out: str) -> str:
         if not (out.endswith("/") or os.path.isdir(out)):
             paths.check_form(form, out)
         return paths.suffix_of(form)
-    known = (*OUTPUTS, *log_suffixes())
+    known = (*OUTPUTS.all(), *log_suffixes())
     if out.rstrip("/").lower().endswith(known) or not (out.endswith("/") or os.path.isdir(out)):
         return ""
     raise UsageError(f"{out} gets an output of each log: say as what with --format, or call it OUT.mcap/")

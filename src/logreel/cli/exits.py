@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -31,8 +32,12 @@ ALIASES = {
 }  # fmt: skip
 
 
-def report(error: BaseException, args: Sequence[str] = ()) -> int:
-    """Print *error* as one sentence on stderr and return its exit code; *args* are the words of the command line."""
+def report(error: BaseException, args: Sequence[str] = (), command: click.Command | None = None) -> int:
+    """Print *error* as one sentence on stderr and return its exit code.
+
+    args     words of the command line
+    command  the command that they name
+    """
     if isinstance(error, BrokenPipeError):
         # The reader of the pipe has closed it.
         return 0
@@ -50,7 +55,7 @@ def report(error: BaseException, args: Sequence[str] = ()) -> int:
     if isinstance(error, IncompleteOutputError) and len(error.skipped) > 1:
         for text in error.skipped:
             say(text)
-    say(sentence(error) + advice(error, args))
+    say(sentence(error, command) + advice(error, args))
     if isinstance(error, (UsageError, NotFoundError, click.UsageError)):
         return USAGE
     return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
@@ -83,8 +88,52 @@ def _option_suggestion(error: click.NoSuchOption) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def sentence(error: BaseException) -> str:
-    """Return the message of *error* for people."""
+#: In a hint: a parameter, ``name=`` or ``name=value``; and a function, ``logreel.name`` or ``logreel.name(…)``.
+_PARAMETER = re.compile(r"""\b([a-z]\w*)=('[^']*'|"[^"]*"|[\w.+-]*)""")
+_FUNCTION = re.compile(r"\blogreel\.(?:\w+\.)*(\w+)(?:\(([^()]*)\))?")
+
+
+def worded(hint: str, command: click.Command | None = None) -> str:
+    """Return a hint of the library in words of the command line.
+
+    Parameters become options, of *command* or of those that many commands share, and functions the verbs of their name,
+    with the options for their arguments, or options of *command*. Everything else stays as it is.
+    """
+    from logreel.cli.common import shared
+
+    known = shared() | _options(command)
+
+    def function(match: re.Match[str]) -> str:
+        from logreel.cli.app import VERBS, logreel
+
+        name, arguments = match.groups()
+        if name in known:
+            return f"{known[name].opts[0]} {known[name].metavar or ''}".rstrip()
+        if not any(name in verbs for verbs in VERBS.values()):
+            return match[0]
+        options = _options(logreel.get_command(click.Context(logreel), name))
+        given = [_option(argument, options) for argument in _PARAMETER.finditer(arguments or "")]
+        return f"'{' '.join(['logreel', name, *given])}'"
+
+    return _PARAMETER.sub(lambda match: _option(match, known), _FUNCTION.sub(function, hint))
+
+
+def _options(command: click.Command | None) -> dict[str, click.Option]:
+    """Return the options of a command by the names of the parameters that they stand for."""
+    params = () if command is None else command.params
+    return {one.name: one for one in params if isinstance(one, click.Option) and one.name is not None}
+
+
+def _option(match: re.Match[str], options: Mapping[str, click.Option]) -> str:
+    """Return a parameter as it is given on the command line; unchanged if there is no option for it."""
+    option, value = options.get(match[1]), match[2].strip("'\"")
+    if option is None:
+        return match[0]
+    return option.opts[0] if option.is_flag or not value else f"{option.opts[0]} {value}"
+
+
+def sentence(error: BaseException, command: click.Command | None = None) -> str:
+    """Return the message of *error* for people, in words of *command* or of the command line as a whole."""
     match error:
         case click.NoSuchOption():
             path = error.ctx.command_path if error.ctx else "logreel"
@@ -94,7 +143,7 @@ def sentence(error: BaseException) -> str:
             path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"
             return f"{text[:1].lower()}{text[1:]}; see '{path} --help'"
         case LogError():
-            return error.cli_text()
+            return error.with_hint(worded(error.hint, command)) if error.hint else str(error)
         case OSError() if error.strerror:
             what = error.strerror[:1].lower() + error.strerror[1:]
             return (

@@ -294,9 +294,8 @@ def folder_for_several(out: str, logs: Logs) -> str:
         return out
     raise UsageError(
         f"{len(logs.each)} logs do not fit into one: {'stdout' if out == STDOUT else out}",
-        cli="write a log for each into a folder, OUT/; join the parts of one recording with --as-one; or make one log "
+        hint="write a log for each into a folder, OUT/; join the parts of one recording with --as-one; or make one log "
         "of several with 'logreel merge'",
-        hint="give a folder",
     )
 
 

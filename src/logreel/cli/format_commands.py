@@ -33,7 +33,7 @@ class FormatGroup(GroupWithExamples):
     @property  # type: ignore[override]
     def commands(self) -> dict[str, click.Command]:
         """Return the commands by name."""
-        from logreel.registry.registry import commands_of
+        from logreel.registry.commands import commands_of
 
         if not self._is_ready:
             return {}
@@ -47,20 +47,31 @@ class FormatGroup(GroupWithExamples):
         """Return the names in the order of the format."""
         return list(self.commands)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that *args* begin with; raises UsageError that says which package has it."""
+        package = self._format.more_commands.get(args[0])
+        if package is not None and args[0] not in self.commands:
+            ctx.fail(f"{args[0]!r} comes with another package: pip install {package}")
+        return super().resolve_command(ctx, args)
+
 
 def formats_with_commands() -> list[str]:
     """Return the names of the formats that have commands."""
+    from logreel.registry.commands import has_commands
     from logreel.registry.registry import formats
 
-    return [fmt.name for fmt in formats().values() if fmt.commands]
+    return [fmt.name for fmt in formats().values() if has_commands(fmt)]
 
 
 def format_group(name: str) -> click.Group | None:
     """Return the command group of the format *name*; None if the format is unknown or has no commands."""
+    from logreel.registry.commands import has_commands
     from logreel.registry.registry import formats
 
     fmt = formats().get(name)
-    return FormatGroup(fmt) if fmt is not None and fmt.commands else None
+    return FormatGroup(fmt) if fmt is not None and has_commands(fmt) else None
 
 
 def _command(format_name: str, one: Command) -> click.Command:

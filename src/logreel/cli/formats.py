@@ -25,7 +25,8 @@ def formats(as_json: bool) -> int:
         for f in known().values()
     ]
     outputs = [
-        {"suffix": o.suffix, "title": o.title, "folder": o.shape is not Shape.WHOLE} for o in OUTPUTS.values()
+        {"suffix": o.suffix, "title": o.title, "folder": o.shape is not Shape.WHOLE}
+        for o in OUTPUTS.all().values()
     ]
     if as_json:
         draw.echo_json({"formats": inputs, "outputs": outputs})
@@ -33,5 +34,5 @@ def formats(as_json: bool) -> int:
     rows = [(f.name, f.title, f.versions, " ".join(f.suffixes)) for f in known().values()]
     draw.table(("reads", "title", "versions", "suffixes"), rows)
     draw.echo()
-    draw.table(("converts to", "title"), [(" or ".join(o.names), o.title) for o in OUTPUTS.values()])
+    draw.table(("converts to", "title"), [(" or ".join(o.names), o.title) for o in OUTPUTS.all().values()])
     return 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from logreel.errors import Severity
     from logreel.io.source import Definitions
-    from logreel.lenses.detection import Detection
+    from logreel.lenses.facts import Detection
     from logreel.log.log import Log
     from logreel.ops.health.health import Health
 

@@ -13,6 +13,8 @@ import rich_click as click
 
 from logreel.registry.commands import Example
 
+#: Key of the running command in the ``meta`` of its context and all outer ones.
+COMMAND = "logreel.command"
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
 #: Lines around a panel, and codes for colours.
@@ -41,6 +43,11 @@ class WithExamples(click.RichCommand):
         super().__init__(*args, **settings)
         pairs = examples.items() if isinstance(examples, Mapping) else examples
         self.examples = tuple(Example(line, text) for line, text in pairs)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse *args*; errors are worded with the options of this command from then on."""
+        ctx.meta[COMMAND] = self
+        return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the help text for the width of the terminal."""

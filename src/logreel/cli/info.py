@@ -189,9 +189,9 @@ class LinePrinter:
 
 def show(one: Info) -> None:
     """Print one Info for people."""
-    from logreel.registry.registry import formats
+    from logreel.registry.registry import format_named
 
-    fmt = formats().get(one.format)
+    fmt = format_named(one.format)
     live = [ch for ch in one.channels if ch.messages and not ch.topic.startswith("~")]
     draw.echo(one.path)
     rows = [

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--write-template",
-    "template",
+    "write_template",
     metavar="FILE",
     type=arguments.FILE,
     help="Write the beginning of each missing rule into FILE (.bmr or .toml), and no log.",
@@ -60,7 +60,7 @@ def migrate(
     wanted: tuple[str, ...],
     only_rules: bool,
     partial: bool,
-    template: str | None,
+    write_template: str | None,
     compression: str | None,
     chunk_bytes: int | None,
     force: bool,
@@ -76,15 +76,17 @@ def migrate(
     """
     from logreel.errors import UsageError
     from logreel.ops.migrate import migrate as run
-    from logreel.ops.migrate import write_template
+    from logreel.ops.migrate import write_template as write_rules_to
 
-    if (out is None) == (template is None):
+    if (out is None) == (write_template is None):
         raise UsageError("give the new log with -o OUT, or --write-template FILE")
 
     def write_rules(log: Log) -> int:
-        count = write_template(log, template or "", rules=rules, to=wanted, known=not only_rules, force=force)
+        count = write_rules_to(
+            log, write_template or "", rules=rules, to=wanted, known=not only_rules, force=force
+        )
         draw.say(
-            f"{template}: {count} rule{'s' * (count > 1)} to complete"
+            f"{write_template}: {count} rule{'s' * (count > 1)} to complete"
             if count
             else "no rule is missing; nothing is written"
         )
@@ -111,7 +113,7 @@ def migrate(
         return draw.finish(log, done.skipped)
 
     options: dict[str, Any] = {"definitions": msgdef, "segment": segment, "decrypt": decrypt}
-    if template is not None:
+    if write_template is not None:
         logs.only("--write-template is for one log")
         return common.each_log(logs, write_rules, False, **options)
     return common.write_each(logs, out or "", write, paths.log_suffix, as_json, **options)

@@ -71,7 +71,7 @@ def plot(
     that exist as files or folders, or end like the name of a log, are logs; each has panels of its own.
     """
     from logreel.errors import UsageError
-    from logreel.outputs.plot import plot as make
+    from logreel.outputs.page.plot import plot as make
 
     if not words:
         raise UsageError("say what to plot: topic.field")

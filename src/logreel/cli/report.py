@@ -56,7 +56,7 @@ def report(
 
     What the charts show depends on the format and on what the topics mean.
     """
-    from logreel.outputs.report import report as make
+    from logreel.outputs.page.report import report as make
 
     def write(log: Log, path: Destination, name: str) -> int:
         with draw.progress("report") as tick:

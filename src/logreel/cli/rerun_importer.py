@@ -40,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with open_log(given.file) as log:
             from logreel.cli.draw import say
-            from logreel.outputs.rerun.rrd import Place, stream
+            from logreel.outputs.rerun.rrd import RerunTarget, stream
 
-            place = Place(given.application_id, given.recording_id, given.entity_path_prefix)
+            place = RerunTarget(given.application_id, given.recording_id, given.entity_path_prefix)
             for text in stream(log, place):
                 say(text)
     except UnknownFormatError:

@@ -15,6 +15,8 @@ from logreel.io.notices import listeners
 COMPLETE = "_LOGREEL_COMPLETE"
 #: Not imported for verbs that read no file.
 GUARDS = "logreel.io.map_guard"
+#: Key of the running command in the context; see ``logreel.cli.help``.
+COMMAND = "logreel.command"
 
 
 def run(args: Sequence[str]) -> int:
@@ -24,6 +26,7 @@ def run(args: Sequence[str]) -> int:
     since = 0 if guards is None else guards.next_serial()
     listeners.append(say)
     signals = current()
+    context = None
     try:
         if COMPLETE in os.environ:
             from logreel.cli.completion import complete
@@ -32,7 +35,8 @@ def run(args: Sequence[str]) -> int:
         from logreel.cli.app import logreel
 
         # Not main(), which exits the process with code 1 on a broken pipe.
-        with logreel.make_context("logreel", list(args) or ["--help"], obj=list(args)) as context:
+        context = logreel.make_context("logreel", list(args) or ["--help"], obj=list(args))
+        with context:
             code = logreel.invoke(context)
         sys.stdout.flush()
         _check_files(since)
@@ -44,7 +48,7 @@ def run(args: Sequence[str]) -> int:
             error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
-        code = report(error, args)
+        code = report(error, args, None if context is None else context.meta.get(COMMAND))
         _discard_output()
     finally:
         listeners.remove(say)

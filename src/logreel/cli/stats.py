@@ -57,7 +57,7 @@ def stats(
     A gap is an interval without messages that is longer than five median periods and twice the 90th percentile of the
     periods.
     """
-    from logreel.cli.stats import stats as look
+    from logreel.ops.inspect.stats import stats as look
 
     def answer(log: Log) -> int:
         chosen = common.chosen_fields(log, topics, exclude)

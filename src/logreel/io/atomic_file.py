@@ -57,7 +57,6 @@ def exists(path: str | os.PathLike[str]) -> LogError:
         "exists already",
         path=os.fspath(path),
         hint="pass force=True to replace it",
-        cli="pass --force to replace it",
     )
 
 

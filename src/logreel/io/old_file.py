@@ -57,7 +57,6 @@ class OldFile:
                 text,
                 path=self._name,
                 hint=f"{unfinished} has the old and the new messages; logreel.recover completes it",
-                cli=f"{unfinished} has the old and the new messages; 'logreel recover' completes it",
             )
 
     def copy_to(self, handle: int, size: int) -> None:

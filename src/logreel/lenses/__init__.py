@@ -1,7 +1,8 @@
 """Lenses: the meaning of channels, recognised from their Layout in any format.
 
 Outputs such as maps, pictures and exchange formats use lenses, never a log format. A lens names the fields that it
-reads, and converts them to common units.
+reads, and converts them to common units. Lenses of other packages are LensFinders that entry points of the group
+``logreel.lenses`` name; they return lenses of this package, which every output knows, or their own.
 """
 
 from __future__ import annotations
@@ -10,27 +11,40 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
-from logreel.lenses.base import Scaled, members
-from logreel.lenses.cloud import LaserScan, PackedCloud, PlainCloud, Points, find_cloud, find_scan
+from logreel.lenses.base import LensFinder, Scaled, members
+from logreel.lenses.cloud import (
+    LaserScan,
+    PackedCloud,
+    PacketCloud,
+    PlainCloud,
+    Points,
+    RangeScan,
+    Scan,
+    find_cloud,
+    find_packets,
+    find_ranges,
+    find_scan,
+)
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
-from logreel.lenses.local import LocalPose, find_local_pose, find_named_position
 from logreel.lenses.motion import (
     Imu,
     Joint,
     Joints,
+    LocalPose,
     Places,
     Pose,
     Transform,
     find_imu,
     find_joints,
+    find_local_pose,
+    find_named_position,
     find_pose,
     find_transform,
 )
-from logreel.lenses.packets import PacketCloud, find_packets
 from logreel.lenses.position import Fixes, Known, Position, find_position
-from logreel.lenses.scanner import RangeScan, Scan, find_ranges
 from logreel.lenses.text import Text, find_text
 from logreel.log.scan import TextLine
+from logreel.registry.plugins import Registry
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -70,57 +84,62 @@ Motion = Pose | LocalPose | Transform | Imu | Joints | ActorPose | ActorBox
 Clouds = PackedCloud | PlainCloud | PacketCloud | LaserScan | RangeScan
 Lens = Position | Text | Image | Clouds | Motion
 
-_FINDERS = (
-    find_position,
-    find_text,
-    find_image,
-    find_pose,
-    find_transform,
-    find_cloud,
-    find_packets,
-    find_scan,
-    find_ranges,
-    find_imu,
-    find_joints,
-    find_actor_pose,
-    find_actor_box,
-    find_local_pose,
+#: What recognises the meaning of a channel; other packages add theirs.
+LENSES: Registry[LensFinder] = Registry(
+    "lens",
+    "logreel.lenses",
+    {
+        finder.find.__name__: finder
+        for finder in (
+            LensFinder("position", find_position, by_fields=True),
+            LensFinder("text", find_text, by_fields=True),
+            LensFinder("image", find_image, by_fields=True),
+            LensFinder("pose", find_pose, by_fields=True),
+            LensFinder("transform", find_transform, by_fields=True),
+            LensFinder("cloud", find_cloud, by_fields=True),
+            LensFinder("cloud", find_packets, by_fields=True),
+            LensFinder("scan", find_scan, by_fields=True),
+            LensFinder("scan", find_ranges, by_fields=True),
+            LensFinder("imu", find_imu, by_fields=True),
+            LensFinder("joints", find_joints, by_fields=True),
+            LensFinder("actors", find_actor_pose, by_fields=True),
+            LensFinder("actors", find_actor_box, by_fields=True),
+            LensFinder("pose", find_local_pose, by_fields=True),
+            LensFinder("image", find_encoded_image),
+            LensFinder("pose", find_named_position),
+        )
+    },
+    LensFinder,
 )
-#: Names of lenses in conditions, ``lens=position``.
-_NAMES: dict[type[Lens], str] = {
-    Position: "position",
-    Text: "text",
-    Image: "image",
-    Pose: "pose",
-    LocalPose: "pose",
-    Transform: "transform",
-    PackedCloud: "cloud",
-    PlainCloud: "cloud",
-    PacketCloud: "cloud",
-    LaserScan: "scan",
-    RangeScan: "scan",
-    Imu: "imu",
-    Joints: "joints",
-    ActorPose: "actors",
-    ActorBox: "actors",
-}
-
-#: Finders that need more than the fields.
-_BY_CHANNEL = (find_encoded_image, find_named_position)
+_OWN = tuple(LENSES.own().values())
 
 
 def lenses(ch: Channel) -> list[Lens]:
     """Return the lenses that fit *ch*; empty if none does or the definition cannot be used."""
-    nodes = members(ch)
-    if not nodes:
-        return []
-    found = [lens for find in _FINDERS if (lens := find(nodes)) is not None]
-    return [*found, *(lens for find in _BY_CHANNEL if (lens := find(ch)) is not None)]
+    return [lens for _, lens in _named_lenses(ch)]
 
 
 def lens_names(ch: Channel) -> list[str]:
     """Return the names of the lenses that fit *ch*: ``position``, ``pose``, ``image``, ``cloud``, ``scan`` …"""
-    return list(dict.fromkeys(_NAMES[type(lens)] for lens in lenses(ch)))
+    return list(dict.fromkeys(name for name, _ in _named_lenses(ch)))
+
+
+def _named_lenses(ch: Channel) -> Iterator[tuple[str, Lens]]:
+    nodes = members(ch)
+    if not nodes:
+        return
+    for finder in _OWN:
+        lens = finder.find(nodes if finder.by_fields else ch)
+        if lens is not None:
+            yield finder.name, lens
+    for name, finder in list(LENSES.added().items()):
+        try:
+            lens = finder.find(nodes if finder.by_fields else ch)
+        except Exception as error:
+            LENSES.leave_out(name, f"looking at {ch.topic} it failed with {error!r}")
+            continue
+        if lens is not None:
+            yield finder.name, lens
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Struct
 from logreel.lenses.base import Nodes, axes, columns, is_integer, is_vector, members
+from logreel.lenses.rotation import rotated
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -41,6 +42,16 @@ class ActorStates:
     model: NDArray[Any]
     centre: F64
     size: F64
+
+    @property
+    def boxed(self) -> NDArray[np.bool_]:
+        """bool[k]: where the box is known; what has none is a sensor or a part of the scenery."""
+        return np.asarray(np.isfinite(np.hstack([self.size, self.centre])).all(axis=1))
+
+    @property
+    def middle(self) -> F64:
+        """float64[k, 3]: the centres of the boxes in metres; positions of actors without a box."""
+        return np.asarray(self.position + rotated(self.rotation, np.nan_to_num(self.centre)))
 
     def track(self, actor: int) -> tuple[I64, F64, F64]:
         """Return times int64[n] ns, positions float64[n, 3] m and quaternions float64[n, 4] of one actor."""

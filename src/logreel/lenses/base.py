@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,20 @@ Nodes = dict[str, Node]
 
 #: Limits of a batch, in messages and bytes, where each message may be large.
 FEW, FEW_BYTES = 64, 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LensFinder:
+    """One way to recognise the meaning of a channel.
+
+    name       name of the meaning, for conditions such as ``lens=position``
+    find       returns the lens that fits a Channel, or None; raises nothing
+    by_fields  True: *find* takes the nodes of the channel's fields by name, see ``members``
+    """
+
+    name: str
+    find: Callable[[Any], Any]
+    by_fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)

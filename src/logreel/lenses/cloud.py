@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.layout.nodes import Sequence, String
+from logreel.errors import Problem
+from logreel.index.ranges import payload_ranges
+from logreel.io.arrays import F64, I64
+from logreel.layout.arrow_arrays import as_fixed_list, as_list
+from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
+from logreel.lenses import velodyne
 from logreel.lenses.base import (
     Nodes,
     Stamp,
@@ -21,10 +27,14 @@ from logreel.lenses.base import (
     nodes_of,
     rows,
     stamped_rows,
+    times_of,
 )
+from logreel.lenses.velodyne import PACKET, Calibration, Cloud, Packets
+from logreel.log.tables import DENSE, as_numpy, batches
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
+
 
 #: NumPy types by the ``datatype`` number of a packed cloud (sensor_msgs/PointField).
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
@@ -60,6 +70,28 @@ class Points:
             if name in self.fields and self.fields[name].ndim == 1:
                 out[:, i] = self.fields[name]
         return out
+
+    @property
+    def seen(self) -> tuple[I64, NDArray[np.float32]]:
+        """int64[m] and float32[m, 3]: rows and places in metres of the points with finite coordinates."""
+        with np.errstate(all="ignore"):
+            place = self.xyz.astype(np.float32)
+        rows = np.flatnonzero(np.isfinite(place).all(axis=1))
+        return rows, place[rows]
+
+    @property
+    def colours(self) -> NDArray[np.uint8] | None:
+        """uint8[k, 3]: red, green and blue; None if the message has no colours."""
+        for names in (("r", "g", "b"), ("red", "green", "blue")):
+            values = [self.fields[name] for name in names if name in self.fields]
+            if len(values) == 3 and all(column.ndim == 1 for column in values):
+                return np.stack([np.asarray(column, np.uint8) for column in values], axis=-1)
+        packed = next((self.fields[name] for name in ("rgb", "rgba") if name in self.fields), None)
+        if packed is None or packed.ndim != 1 or packed.dtype.itemsize != 4:
+            return None
+        # Blue is the lowest byte, whatever the stated type (point_cloud2 convention).
+        word = np.ascontiguousarray(packed).astype(packed.dtype.newbyteorder("<")).view("<u4")
+        return np.stack([(word >> shift & 255).astype(np.uint8) for shift in (16, 8, 0)], axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +279,272 @@ def find_scan(nodes: Nodes) -> LaserScan | None:
     if not (is_floats(nodes.get("ranges")) and all(is_float(nodes.get(name)) for name in numbers)):
         return None
     return LaserScan(_frame_path(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class Scanner:
+    """One scanner model.
+
+    slits   steps of a full revolution
+    front   the step that points straight ahead
+    least   ranges below this, in mm, are error codes
+    first   the first step of a scan by the number of its ranges
+    codes   meaning of each error code
+    """
+
+    slits: int
+    front: int
+    least: int
+    first: Mapping[int, int]
+    codes: Mapping[int, str] = field(default_factory=dict)
+
+    def angles(self, count: int) -> F64:
+        """Return angles, float64[count]: rad from straight ahead, counter-clockwise; centred if *count* is unusual."""
+        first = self.first.get(count, self.front - count // 2)
+        steps: F64 = np.arange(count, dtype=np.float64) + (first - self.front)
+        return steps * (2 * np.pi / self.slits)
+
+    def masked(self, ranges: NDArray[np.uint32]) -> F64:
+        """Return ranges in metres, float64[n]; NaN for error codes."""
+        out: F64 = ranges.astype(np.float64) / 1000
+        out[ranges < self.least] = np.nan
+        return out
+
+
+_URG = {
+    0: "nothing, or an object 22 m away",
+    1: "weak",
+    2: "weak",
+    6: "other",
+    7: "differs from its neighbours",
+    8: "intensity",
+    9: "repeated",
+    16: "beyond the limit",
+    18: "strong reflector",
+    19: "not measurable",
+}
+_UTM = {1: "nothing in range", 2: "too near", 3: "measurement error", 4: "too near to measure", 5: "other"}
+
+SCANNERS = {
+    "Hokuyo_URG-04LX": Scanner(1024, 384, 20, {682: 44, 725: 0, 726: 0, 768: 0, 769: 0}, _URG),
+    "Hokuyo_UTM-30LX": Scanner(1440, 540, 6, {1080: 0, 1081: 0}, _UTM),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One scan.
+
+    time     ns
+    angles   float64[n]  rad from straight ahead, counter-clockwise seen from above
+    ranges   float64[n]  metres, NaN for error codes
+    codes    uint32[n]   the error code, 0 for a valid range
+    """
+
+    time: int
+    angles: F64
+    ranges: F64
+    codes: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeScan:
+    """Ranges in millimetres and error codes of a scanner; each message names the model."""
+
+    model: str
+    ranges: str
+
+    def scans(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Scan]:
+        """Yield the scans of *ch* with start <= time < end (ns), in file order.
+
+        Scans of unknown models are left out. A scan with an unusual number of ranges is assumed to be centred straight
+        ahead. Both are noted as Problems with code ``scan``.
+        """
+        for time, found in rows(ch, [self.model, self.ranges], start, end):
+            model, ranges = found[self.model].as_py(), np.asarray(found[self.ranges].values, np.uint32)
+            scanner = SCANNERS.get(model)
+            if scanner is None:
+                _note(ch, f"scanner {model[:60]!r} is not known: its angles are unknown")
+                continue
+            if len(ranges) not in scanner.first:
+                _note(ch, f"a scan of {len(ranges)} ranges is taken to be centred straight ahead")
+            masked = scanner.masked(ranges)
+            codes = np.where(np.isnan(masked), ranges, 0).astype(np.uint32)
+            yield Scan(time, scanner.angles(len(ranges)), masked, codes)
+
+    def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
+        """Yield the scans of *ch* with start <= time < end (ns), in file order; ranges are NaN for error codes."""
+        for scan in self.scans(ch, start, end):
+            if len(scan.angles):
+                first, last = float(scan.angles[0]), float(scan.angles[-1])
+                step = (last - first) / max(1, len(scan.angles) - 1)
+                yield Sector(scan.time, "", first, step, scan.ranges, np.zeros(0))
+
+    def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
+        """Yield the echoes of each scan as points with z = 0, with ``range`` and ``angle``."""
+        for scan in self.scans(ch, start, end):
+            seen = ~np.isnan(scan.ranges)
+            far, angle = scan.ranges[seen], scan.angles[seen]
+            fields = {"x": far * np.cos(angle), "y": far * np.sin(angle), "z": np.zeros(len(far))}
+            fields |= {"range": far, "angle": angle}
+            yield Points(scan.time, "", {name: v.astype(np.float32) for name, v in fields.items()})
+
+
+def _note(ch: Channel, text: str) -> None:
+    ch.log.note(Problem("scan", 0, 0, False, f"{ch.topic}: {text}"))
+
+
+def find_ranges(nodes: Nodes) -> RangeScan | None:
+    """Return the RangeScan that *nodes* describe, or None."""
+    if isinstance(nodes.get("sensor_type"), String) and nodes.get("ranges") == Sequence(Scalar("uint32")):
+        return RangeScan("sensor_type", "ranges")
+    return None
+
+
+#: Packets read at a time.
+_MANY = velodyne.STEP
+#: Consecutive packets that certainly contain a whole calibration, if the unit sends one.
+_CALIBRATED = 2 * 4160
+#: Bytes of the count before the packets of a message.
+_COUNT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PacketCloud:
+    """Velodyne packets of a HDL-64E or HDL-32E.
+
+    data   path of their bytes; None if the message is a count followed by packets
+    stamp  path of the time of each packet
+    frame  path of the name of the coordinate frame of the points
+    """
+
+    data: str | None = None
+    stamp: str | None = None
+    frame: str | None = None
+
+    def clouds(
+        self,
+        ch: Channel,
+        start: int | None = None,
+        end: int | None = None,
+        calibration: Calibration | None = None,
+    ) -> Iterator[Points]:
+        """Yield the points of each revolution of the sensor in messages with start <= time < end (ns).
+
+        Fields are ``x`` ``y`` ``z`` (float32 m; forward at azimuth 0, left, up), ``intensity`` and ``ring`` (uint8; 0
+        is the lowest laser), ``azimuth`` (float32 degrees, clockwise) and ``time`` (int64 ns). Shots without an
+        echo are left out.
+
+        calibration  of a HDL-64E; None: from a ``db.xml`` among the definitions that the log was opened with, else from
+                     the packets if they contain it, else that of another unit, which gives approximate points
+
+        Raises DefinitionError for a ``db.xml`` that cannot be used.
+        """
+        if calibration is None:
+            calibration = self.calibration(ch)
+        frame = self._frame(ch) if self.frame else ""
+        for turn in velodyne.sweeps(self.packets(ch, start, end), calibration):
+            yield Points(turn.time, frame, _fields(turn.cloud), stamp=turn.stamp)
+
+    def calibration(self, ch: Channel) -> Calibration:
+        """Return the calibration that ``clouds`` uses by default; its ``origin`` says where it comes from."""
+        several = self.packets(ch)
+        first = next(several, None)
+        if first is None or not first.has_lower_bank():
+            return velodyne.HDL32E
+        from logreel.lenses.velodyne import from_status, read_xml
+
+        given = [path for path in ch.log.definitions if path.suffix.lower() == ".xml"]
+        if given:
+            return read_xml(given[0])
+        status = [first.status]
+        for packets in islice(several, _CALIBRATED // _MANY):
+            status.append(packets.status)
+        return from_status(np.concatenate(status)) or velodyne.HDL64E
+
+    def packets(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Packets]:
+        """Yield the packets of messages with start <= time < end (ns), some thousand at a time."""
+        return self._from_field(ch, start, end) if self.data else _from_payloads(ch, start, end)
+
+    def _from_field(self, ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
+        """Yield packets that are a field of the items of a counted array."""
+        paths = [str(self.data), *([self.stamp] if self.stamp else [])]
+        for batch in batches(ch, _batch_size(ch), paths, start, end, DENSE):
+            column = batch.column(1)
+            counts = np.asarray(as_list(column).value_lengths(), np.int64)
+            flat = as_fixed_list(as_list(column).flatten()).flatten()
+            data = as_numpy(flat)
+            time = np.repeat(times_of(batch), counts)
+            logged, own = time, np.zeros(len(time), np.int64)
+            if self.stamp:
+                own = as_numpy(as_list(batch.column(2)).flatten())
+                time = np.where(own != 0, own, time)
+            if len(time):
+                yield Packets(data, np.arange(len(time), dtype=np.int64) * PACKET, time, logged, own)
+
+    def _frame(self, ch: Channel) -> str:
+        batch = next(ch.batches(1, [str(self.frame)]), None)
+        return str(batch.column(1)[0].as_py()) if batch is not None and len(batch) else ""
+
+
+def _from_payloads(ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
+    """Yield packets that follow a count in the payload, as offsets into the log, without copying."""
+    index, step = ch.log.index, _batch_size(ch)
+    picked = index.rows_between(ch.number, start, end)
+    rows = np.arange(*picked.indices(len(ch)), dtype=np.int64) if isinstance(picked, slice) else picked
+    times = ch.times
+    for lo in range(0, len(rows), step):
+        some, done = rows[lo : lo + step], 0
+        for piece in payload_ranges(index, ch.number, some):
+            numbers = some[done : done + len(piece.offset)]
+            done += len(numbers)
+            whole = piece.size >= _COUNT
+            offset, size, numbers = piece.offset[whole], piece.size[whole], numbers[whole]
+            count = np.zeros(len(offset), np.int64)
+            for i in range(_COUNT):
+                count |= piece.data[offset + i].astype(np.int64) << (8 * i)
+            count = np.minimum(count, (size - _COUNT) // PACKET)
+            message = np.repeat(np.arange(len(offset), dtype=np.int64), count)
+            place = np.arange(len(message), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+            at = offset[message] + _COUNT + place * PACKET
+            if len(at):
+                yield velodyne.spread(Packets(piece.data, at, times[numbers][message]), message)
+
+
+def _batch_size(ch: Channel) -> int:
+    """Return the number of messages that together contain some thousand packets."""
+    return max(1, _MANY * PACKET * len(ch) // max(1, ch.bytes))
+
+
+def _fields(cloud: Cloud) -> dict[str, Any]:
+    return {
+        **dict(zip("xyz", cloud.xyz, strict=True)),
+        "intensity": cloud.intensity,
+        "ring": cloud.ring,
+        "azimuth": cloud.azimuth,
+        "time": cloud.time,
+    }
+
+
+def find_packets(nodes: Nodes) -> PacketCloud | None:
+    """Return the PacketCloud that *nodes* describe, or None."""
+    if _is_packet(nodes):
+        return PacketCloud()
+    for name, node in nodes.items():
+        inner = nodes_of(node) if isinstance(node, Sequence) else {}
+        for part, held in inner.items():
+            if held == FixedArray(Scalar("uint8"), PACKET):
+                stamp = next((f"{name}.{n}" for n, kind in inner.items() if isinstance(kind, Time)), None)
+                framed = isinstance(nodes_of(nodes.get("header")).get("frame_id"), String)
+                return PacketCloud(f"{name}.{part}", stamp, "header.frame_id" if framed else None)
+    return None
+
+
+def _is_packet(nodes: Nodes) -> bool:
+    """Return whether *nodes* are the fields of one packet, stored as a record."""
+    blocks = nodes.get("blocks")
+    if not (isinstance(blocks, FixedArray) and blocks.count == velodyne.BLOCKS):
+        return False
+    names = list(nodes_of(Sequence(blocks.item)))
+    whole = Struct(tuple(Field(name, node) for name, node in nodes.items()))
+    return names == ["flag", "azimuth", "returns"] and size_of(whole) == PACKET

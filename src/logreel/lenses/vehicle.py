@@ -14,7 +14,7 @@ from logreel.errors import LogError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.lenses import LocalPose, Places, lenses
-from logreel.lenses.local import BODY, body_of
+from logreel.lenses.motion import BODY, body_of
 from logreel.lenses.rotation import Curve, unit
 from logreel.log.times import SECOND
 

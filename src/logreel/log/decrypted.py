@@ -34,8 +34,7 @@ def refusal(log: Log, hint: str | None = None) -> UsageError | None:
             return UsageError(
                 f"is encrypted ({one.encryption}), and what is written from it would not be",
                 path=one.name,
-                hint=hint or "open it by logreel.open(path, decrypt=True) to allow that",
-                cli=hint or "pass --decrypt to allow that",
+                hint=hint or "pass decrypt=True to allow that when it is opened",
             )
     return None
 

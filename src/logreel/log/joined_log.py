@@ -227,8 +227,7 @@ class JoinedLog(Log):
         raise UsageError(
             "a log of several files does not grow",
             path=self.name,
-            hint="open the file that is written alone",
-            cli="give only the file that is written",
+            hint="open only the file that is written",
         )
 
     def verify(self) -> tuple[Finding, ...]:

@@ -491,11 +491,10 @@ def _no_overlap_error(log: Clocked, first: int | None, last: int | None) -> Usag
     until = "the end" if last is None else asked(last)
     covers = f"{shown(begin)} to {shown(finish)} ({_short_seconds(finish - begin)} s)"
     text = f"nothing between {between} and {until}; the log covers {covers}"
-    name, flag = ("end", "-E") if first is None else ("start", "-S")
+    name = "end" if first is None else "start"
     for some, ns in (("+5s", 5 * SECOND), ("+100ms", SECOND // 10)):
         if finish - begin > ns:
-            hint, cli = f'after the start: {name}="{some}"', f"after the start: {flag} {some}"
-            return UsageError(text, path=log.name, hint=hint, cli=cli)
+            return UsageError(text, path=log.name, hint=f'after the start: {name}="{some}"')
     return UsageError(text, path=log.name)
 
 
@@ -562,7 +561,6 @@ def shift_of(log: Clocked, utc: bool) -> int | None:
             "the log does not tell how its clock relates to UTC",
             path=log.name,
             hint="leave out utc=True",
-            cli="leave out --utc",
         )
     return shift
 

@@ -69,8 +69,7 @@ def match_topics(names: Names, wanted: str | Iterable[str] | None, path: str | N
                 raise UsageError(
                     f"{want!r} names fields of {of}, but only whole channels can be chosen here",
                     path=path,
-                    hint="align, plot, stats, and convert to tables or .ndjson take fields",
-                    cli="cat, plot, stats, and convert to tables or .ndjson take fields",
+                    hint="cat, align, plot, stats, and convert to tables or .ndjson take fields",
                 )
             raise no_match(names, want, path)
         found |= fits

@@ -22,7 +22,7 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.base import is_vector, members, nodes_of
-from logreel.lenses.charts import MAP, PICTURE, SCENE, SPECTROGRAM, Band, Chart, Series
+from logreel.lenses.facts import MAP, PICTURE, SCENE, SPECTROGRAM, Band, Chart, Series
 from logreel.log.log import Channel, Log
 from logreel.log.topic_fields import check_fields
 from logreel.meaning.curves import FUNCTIONS, STAMPS, TIMES, channel_curves, paths_of

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
 from logreel.lenses.base import columns_by_path, flatten, times_of
-from logreel.lenses.charts import Series
+from logreel.lenses.facts import Series
 from logreel.log.brief import Brief
 from logreel.log.tables import as_numpy, flattened
 from logreel.log.times import Time, interval
@@ -483,17 +483,16 @@ def spectrum(log: Log, series: Series, start: int | None, end: int | None) -> Sp
         if rate == 0:
             continue
         for values in _segments(curve.times, curve.values, rate):
-            power = _power(values, rate)
+            (density,) = spectral_density(values[None], rate)
             if total is None:
-                total = np.zeros_like(power)
-            if len(power) == len(total):
-                total += power
+                total = np.zeros_like(density)
+            if len(density) == len(total):
+                total += density
                 count += 1
     if total is None or not count:
         return None
-    frequency = np.arange(len(total)) * rate / (2 * (len(total) - 1))
-    # The mean of a segment is removed, so the first value says nothing.
-    return Spectrum(series, unit, frequency[1:], np.sqrt(total / count)[1:], count)
+    frequency = np.arange(1, len(total) + 1) * rate / (2 * len(total))
+    return Spectrum(series, unit, frequency, np.sqrt(total / count), count)
 
 
 def _parts(
@@ -526,9 +525,21 @@ def _segments(times: I64, values: F64, rate: float) -> list[F64]:
     return found
 
 
-def _power(values: F64, rate: float) -> F64:
-    """Return the one-sided power spectral density of a segment."""
-    window = np.hanning(len(values))
-    density: F64 = np.abs(np.fft.rfft((values - values.mean()) * window)) ** 2 / (rate * np.sum(window**2))
-    density[1:-1] *= 2
+def spectral_density(values: F64, rate: float = 1.0) -> F64:
+    """Return float64[w, n // 2]: one-sided power density (unit²/Hz) of w segments, without the frequency 0.
+
+    values  float64[w, n]; what is missing counts as the mean of its segment
+    rate    samples per second
+
+    The frequencies are multiples of rate / n.
+    """
+    known = np.isfinite(values)
+    count = known.sum(axis=1, keepdims=True)
+    mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / np.maximum(count, 1)
+    change = np.where(known, values - mean, 0)
+    samples = values.shape[1]
+    window = np.hanning(samples + 1)[:-1]
+    density: F64 = np.abs(np.fft.rfft(change * window, axis=1)[:, 1:]) ** 2 / (rate * np.sum(window**2))
+    # Half of the power is at negative frequencies, except at half the rate.
+    density[:, : (samples - 1) // 2] *= 2
     return density

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logreel.errors import Finding, LogError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses
-from logreel.lenses.local import BODY
+from logreel.lenses.motion import BODY
 from logreel.lenses.rotation import Curve, angle_between, conjugated, multiplied, rotated, unit
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.channel_facts import is_marked_latched

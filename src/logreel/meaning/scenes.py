@@ -99,7 +99,7 @@ class Scene:
 
 def scene_sources(log: Log) -> list[SceneSource]:
     """Return the channels of *log* that can be shown in three dimensions, in file order."""
-    found, bodies = [], _bodies(log)
+    found, bodies = [], bodies_of(log)
     # Flight controllers log the same vehicle several times: one of them is enough to begin with.
     usual = next((pose.child for pose in bodies.values() if pose), None)
     for ch, lens, kind in _spatial(log):
@@ -137,7 +137,7 @@ def _kind(lens: Lens) -> str:
     return "frames" if isinstance(lens, Transform) else ""
 
 
-def _bodies(log: Log) -> dict[str, VehiclePose | None]:
+def bodies_of(log: Log) -> dict[str, VehiclePose | None]:
     """Return the channels that show a vehicle, the vehicle itself first, each with its pose if that needs more.
 
     Channels of attitudes that belong to a position are not shown themselves.
@@ -167,7 +167,7 @@ def scene_at(
     points  number of points of all clouds together
     """
     chosen = set(topics) if topics is not None else {one.topic for one in scene_sources(log) if one.shown}
-    known, items, bodies = dict(have or {}), [], _bodies(log)
+    known, items, bodies = dict(have or {}), [], bodies_of(log)
     sources = [one for one in _spatial(log) if one[0].topic in chosen and one[2] != "frames"][:CHANNELS]
     asked = at
     at = max(at, min((int(ch.times.min()) for ch, _, _ in sources if len(ch)), default=at))
@@ -235,13 +235,12 @@ def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> Item | 
             found = cloud
     if found is None:
         return None
-    with np.errstate(all="ignore"):
-        place = found.xyz.astype(np.float32)
-    rows = np.flatnonzero(np.isfinite(place).all(axis=1))
+    rows, place = found.seen
     total = len(rows)
-    rows = rows[:: -(-total // max(1, limit)) or 1]
+    step = -(-total // max(1, limit)) or 1
+    rows = rows[::step]
     item = Item(ch.topic, kind, time, plain_name(found.frame), total=total)
-    item.arrays["position"] = place[rows]
+    item.arrays["position"] = place[::step]
     if len(rows) < total:
         item.note = f"{len(rows)} of {total} points are shown."
     if found.lost:
@@ -252,17 +251,9 @@ def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> Item | 
 
 def _colour(item: Item, found: Points, rows: NDArray[Any]) -> None:
     """Add the colours of points, or else a measured value, if the message has them."""
-    fields = found.fields
-    if all(name in fields and fields[name].ndim == 1 for name in ("r", "g", "b")):
-        item.arrays["rgb"] = np.stack([np.asarray(fields[n][rows], np.uint8) for n in "rgb"], axis=-1)
-        return
-    packed = next((fields[name] for name in ("rgb", "rgba") if name in fields), None)
-    if packed is not None and packed.ndim == 1 and packed.dtype.itemsize == 4:
-        # Blue is the lowest byte, whatever the stated type (point_cloud2 convention).
-        word = np.ascontiguousarray(packed[rows]).astype(packed.dtype.newbyteorder("<")).view("<u4")
-        item.arrays["rgb"] = np.stack(
-            [(word >> shift & 255).astype(np.uint8) for shift in (16, 8, 0)], axis=-1
-        )
+    fields, colours = found.fields, found.colours
+    if colours is not None:
+        item.arrays["rgb"] = colours[rows]
         return
     name = next((name for name in _VALUES if name in fields and fields[name].ndim == 1), None)
     if name is not None:
@@ -281,8 +272,7 @@ def _calibration(ch: Channel, lens: PacketCloud) -> Any:
 
 def _actors(ch: Channel, lens: ActorPose, time: int) -> Item:
     found = lens.states(ch, time, time + 1)
-    # What has no box is a sensor or a part of the scenery.
-    known = np.flatnonzero(np.isfinite(found.size).all(1) & np.isfinite(found.position).all(1))
+    known = np.flatnonzero(found.boxed & np.isfinite(found.position).all(1))
     item = Item(ch.topic, "actors", time, total=len(known))
     rows = known[:ACTORS]
     item.arrays["position"] = _finite(found.position[rows])

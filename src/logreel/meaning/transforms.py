@@ -423,8 +423,7 @@ class Transforms:
         raise LogError(
             f"the transform from {source!r} to {target!r} is not known at {about(time)}{many}: {why}",
             path=self.path,
-            hint="missing='nan' marks such times, 'hold' takes the nearest transform",
-            cli="--missing nan marks such times, --missing hold takes the nearest transform",
+            hint="missing='nan' marks such times, missing='hold' takes the nearest transform",
         )
 
 
@@ -575,7 +574,6 @@ def urdf(frames: Transforms, name: str, fixed: str | None = None, time: Time | N
             f"URDF holds one tree, and the log has several: below {', '.join(roots)}",
             path=frames.path,
             hint="choose one with fixed='FRAME'",
-            cli="choose one with --fixed FRAME",
         )
     if not frames.frames:
         raise UsageError("the log has no transforms between frames", path=frames.path)

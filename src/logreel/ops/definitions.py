@@ -117,7 +117,7 @@ def add(*sources: _SOURCE, decrypt: bool = False) -> Added:
         name = source.name if isinstance(source, Log) else os.fspath(source)
         for catalogue, new in _new_entries(source, decrypt):
             if isinstance(new, DefinitionError):
-                problems[new.cli_text() if new.path else f"{name}: {new.text}"] = None
+                problems[str(new) if new.path else f"{name}: {new.text}"] = None
                 continue
             key = catalogue.language, new.name, new.version
             entry = _known(catalogue, new)

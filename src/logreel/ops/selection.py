@@ -95,11 +95,12 @@ class Selection:
                 raise UsageError(f"{verb} takes no {member.name}", hint=f"leave out {member.name}=")
 
 
-def keywords(options: type, *defaults: type) -> Callable[[_Function], _Function]:
+def keywords(options: type, *defaults: type, others: bool = False) -> Callable[[_Function], _Function]:
     """Return a decorator for functions with ``**options: Unpack[OPTIONS]``; a keyword that is no option is a TypeError.
 
     options   the TypedDict of the keywords
     defaults  dataclasses with fields of these names; their defaults are shown in the signature
+    others    True: the function takes other keywords, too
     """
     usual = {
         member.name: member.default if member.default_factory is MISSING else member.default_factory()
@@ -111,7 +112,7 @@ def keywords(options: type, *defaults: type) -> Callable[[_Function], _Function]
         @wraps(function)
         def call(*args: Any, **given: Any) -> Any:
             for name in given:
-                if name not in known:
+                if name not in known and not others:
                     raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
             return function(*args, **given)
 
@@ -122,7 +123,10 @@ def keywords(options: type, *defaults: type) -> Callable[[_Function], _Function]
             for name, hint in options.__annotations__.items()
         ]
         known = {p.name for p in (*own, *more)}
-        call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        rest = [
+            p for p in signature.parameters.values() if others and p.kind is inspect.Parameter.VAR_KEYWORD
+        ]
+        call.__signature__ = signature.replace(parameters=[*own, *more, *rest])  # type: ignore[attr-defined]
         return cast("_Function", call)
 
     return decorate

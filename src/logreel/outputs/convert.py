@@ -131,7 +131,6 @@ class Rendering:
             raise UsageError(
                 "a rate, a clock and a tolerance are for tables aligned in time",
                 hint='choose how with align="previous" or "nearest"',
-                cli="choose how with --align",
             )
         return None
 
@@ -141,14 +140,12 @@ class Rendering:
             raise UsageError(
                 f"{output.suffix} has no rows whose times could be spread",
                 hint="leave out interpolate=True",
-                cli="leave out --interpolate",
             )
         if not self.flatten:
             if output.suffix != NESTED:
                 raise UsageError(
                     f"only {NESTED} is written with or without structs, not {output.suffix}",
                     hint="leave out flatten=False",
-                    cli="leave out --nested",
                 )
             output = replace(output, nested=True)
         if self.safe_csv:
@@ -156,13 +153,10 @@ class Rendering:
                 raise UsageError(
                     f"{output.suffix} holds no formulas, only {CSV} may",
                     hint="leave out safe_csv=True",
-                    cli="leave out --safe-csv",
                 )
             output = replace(output, safe=True)
         if self.utc and output.shape is Shape.LOG:
-            raise UsageError(
-                f"{output.suffix} has times of its own", hint="leave out utc=True", cli="leave out --utc"
-            )
+            raise UsageError(f"{output.suffix} has times of its own", hint="leave out utc=True")
         return output
 
 
@@ -235,8 +229,7 @@ def convert(
     if raw or target.strict or target.options or (target.compression, target.chunk_bytes) != (None, None):
         raise UsageError(
             f"{output.suffix} is no log",
-            hint="leave out raw, strict, compression, chunk_bytes and options",
-            cli="leave out --raw, --strict, --compression, --chunk-size and --option",
+            hint="leave out raw=, strict=, compression=, chunk_bytes= and options=",
         )
     chosen.refuse(output.suffix, "latched", "keep_latched")
     with as_log_to_copy(src, definitions) as log, ExitStack() as files:
@@ -259,7 +252,6 @@ def convert(
             raise UsageError(
                 f"{len(job.channels)} channels do not fit into one file",
                 hint=f"write the folder {name}/, or choose one channel with topics=",
-                cli=f"write the folder {name}/, or choose one channel (-t)",
             )
         write = one_video if output.shape is Shape.VIDEOS else one_channel
         return write(job, output, name, target.force)
@@ -500,14 +492,12 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
     if layout == "long" and how is not None:
         raise UsageError(
             "a table aligned in time is wide",
-            hint="leave out layout, or align",
-            cli="leave out --layout long, or --align",
+            hint="leave out layout='long', or align=",
         )
     if output.shape is not Shape.TABLES and output.suffix != LINES:
         raise UsageError(
             f"{output.suffix} holds no table of several channels",
-            hint="leave out layout and align",
-            cli="leave out --layout and --align",
+            hint="leave out layout= and align=",
         )
     if name.endswith(("/", os.sep)):
         raise UsageError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.lenses import lenses
+from logreel.registry.plugins import Registry
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
@@ -88,70 +89,67 @@ _LINES, _GEOJSON = "application/x-ndjson", "application/geo+json"
 _KML = "application/vnd.google-earth.kml+xml"
 _TRACKS = ("position", "fixes", "latitude and longitude")
 
-#: A new output is a module and a line here.
-OUTPUTS: dict[str, Output] = {
-    output.suffix: output
-    for output in (
-        Output(".parquet", "Apache Parquet", "logreel.outputs.tables.parquet", Shape.TABLES, media=_PARQUET),
-        Output(
-            ".csv", "Comma-separated values", "logreel.outputs.tables.csv", Shape.TABLES, media="text/csv"
-        ),
-        Output(".arrow", "Apache Arrow IPC", "logreel.outputs.tables.arrow", Shape.TABLES, media=_ARROW),
-        Output(
-            ".ndjson", "JSON, a line per message", "logreel.outputs.tables.ndjson", Shape.WHOLE, media=_LINES
-        ),
-        Output(
-            ".jpg", "Pictures", "logreel.outputs.media.jpg", Shape.ITEMS, "picture", "pictures", "pictures"
-        ),
-        Output(
-            ".ply",
-            "Point clouds",
-            "logreel.outputs.media.ply",
-            Shape.ITEMS,
-            "cloud",
-            "clouds",
-            "points or scans",
-        ),
-        Output(
-            ".mp4",
-            "Videos",
-            "logreel.outputs.media.mp4",
-            Shape.VIDEOS,
-            "picture",
-            "pictures",
-            "pictures",
-            media="",
-        ),
-        Output(".rrd", "Recordings of Rerun", "logreel.outputs.rerun.rrd", Shape.WHOLE, media=""),
-        Output(".kml", "Tracks in KML", "logreel.outputs.tracks.kml", Shape.WHOLE, *_TRACKS, media=_KML),
-        Output(
-            ".gpx",
-            "Tracks in GPX",
-            "logreel.outputs.tracks.gpx",
-            Shape.WHOLE,
-            *_TRACKS,
-            media="application/gpx+xml",
-        ),
-        Output(
-            ".geojson",
-            "Tracks in GeoJSON",
-            "logreel.outputs.tracks.geojson",
-            Shape.WHOLE,
-            *_TRACKS,
-            media=_GEOJSON,
-        ),
-        Output(
-            ".pcap",
-            "Captures of Velodyne packets",
-            "logreel.outputs.media.pcap",
-            Shape.VIDEOS,
-            "packet",
-            "packets",
-            "packets of a Velodyne scanner",
-            media="application/vnd.tcpdump.pcap",
-        ),
-    )
-}
+_BUILT_IN = (
+    Output(".parquet", "Apache Parquet", "logreel.outputs.tables.parquet", Shape.TABLES, media=_PARQUET),
+    Output(".csv", "Comma-separated values", "logreel.outputs.tables.csv", Shape.TABLES, media="text/csv"),
+    Output(".arrow", "Apache Arrow IPC", "logreel.outputs.tables.arrow", Shape.TABLES, media=_ARROW),
+    Output(".ndjson", "JSON, a line per message", "logreel.outputs.tables.ndjson", Shape.WHOLE, media=_LINES),
+    Output(".jpg", "Pictures", "logreel.outputs.media.jpg", Shape.ITEMS, "picture", "pictures", "pictures"),
+    Output(
+        ".ply",
+        "Point clouds",
+        "logreel.outputs.media.ply",
+        Shape.ITEMS,
+        "cloud",
+        "clouds",
+        "points or scans",
+    ),
+    Output(
+        ".mp4",
+        "Videos",
+        "logreel.outputs.media.mp4",
+        Shape.VIDEOS,
+        "picture",
+        "pictures",
+        "pictures",
+        media="",
+    ),
+    Output(".rrd", "Recordings of Rerun", "logreel.outputs.rerun.rrd", Shape.WHOLE, media=""),
+    Output(".kml", "Tracks in KML", "logreel.outputs.tracks.kml", Shape.WHOLE, *_TRACKS, media=_KML),
+    Output(
+        ".gpx",
+        "Tracks in GPX",
+        "logreel.outputs.tracks.gpx",
+        Shape.WHOLE,
+        *_TRACKS,
+        media="application/gpx+xml",
+    ),
+    Output(
+        ".geojson",
+        "Tracks in GeoJSON",
+        "logreel.outputs.tracks.geojson",
+        Shape.WHOLE,
+        *_TRACKS,
+        media=_GEOJSON,
+    ),
+    Output(
+        ".pcap",
+        "Captures of Velodyne packets",
+        "logreel.outputs.media.pcap",
+        Shape.VIDEOS,
+        "packet",
+        "packets",
+        "packets of a Velodyne scanner",
+        media="application/vnd.tcpdump.pcap",
+    ),
+)  #: A new output is a module and a line above, or an Output that an entry point of another package names.
+OUTPUTS: Registry[Output] = Registry(
+    "output",
+    "logreel.outputs",
+    {output.suffix: output for output in _BUILT_IN},
+    Output,
+    lambda output: output.suffix,
+)
 
 
 def logs() -> dict[str, Output]:
@@ -172,8 +170,10 @@ def readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
 def find_output(name: str) -> Output:
     """Return the output for the suffix of *name*; raises UsageError with the known suffixes."""
     plain = name.rstrip("/\\").lower()
-    for suffix, output in (*OUTPUTS.items(), *logs().items()):
-        if plain.endswith(suffix):
-            return output
-    known = ", ".join(output.names[0] for output in (*OUTPUTS.values(), *logs().values()))
+    # Those of other packages are only looked at for other suffixes.
+    for outputs in (OUTPUTS.own, logs, OUTPUTS.added):
+        for suffix, output in outputs().items():
+            if plain.endswith(suffix):
+                return output
+    known = ", ".join(output.names[0] for output in (*OUTPUTS.all().values(), *logs().values()))
     raise UsageError(f"the suffix of {name!r} names no output; known: {known}")

@@ -50,7 +50,7 @@ class SliceRequest:
 
 def kinds() -> dict[str, str]:
     """Return the values of ``SliceRequest.kind`` with their suffixes: formats, and outputs that are one file."""
-    every = {**OUTPUTS, **logs()}
+    every = {**OUTPUTS.all(), **logs()}
     found = {
         suffix[1:]: suffix for suffix, one in every.items() if one.media and one.shape is not Shape.ITEMS
     }

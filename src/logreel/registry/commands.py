@@ -1,6 +1,7 @@
 """Descriptions of format-specific commands, and their results as plain data.
 
-A format names its commands in ``Format.commands``; on the command line they are ``logreel FORMAT COMMAND``.
+A format names its commands in ``Format.commands``; on the command line they are ``logreel FORMAT COMMAND``. Other
+packages add commands with entry points of the group ``logreel.commands``, which are called ``FORMAT.COMMAND``.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from logreel.registry.plugins import Registry, resolve
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Log
+    from logreel.registry.format import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +139,20 @@ class Content:
 
 def _plain(column: Any) -> list[Any]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+#: Commands of other packages.
+COMMANDS = Registry("command", "logreel.commands", {}, Command)
+
+
+def has_commands(fmt: Format) -> bool:
+    """Return whether a format has commands, without importing them."""
+    return bool(fmt.commands) or any(name.startswith(f"{fmt.name}.") for name in COMMANDS.names())
+
+
+def commands_of(fmt: Format) -> tuple[Command, ...]:
+    """Return the commands of a format, its own first; they are imported by this call."""
+    own: tuple[Command, ...] = resolve(fmt.commands) if fmt.commands else ()
+    taken = {command.name for command in own}
+    added = [command for name, command in COMMANDS.added().items() if name == f"{fmt.name}.{command.name}"]
+    return (*own, *(command for command in added if command.name not in taken))

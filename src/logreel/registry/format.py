@@ -46,6 +46,7 @@ class Format:
               with schemas that these tools know
     api       name of the format-specific module that is available as ``logreel.NAME``
     commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
+    more_commands  packages that add commands, by command, so that an error can name the package to install
     channel_key  returns a key that is equal for channels of several logs that become one channel, from topic, schema
                  and metadata; as ``LogCopier.merge_key``
     free_name    returns the name of a topic, changed where necessary to differ from names that are taken; as
@@ -92,6 +93,7 @@ class Format:
     exchange: bool = False
     api: str = ""
     commands: str = ""
+    more_commands: Mapping[str, str] = field(default_factory=dict)
     follow: Callable[[], Growing] | None = None
     frames: str = ""
     catalogue: str = ""

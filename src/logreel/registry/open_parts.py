@@ -115,7 +115,6 @@ def join(
             raise UsageError(
                 f"these files are of different recordings: {'; '.join(text for _, text in reasons)}",
                 hint="open each as a log of its own, or insist with anyway=True",
-                cli="leave out --as-one, so that each is a log of its own, or insist with --anyway",
             )
         notes = [text for _, text in reasons]
         # Clocks are compared by what is between the files.
@@ -147,8 +146,7 @@ def _check_formats(logs: Sequence[Log], known: Mapping[str, Format]) -> None:
         one, two = known[logs[0].format].title, known[other.format].title
         raise UsageError(
             f"{logs[0].name} is a {one}, {other.name} a {two}: the files of one log have one format",
-            hint="merge them into an MCAP first: logreel.merge([…], 'all.mcap')",
-            cli="merge them into an MCAP first: logreel merge … -o all.mcap",
+            hint="merge them into an MCAP first, by logreel.merge",
         )
 
 
@@ -159,8 +157,7 @@ def _check_clocks(logs: Sequence[Log], align: str | None) -> None:
         text = f"{logs[0].name} counts {kinds[logs[0].epoch]}, {other.name} {kinds[other.epoch]}"
         raise UsageError(
             f"{text}: their clocks have to be aligned",
-            hint='pass align="utc", "start" or a length of time',
-            cli="merge them first: logreel merge … --align utc, start or a length of time",
+            hint="merge them first, by logreel.merge(align='utc'), or 'start' or a length of time",
         )
 
 

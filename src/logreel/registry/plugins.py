@@ -35,7 +35,7 @@ class Registry(Generic[T]):
         self,
         title: str,
         group: str,
-        own: Mapping[str, T | str] | Callable[[], Mapping[str, T]],
+        own: Mapping[str, T | str] | Callable[[], Mapping[str, T | str]],
         base: type[T] | None = None,
         key: Callable[[T], str] | None = None,
     ) -> None:
@@ -109,6 +109,11 @@ class Registry(Generic[T]):
             notice(text)
         else:
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Tell that the entry *name* of another package failed, and do not use it any more."""
+        self.warn(name, why)
+        self._added.pop(name, None)
 
     def forget(self) -> None:
         """Look at the entry points of other packages again when they are next needed."""

@@ -17,22 +17,20 @@ from logreel.registry.format import Format
 from logreel.registry.plugins import Registry, resolve
 
 if TYPE_CHECKING:
-    from logreel.lenses.charts import Band, Chart
-    from logreel.lenses.detection import Detector
-    from logreel.lenses.meaning import Section
+    from logreel.layout.layout import Layout
+    from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.log.log import Log, Message
-    from logreel.registry.commands import Command
+    from logreel.log.schema import Schema
     from logreel.registry.storage import Storage
 
 GROUP = "logreel.formats"
 
 
-def _builtin_formats() -> dict[str, Format]:
-    """Return the built-in formats: each folder below ``logreel.formats``."""
+def _builtin_formats() -> dict[str, str]:
+    """Return where the built-in formats are: each folder below ``logreel.formats``, by name."""
     package = importlib.import_module(GROUP)
     names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
-    loaded: list[Format] = [importlib.import_module(f"{GROUP}.{name}").FORMAT for name in names]
-    return {fmt.name: fmt for fmt in loaded}
+    return {name: f"{GROUP}.{name}:FORMAT" for name in names}
 
 
 #: All formats; those of other packages are loaded only if no built-in format fits.
@@ -65,12 +63,6 @@ def public_module(name: str) -> ModuleType | None:
     """Return the format-specific API module, such as ``logreel.carla``; None if the format has none."""
     fmt = format_named(name)
     return importlib.import_module(fmt.api) if fmt is not None and fmt.api else None
-
-
-def commands_of(fmt: Format) -> tuple[Command, ...]:
-    """Return the commands of a format; they are imported by this call."""
-    found: tuple[Command, ...] = resolve(fmt.commands) if fmt.commands else ()
-    return found
 
 
 def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
@@ -117,7 +109,7 @@ def detectors_of_format(fmt: Format) -> Sequence[Detector]:
 
 def storage_of(log: Log) -> Storage | None:
     """Return how the records of the format of *log* lie in files; None if the format does not say it."""
-    fmt = formats().get(log.format)
+    fmt = format_named(log.format)
     found: Storage | None = resolve(fmt.storage) if fmt is not None and fmt.storage else None
     return found
 
@@ -129,6 +121,12 @@ def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
         resolve(fmt.states)(log) if fmt is not None and fmt.states else {}
     )
     return found
+
+
+def layout_by_format(schema: Schema, topic: str) -> Layout | None:
+    """Return the Layout of messages whose schema is in the language of a format; None if none defines them."""
+    fmt = format_named(schema.encoding)
+    return None if fmt is None or fmt.layout is None else fmt.layout(schema, topic)
 
 
 def lazy(place: str) -> Callable[..., Any]:
@@ -161,6 +159,11 @@ def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
 
 
 def _sniffed(source: Source) -> Format | None:
+    # Formats that the first bytes do not point to are not imported if they do not have to be.
+    begins = importlib.import_module(GROUP).BEGINS.items()
+    for name in [name for name, (at, mark) in begins if source.head.startswith(mark, at)]:
+        if (fmt := FORMATS.get(name)) is not None and fmt.sniff(source):
+            return fmt
     for fmt in FORMATS.own().values():
         if fmt.sniff(source):
             return fmt

@@ -550,7 +550,6 @@ def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log
             f"is a log of the format {fmt.name}, while its suffix is that of {what}",
             path=name,
             hint=f"pass format={fmt.name!r} to append to it",
-            cli=f"pass --format {fmt.name} to append to it",
         )
     if format not in (None, fmt.name):
         raise LogError(f"is a log of the format {fmt.name}, not {format}", path=name)
@@ -559,7 +558,6 @@ def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log
             f"logs of the format {fmt.name} cannot be continued",
             path=name,
             hint="write a new log, and join both by logreel.merge",
-            cli="write a new log, and join both by 'logreel merge'",
         )
     known = fmt.continues_after
     lost = next((problem for problem in log.problems if problem.lost and problem.code not in known), None)
@@ -569,7 +567,6 @@ def open_old(path: str | os.PathLike[str], format: str | None) -> tuple[Any, Log
             path=name,
             offset=lost.offset,
             hint="save what can be read by logreel.recover, and append to that",
-            cli="save what can be read by 'logreel recover', and append to that",
         )
     return fmt, log
 

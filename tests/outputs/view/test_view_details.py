@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import logreel
-from logreel.outputs.view.spectrogram import in_decibels, spectra
+from logreel.meaning.curves import spectral_density
+from logreel.outputs.view.series import in_decibels
 from support.builders.sample_logs import damaged, short_flight
 from support.harness.viewing import Page, viewing
 
@@ -136,12 +137,20 @@ def test_pairs_have_y_by_its_last_value_at_the_times_of_x(page: Page, flight: Pa
 def test_spectrogram_shows_the_frequency_of_a_sine() -> None:
     t = np.arange(4096) / 1000.0
     rows = np.stack([np.sin(2 * np.pi * 125 * t[i : i + 128]) for i in range(0, 3000, 500)])
-    picture, least, most = in_decibels(spectra(rows))
+    picture, least, most = in_decibels(spectral_density(rows))
     assert picture.shape == (64, 6)
     # 64 rows are the frequencies from 7.8 Hz to 500 Hz: 125 Hz is number 16, in row 15.
     assert (picture.argmax(axis=0) == 15).all()
     assert picture.max() == 255
     assert most - least == 80
+
+
+def test_power_density_is_that_of_the_signal_whatever_the_rate() -> None:
+    rate, samples = 250.0, 512
+    noise = np.random.default_rng(1).normal(size=(64, samples))
+    noise[:, 100] = np.nan
+    power = spectral_density(noise, rate).sum(axis=1) * rate / samples
+    assert power.mean() == pytest.approx(1.0, rel=0.05)
 
 
 def test_spectrogram_of_a_field_says_its_axes(page: Page) -> None:

@@ -14,7 +14,7 @@ import pytest
 import logreel
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from logreel.outputs.view.pictures import browser_picture, picture_at, picture_sources, video_packets
 from support.oracles.ros1 import channel
 from support.samples.koblenz.drive import drive as koblenz_drive

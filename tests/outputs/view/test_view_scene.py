@@ -11,7 +11,7 @@ import pytest
 
 import logreel
 from logreel.lenses import LocalPose, lenses
-from logreel.lenses.local import from_aerospace
+from logreel.lenses.motion import from_aerospace
 from logreel.meaning import frames
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames
 from logreel.meaning.scenes import scene_at, scene_sources

@@ -15,7 +15,7 @@ import pytest
 
 import logreel.outputs.vendor
 from logreel.errors import LogError, UnsupportedError, UsageError
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 from logreel.outputs.view.tiles import open_tiles
 
 VENDOR = Path(logreel.outputs.vendor.__file__).parent

@@ -51,7 +51,7 @@ def packets(found: Found) -> list[tuple[int, int, int]]:
 
 def walked(data: bytes) -> Found:
     """Return everything that the reader finds."""
-    return Reader(Source.open(data)).read()
+    return Reader(Source.open(data)).finish()
 
 
 def assert_accounted(found: Found, data: bytes) -> None:

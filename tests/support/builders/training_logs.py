@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import logreel
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND

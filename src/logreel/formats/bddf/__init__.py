@@ -37,11 +37,11 @@ FORMAT = Format(
     copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
     share=lazy("logreel.formats.bddf.scan_builder:share"),
-    channel_key=lazy("logreel.formats.bddf.series_declaration:series_key"),
+    channel_key=lazy("logreel.formats.bddf.schema_maker:series_key"),
     identity=("bosdyn:robot-serial-number",),
     splits=True,
     file_facts=("indexed", "checksum", "sha1"),
     meaning="logreel.formats.bddf.meaning:meaning",
-    bands="logreel.formats.bddf.bands:bands",
+    bands="logreel.formats.bddf.meaning:bands",
     storage="logreel.formats.bddf.storage:STORAGE",
 )

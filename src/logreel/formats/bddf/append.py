@@ -12,16 +12,17 @@ from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1
 from logreel.formats.bddf.index_builder import IndexBuilder
 from logreel.formats.bddf.index_reader import BadIndex, Index
-from logreel.formats.bddf.non_data_blocks import (
+from logreel.formats.bddf.records import DIGEST_AT, END, read_header
+from logreel.formats.bddf.scan_builder import ScanBuilder
+from logreel.formats.bddf.verify import STEP
+from logreel.formats.bddf.writer import (
+    CHECKSUMS,
+    BddfWriter,
     NonDataBlock,
     UnexpectedBlock,
     non_data_blocks,
     parse_non_data_block,
 )
-from logreel.formats.bddf.records import DIGEST_AT, END, read_header
-from logreel.formats.bddf.scan_builder import ScanBuilder
-from logreel.formats.bddf.verify import STEP
-from logreel.formats.bddf.writer import CHECKSUMS, BddfWriter
 from logreel.io.append_file import Appender
 from logreel.io.source import Source
 from logreel.log.log import Log
@@ -82,7 +83,6 @@ def _refuse(log: Log, why: str) -> NoReturn:
         why,
         path=log.name,
         hint="make a complete file of it by logreel.recover, and append to that",
-        cli="make a complete file of it by 'logreel recover', and append to that",
     )
 
 

@@ -26,6 +26,6 @@ def own_descriptors(annotations: Mapping[str, str]) -> bytes:
         return b""
 
 
-def json_schema(annotations: Mapping[str, str]) -> str | None:
+def schema_in_annotations(annotations: Mapping[str, str]) -> str | None:
     """Return the JSON Schema among the annotations of a series, or None."""
     return annotations.get(JSON_SCHEMA, annotations.get(OLD_JSON_SCHEMA))

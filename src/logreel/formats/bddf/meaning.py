@@ -1,4 +1,4 @@
-"""What happened on a walk: events by type, comments of the operator, and signals without a valid value."""
+"""What happened on a walk: events by type and as bands, comments of the operator, signals without a valid value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.lenses.facts import WARNING, Band, Fact, Section, since_start
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
 from logreel.log.tables import flattened
@@ -100,3 +100,30 @@ def _signals(log: Log) -> Iterator[Fact]:
     if bad:
         text = ", ".join(f"{name} {n} x" for name, n in list(bad.items())[:LISTED])
         yield Fact("not_finite", "not finite", bad, text, level=WARNING)
+
+
+#: Type of the messages, and most of them that become bands.
+EVENT, MOST = "bosdyn.api.Event", 500
+
+
+def bands(log: Log) -> Iterator[Band]:
+    """Yield the events of *log* that have a start and a later end, each after the end of the one before."""
+    for ch in log.channels.values():
+        if ch.schema.name != EVENT or not len(ch):
+            continue
+        try:
+            table = ch.to_arrow(["type", "description", "start_time", "end_time"])
+        except LogError:
+            continue
+        start, end = (
+            table.column(n).to_numpy().astype("datetime64[ns]").astype(np.int64)
+            for n in ("start_time", "end_time")
+        )
+        kinds, texts = (table.column(name).to_pylist() for name in ("type", "description"))
+        last = -(2**63)
+        for row in np.argsort(start, kind="stable")[:MOST].tolist():
+            # A time of 0 means that it is unknown.
+            if 0 < start[row] < end[row] and start[row] >= last:
+                last = int(end[row])
+                label = ": ".join(text for text in (kinds[row], texts[row]) if text)
+                yield Band(int(start[row]), last, label or "event", "event", ch.topic)

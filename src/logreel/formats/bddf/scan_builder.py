@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.errors import UnsupportedError
 from logreel.formats.bddf import text
-from logreel.formats.bddf.content_types import BEFORE, JSON, PROTOBUF, json_schema, own_descriptors
+from logreel.formats.bddf.content_types import BEFORE, JSON, PROTOBUF, own_descriptors, schema_in_annotations
 from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
@@ -230,7 +230,7 @@ class ScanBuilder:
         elif isinstance(series.type, MessageType):
             kind = series.type
             encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
-            text = json_schema(series.annotations) or "" if encoding == JSON else ""
+            text = schema_in_annotations(series.annotations) or "" if encoding == JSON else ""
             schema = Schema(
                 kind.name or kind.content_type,
                 encoding,
@@ -285,7 +285,7 @@ class ScanBuilder:
     @cache  # noqa: B019 - as above
     def _json_decoder(self, number: int) -> JsonDecoder | None:
         series = self.found.series[number]
-        kind, schema = series.type, json_schema(series.annotations)
+        kind, schema = series.type, schema_in_annotations(series.annotations)
         if not isinstance(kind, MessageType) or kind.content_type != JSON or schema is None:
             return None
         return self._decoders.json(self._topics[number], schema)

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from logreel.formats.bddf.content_types import own_descriptors
-from logreel.formats.bddf.descriptors import MessageType, Series
-from logreel.formats.bddf.from_layout import schema_from_layout
-from logreel.formats.bddf.input_layout import InputLayout
-from logreel.formats.bddf.payload_decoders import distinct_names
+from logreel.errors import DefinitionError, UsageError
+from logreel.formats.bddf.content_types import (
+    BEFORE,
+    DESCRIPTORS,
+    JSON,
+    JSON_SCHEMA,
+    PROTOBUF,
+    own_descriptors,
+    schema_in_annotations,
+)
+from logreel.formats.bddf.descriptors import (
+    POD_TYPES,
+    Identifier,
+    MessageType,
+    PodType,
+    Series,
+    StructType,
+)
+from logreel.formats.bddf.encode_blocks import series_descriptor
+from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
+from logreel.formats.bddf.pod_series import RAW, block_layout
+from logreel.formats.bddf.records import MAX_DESCRIPTOR
+from logreel.formats.bddf.scan_builder import TEXT, topic_of
 from logreel.formats.bddf.signals import TICK, Signals
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import Scalar, Sequence, Struct
+from logreel.log.joined_channels import channel_key
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
-from logreel.write.payloads import Payloads
+from logreel.schemas.json.from_layout import json_bytes, json_schema
+from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.languages import protobuf_serializer
+from logreel.write.payloads import Payloads, joined
 from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
+from logreel.write.serialize_rows import serialize_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +57,115 @@ if TYPE_CHECKING:
     from logreel.schemas.protobuf.types import Types
 
 
-TEXT = "bosdyn.api.TextMessage"
+#: Returns the protobuf library's Descriptor of a message type, or None.
+Find = Callable[[str], Any]
+#: Returns the payload of a message given as a dict.
+Serialize = Callable[[dict[str, Any]], bytes]
+Bytes1 = NDArray[np.uint8]
+
+
+class InputLayout:
+    """Layout of the messages of one series when they are written: additional indexes, then the content.
+
+    The content is samples, fields, ``text`` or ``data``.
+
+    fields    names of the columns of the content
+    splitter  turns messages in this Layout into payloads; None: they are the payloads
+
+    Raises DefinitionError for a struct, which is joined from its members.
+    """
+
+    def __init__(self, series: Series, find: Find) -> None:
+        self._content, self._serialize = _content_layout(series, find)
+        self.fields = column_names(self._content)
+        names = distinct_names(series.names, self.fields)
+        #: Number of additional indexes.
+        self._k = len(names)
+        self.layout = with_additional_indexes(self._content, names) if names else self._content
+        self.splitter: PayloadSplitter | None = None
+        if isinstance(self.layout.root, Sequence):
+            self.splitter = PayloadSplitter([*names, "sample"], self._from_samples, names)
+        elif names or self._serialize is not None:
+            self.splitter = PayloadSplitter(names, self._from_fields)
+
+    def _from_fields(self, data: Bytes1, start: I64) -> Payloads:
+        """Return the payloads of messages: additional indexes, then the fields of the content."""
+        first, size = start[:-1], np.diff(start)
+        side_columns = _int64_columns(data, first, self._k) if self._k else None
+        first, size = first + 8 * self._k, size - 8 * self._k
+        if self._serialize is None:
+            return Payloads(data, first, size, side_columns)
+        found = serialize_rows(self._content, self._serialize, data, first, size)
+        return replace(found, side_columns=side_columns)
+
+    def _from_samples(self, data: Bytes1, start: I64) -> Payloads:
+        """Return the payloads of messages: a count, then per sample additional indexes, sample number, value."""
+        first, size = start[:-1], np.diff(start)
+        lead, width = 8 * self._k + 4, Layout(self.layout.record, "").size or 0
+        count = (size - 4) // width
+        number = np.arange(int(count.sum()), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+        records = np.repeat(first + 4, count) + width * number
+        values = joined(data, records + lead, np.full(len(records), width - lead, np.int64))
+        size = count * (width - lead)
+        side_columns = np.zeros((len(count), self._k), np.int64)
+        side_columns[count > 0] = _int64_columns(data, (first + 4)[count > 0], self._k)
+        return Payloads(values, np.cumsum(size) - size, size, side_columns if self._k else None)
+
+
+def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | None]:
+    """Return the Layout of the content, and the function that encodes it; None: its bytes are the payload."""
+    kind = series.type
+    if isinstance(kind, StructType):
+        raise DefinitionError("a struct is joined from its members: write those")
+    if isinstance(kind, PodType):
+        return block_layout(series, kind) or RAW, None
+    if not isinstance(kind, MessageType):
+        return RAW, None
+    schema = schema_in_annotations(series.annotations)
+    if kind.content_type == JSON and schema is not None:
+        decoder = JsonDecoder(schema)
+        return (decoder.layout if decoder.has_fields else Layout(Struct(()))), json_bytes
+    if kind.content_type.startswith("text/") or kind.content_type == JSON:
+        return TEXT, None
+    if kind.content_type == PROTOBUF and (own := own_descriptors(series.annotations)):
+        from logreel.schemas.protobuf.types import Types
+
+        find = Types(own=own).find
+    descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
+    if descriptor is None:
+        return RAW, None
+    return protobuf_serializer(descriptor)
+
+
+def _int64_columns(data: Bytes1, at: I64, k: int) -> I64:
+    """Return int64[n, k]: the k numbers at each of the offsets *at*."""
+    raw = joined(data, at, np.full(len(at), 8 * k, np.int64))
+    found: I64 = raw.view("<i8").astype(np.int64).reshape(len(at), k)
+    return found
+
+
+def schema_from_layout(layout: Layout) -> Schema:
+    """Return a POD schema if each record is one number named ``value``, else JSON with a JSON Schema.
+
+    PODs store no field names, so other names could not be read back.
+    """
+    pod = _pod_type(layout)
+    return Schema(JSON, JSON, json_schema(layout)) if pod is None else Schema(pod, "bddf")
+
+
+def _pod_type(layout: Layout) -> str | None:
+    fields = list(layout.root.visible()) if isinstance(layout.root, Struct) else []
+    if [f.name for f in fields] != ["records"] or not isinstance(fields[0].node, Sequence):
+        return None
+    record = fields[0].node.item
+    members = list(record.visible()) if isinstance(record, Struct) else []
+    if [f.name for f in members] != ["value"] or not isinstance(members[0].node, Scalar):
+        return None
+    kind = members[0].node.type
+    return kind if kind in POD_TYPES[1:] and kind != "bool" else None
+
+
+TEXT_MESSAGE = "bosdyn.api.TextMessage"
 #: Fields of a line of text, in the order of their numbers, and their kinds; the level is an enumeration.
 _TEXT_KINDS = {"message": "string", "timestamp": "time", "source": "string", "level": "int32"}
 
@@ -55,7 +191,7 @@ def _text_payloads(table: pa.Table) -> Payloads:
     for name, kind in _TEXT_KINDS.items():
         column = table.column(name)
         values[name] = texts(list(map(str, column.to_pylist()))) if kind == "string" else np.asarray(column)
-    data, start = encode(Message(TEXT, tuple(fields)), values, len(table))
+    data, start = encode(Message(TEXT_MESSAGE, tuple(fields)), values, len(table))
     return Payloads(data, start[:-1], np.diff(start))
 
 
@@ -97,7 +233,7 @@ class BddfSchemaMaker(SchemaMaker):
 
     def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
         """Return the payloads of messages; those of types made here are encoded from columns at once."""
-        if is_message(self.series[number], TEXT) and table.column_names == list(_TEXT_KINDS):
+        if is_message(self.series[number], TEXT_MESSAGE) and table.column_names == list(_TEXT_KINDS):
             return _text_payloads(table)
         made = self._made.get(own_descriptors(self.series[number].annotations))
         if made is None:
@@ -112,7 +248,9 @@ class BddfSchemaMaker(SchemaMaker):
 
     def text_channel(self) -> TextChannel:
         """Return a series of TextMessage: debug, information, warning, error."""
-        return TextChannel("text", Schema(TEXT, "protobuf"), (4, 4, 4, 4, 3, 2, 2, 1), 0, _text_columns)
+        return TextChannel(
+            "text", Schema(TEXT_MESSAGE, "protobuf"), (4, 4, 4, 4, 3, 2, 2, 1), 0, _text_columns
+        )
 
     def topic_for(self, topic: str) -> str:
         """Return *topic* without the tilde of reserved channels."""
@@ -152,3 +290,156 @@ class BddfSchemaMaker(SchemaMaker):
 def is_message(series: Series, name: str) -> bool:
     """Return whether messages of *series* are of the message type called *name*."""
     return isinstance(series.type, MessageType) and series.type.name == name
+
+
+CHANNEL = "bosdyn:channel"
+#: The only annotation without an organization that the format defines.
+UNITS = "units"
+_POD = re.compile(rf"({'|'.join(POD_TYPES[1:])})((\[\d{{1,10}}\])*)")
+_MIME = re.compile(r"[\w.+-]+/[\w.+-]+(\s*;.*)?", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{16}")
+
+
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
+    """Return the declaration of a channel, without a series number; hashes of struct members are from *metadata*.
+
+    Raises DefinitionError or UsageError for a channel that a file cannot hold.
+    """
+    if not topic or topic.startswith("~"):
+        raise UsageError(f"{topic!r} cannot be the topic of a series: it must not be empty or begin with '~'")
+    series = Series(
+        identifier=Identifier(
+            str(metadata.get("series_type", CHANNEL)),
+            _text_dict(metadata.get("spec", {CHANNEL: topic}), "spec"),
+        ),
+        type=_type(topic, schema, metadata),
+        annotations=_text_dict(metadata.get("annotations", {}), "annotations"),
+        names=tuple(map(str, metadata.get("additional_indexes", ()))),
+        description=str(metadata.get("description", "")),
+    )
+    if schema.encoding == JSON and schema.text and schema_in_annotations(series.annotations) is None:
+        series = replace(series, annotations={JSON_SCHEMA: schema.text, **series.annotations})
+    if schema.encoding == "protobuf" and schema.raw and "series_type" not in metadata:
+        own = {DESCRIPTORS: base64.b64encode(schema.raw).decode()}
+        series = replace(series, annotations={**own, **series.annotations})
+    if ORIGINAL in metadata and "series_type" not in metadata:
+        series = replace(series, annotations={BEFORE: str(metadata[ORIGINAL]), **series.annotations})
+    series = with_topic(series, topic)
+    series = replace(series, hash=series.identifier.hash)
+    check_descriptor(lambda: series_descriptor(series), f"channel {topic!r:.60}")
+    return series
+
+
+def series_key(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+    """Return a key that is equal for channels of several logs that become one series."""
+    try:
+        return identity(declare(topic, schema, metadata))
+    except DefinitionError:
+        # A channel that cannot be declared is refused when it is added.
+        return channel_key(topic, schema, metadata)
+
+
+def check_keys(annotations: Iterable[str]) -> None:
+    """Raise UsageError for reserved keys of annotations: those without an organization, except ``units``."""
+    for key in annotations:
+        if (key != UNITS and not key.partition(":")[1]) or key.startswith(":"):
+            text = "keys without an organization are reserved by the format: call it 'ORGANIZATION:NAME'"
+            raise UsageError(f"annotation {key!r:.60}: {text}")
+
+
+def check_descriptor(encode: Callable[[], bytes], what: str) -> None:
+    """Raise UsageError if the descriptor that *encode* returns is one that readers would refuse."""
+    try:
+        size = len(encode())
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what}: what it says of itself is no text: {error.reason}") from None
+    if size > MAX_DESCRIPTOR:
+        raise UsageError(
+            f"{what}: what it says of itself has {size} bytes; at most {MAX_DESCRIPTOR} are read"
+        )
+
+
+def with_topic(series: Series, topic: str) -> Series:
+    """Return *series* with a spec that readers show as *topic*; suffixes such as ``[1]`` are added by readers."""
+    name = topic_of(series)
+    if re.fullmatch(re.escape(name) + r"(\[\d+\])*", topic):
+        return series
+    spec = {**series.identifier.spec, CHANNEL: topic}
+    return replace(series, identifier=Identifier(series.identifier.type, spec))
+
+
+def _text_dict(given: object, what: str) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"metadata {what!r} is a dict of texts")
+    return {str(key): str(value) for key, value in given.items()}
+
+
+def _type(
+    topic: str, schema: Schema, metadata: Mapping[str, Any]
+) -> MessageType | PodType | StructType | None:
+    if schema.encoding == "bddf":
+        return _bddf_type(topic, schema, metadata)
+    content = PROTOBUF if schema.encoding == "protobuf" else schema.encoding
+    if not _MIME.fullmatch(content) and metadata.get("content_type") != content:
+        text = "needs a schema of encoding 'protobuf', 'bddf' or a content type such as 'text/plain'"
+        raise DefinitionError(f"channel {topic!r} of a BDDF file {text}")
+    # A series without a type name is shown under its content type.
+    name = str(metadata.get("type_name", "")) if schema.name == content else schema.name
+    return MessageType(content, name, bool(metadata.get("is_metadata")))
+
+
+def _bddf_type(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> PodType | StructType | None:
+    if schema.name == "struct":
+        return StructType(_members(topic, metadata.get("members", {})))
+    if schema.name.startswith("unknown"):
+        dimension = metadata.get("dimension")
+        return None if dimension is None else PodType("", tuple(map(int, dimension)))
+    found = _POD.fullmatch(schema.name)
+    if found is None:
+        text = "a type such as 'float64' or 'float32[3]', or 'struct'"
+        raise DefinitionError(
+            f"channel {topic!r}: {schema.name!r:.60} is no type of plain values: expected {text}"
+        )
+    dimension = tuple(int(n) for n in re.findall(r"\d+", found[2]))
+    if any(n >= 1 << 32 for n in dimension):
+        raise DefinitionError(f"channel {topic!r}: a dimension of {max(dimension)}")
+    return PodType(found[1], dimension)
+
+
+def _members(topic: str, given: object) -> dict[str, int]:
+    if not isinstance(given, Mapping) or not all(_HASH.fullmatch(str(value)) for value in given.values()):
+        raise DefinitionError(
+            f"struct {topic!r}: metadata 'members' names a channel added before for each member"
+        )
+    return {str(name): int(str(value), 16) for name, value in given.items()}
+
+
+def identity(series: Series) -> Hashable:
+    """Return a key that is equal for series that readers treat as one."""
+    kind = series.type
+    parts: Hashable = kind if not isinstance(kind, StructType) else tuple(sorted(kind.members.items()))
+    texts = (series.identifier.spec, series.annotations)
+    return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in texts)
+
+
+class MemberHashes:
+    """Hashes of struct members in the new file, by topic and by the hash that they have in the source."""
+
+    def __init__(self) -> None:
+        self._new: dict[str, str] = {}
+
+    def add(self, series: Series, metadata: Mapping[str, Any]) -> None:
+        """Add a declared series; ``hash`` in its *metadata* is the hash that it has in the source."""
+        new = f"{series.hash:016x}"
+        self._new.setdefault(topic_of(series), new)
+        self._new[str(metadata.get("hash", new))] = new
+
+    def resolved(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return *metadata* of a struct with the hashes that its members have in the new file."""
+        members = metadata.get("members")
+        if not isinstance(members, Mapping):
+            return metadata
+        return {
+            **metadata,
+            "members": {name: self._new.get(str(one), one) for name, one in members.items()},
+        }

@@ -65,7 +65,7 @@ def _times_by_id(columns: Columns, topic: str) -> dict[int, int]:
     return dict(zip(columns(topic, "id").tolist(), times, strict=True))
 
 
-class Track:
+class ActorMotion:
     """Positions and motion of one actor, one row per recorded position.
 
     frame_row      int64[n]       row of the frame
@@ -122,7 +122,7 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
     """Return the table of ``Actor.trajectory``."""
     import pyarrow as pa
 
-    track = Track(columns, actor)
+    track = ActorMotion(columns, actor)
     fields: list[pa.Field[Any]] = [
         pa.field("time", pa.duration("ns")),
         pa.field("frame", pa.uint64()),

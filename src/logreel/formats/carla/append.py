@@ -6,8 +6,7 @@ from logreel.errors import LogError, UsageError
 from logreel.formats.carla.clock import Frames
 from logreel.formats.carla.records import HEAD
 from logreel.formats.carla.scan_builder import ScanBuilder
-from logreel.formats.carla.write_frames import LastFrame
-from logreel.formats.carla.writer import CarlaWriter
+from logreel.formats.carla.writer import CarlaWriter, LastFrame
 from logreel.io.append_file import Appender
 from logreel.log.log import Log
 
@@ -41,7 +40,6 @@ def append(
             log.problems[0].text,
             path=log.name,
             hint="make a complete recording of it by logreel.recover, and append to that",
-            cli="make a complete recording of it by 'logreel recover', and append to that",
         )
     header, metadata = state.found.header, log.metadata
     own = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logreel.lenses.charts import Band, Chart, Series
+from logreel.lenses.facts import Band, Chart, Series
 
 if TYPE_CHECKING:
     from logreel.log.actor import Actor

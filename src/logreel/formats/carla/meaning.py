@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from logreel.formats.carla.actors import Track
+from logreel.formats.carla.actors import ActorMotion
 from logreel.formats.carla.columns import Array, Columns, metres
-from logreel.formats.carla.simulator.blocked import blocked
-from logreel.formats.carla.simulator.collisions import collisions
-from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.formats.carla.simulator.queries import blocked, collisions
+from logreel.lenses.facts import WARNING, Fact, Section, since_start
 from logreel.log.actor import Actor
 from logreel.log.log import Log
 from logreel.log.times import duration_text
@@ -63,7 +62,7 @@ def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
     found = []
     for actor in log.actors.values():
         if actor.type in ("vehicle", "walker"):
-            motion = _motion(Track(columns, actor.id), columns)
+            motion = _motion(ActorMotion(columns, actor.id), columns)
             found.append((not _is_hero(actor), -motion[0], actor, *motion))
     found.sort(key=lambda one: one[:2])
     for _, _, actor, length, fastest, mean, teleports in found[:LISTED]:
@@ -89,7 +88,7 @@ def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
         )
 
 
-def _motion(track: Track, columns: Columns) -> tuple[float, float, float, int]:
+def _motion(track: ActorMotion, columns: Columns) -> tuple[float, float, float, int]:
     """Return distance in m, greatest and mean speed in m/s, and how often the actor was set to another place.
 
     A step much longer than the speeds before and after it allow is no motion, and does not count for the distance.
@@ -168,7 +167,7 @@ def _red_lights(log: Log, columns: Columns) -> Iterator[Fact]:
     run = []
     for actor in log.actors.values():
         if actor.type == "vehicle":
-            track = Track(columns, actor.id)
+            track = ActorMotion(columns, actor.id)
             for light, area in areas.items():
                 run += [(time, actor, light) for time in _left_red(columns, track, light, *area)]
     run.sort(key=lambda one: one[0])
@@ -179,7 +178,7 @@ def _red_lights(log: Log, columns: Columns) -> Iterator[Fact]:
     yield Fact("red_lights", "red lights run", len(run), text, level=WARNING if run else None, note=note)
 
 
-def _left_red(columns: Columns, track: Track, light: int, centre: Array, extent: Array) -> list[int]:
+def _left_red(columns: Columns, track: ActorMotion, light: int, centre: Array, extent: Array) -> list[int]:
     """Return the times in ns at which an actor left the area of a light that was red."""
     place = metres(track.location) if track.unit == "cm" else np.asarray(track.location, np.float64)
     if len(place) < 2:

@@ -1,5 +1,8 @@
 """Read a recording from the front: follow its packets, repair wrong headers by content, and skip damage.
 
+The reader is incremental: ``feed`` reads the complete packets that the file has more than before, ``finish`` takes the
+rest as the end of the file.
+
 Packets have neither marks nor checksums. Evidence for a valid packet: for records of fixed size, the number of records
 and the size of the packet agree; and a frame ends with ten bytes, FrameEnd and the header of the next FrameStart.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.carla import definitions
@@ -38,8 +42,10 @@ from logreel.formats.carla.records import (
 from logreel.index import block_builder
 from logreel.index.block_builder import BlockBuilder
 from logreel.index.block_table import Blocks
+from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
+from logreel.log.growing import ENOUGH, UndecidedError
 
 #: Packet headers for kernels/framed.py: kind u8, payload size u32; the kind is also the key.
 SPEC = np.array([(HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD, 0, 0)], framed.SPEC)
@@ -55,6 +61,12 @@ _FRAME_BYTES, _TRIES = 1 << 20, 64
 _EMPTY, _LOOKED_AT = 2, 16
 #: A frame whose number is greater by this much than the last one before damage is not a frame.
 _FRAMES_AHEAD = 1 << 20
+#: A packet that needs more bytes than this is one whose size is damaged.
+LONGEST = 64 << 20
+
+
+class _IncompleteError(Exception):
+    """The packet at the end is not complete yet."""
 
 
 class Framing:
@@ -107,16 +119,23 @@ class Framing:
 
 
 class Reader:
-    """Reads one recording from the front."""
+    """Reads one recording from the front.
+
+    begin  position of the first packet
+    pos    position after the last packet that was read
+    wide   whether vectors are float64
+    """
 
     def __init__(self, source: Source) -> None:
         self._source, self._end = source, source.size
+        self._is_final = False
         self._problems: list[Problem] = []
         self._resized: dict[int, int] = {}
         self._topics = dict(TOPICS)
-        self._header, self._pos = self._read_header()
-        self._wide = vectors_are_wide(source, self._pos)
-        self._framing = Framing(source, self._wide)
+        self._header, self.begin = self._read_header()
+        self.pos = self.begin
+        self.wide = vectors_are_wide(source, self.begin)
+        self._framing = Framing(source, self.wide)
         self._blocks = BlockBuilder(source.data, SPEC, (HEAD, HEAD), keep_sizes=True)
         self._blocks.declare(KINDS)
         #: Offset of the last packet when the number of its frame was determined, and that number.
@@ -130,20 +149,57 @@ class Reader:
         self._problem("header", 0, start, True, "the header of the recording is damaged: no date, no map")
         return Header(0, 0, "", start), start
 
-    def read(self) -> Found:
-        """Read the whole recording."""
-        pos, framing = self._pos, self._framing
+    def feed(self, source: Source) -> bool:
+        """Read the complete packets that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self._source, self._end = source, source.size
+        self._framing.extend(source)
+        self._blocks.extend(source.data)
+        try:
+            self._read()
+        except UndecidedError:
+            return False
+        except _IncompleteError:
+            return self._end - self.pos <= LONGEST
+        return True
+
+    def finish(self) -> Found:
+        """Read the rest as the end of the recording, and return everything that was found."""
         self._source.map_ahead()
-        while pos < self._end:
-            why, pos = self._blocks.walk(pos, self._end, framing.tags, framing.keys)
-            if why != block_builder.END:
-                pos = self._refused(pos)
+        self._is_final = True
+        self._read()
         blocks, ends = self._blocks.finish(KINDS)
-        counts = (blocks.start[:, 1:] - blocks.start[:, :-1]).sum(axis=0)
-        used = np.flatnonzero(counts).tolist()
-        sizes = self._blocks.sizes
-        topics = self._topics_of(used, blocks)
-        return Found(self._header, self._wide, topics, blocks, ends, sizes, self._resized, self._problems)
+        return self._found(blocks, ends, self._blocks.sizes, self._problems)
+
+    def found(self) -> Found:
+        """Return what was found so far; it does not change when reading goes on."""
+        blocks, ends, sizes = self._blocks.snapshot(KINDS)
+        known = len(self._problems)
+        if self.pos < self._end:
+            self._skip(self.pos, self._end)
+        problems = list(self._problems)
+        del self._problems[known:]
+        return self._found(blocks, ends, sizes, problems)
+
+    def _found(self, blocks: Blocks, ends: I64, sizes: NDArray[np.uint32], problems: list[Problem]) -> Found:
+        topics = self._topics_of(np.flatnonzero(blocks.counts).tolist(), blocks)
+        resized = dict(self._resized)
+        is_growing = not self._is_final
+        return Found(self._header, self.wide, topics, blocks, ends, sizes, resized, problems, is_growing)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether bytes were lost so far."""
+        return any(problem.lost for problem in self._problems)
+
+    def _read(self) -> None:
+        framing = self._framing
+        while self.pos < self._end:
+            why, self.pos = self._blocks.walk(self.pos, self._end, framing.tags, framing.keys)
+            if why != block_builder.END:
+                self.pos = self._refused(self.pos)
 
     def _doors_come_first(self, blocks: Blocks, kinds: list[int]) -> bool:
         """Return True if empty packets of kind 21 are doors, which precede positions; wheels follow them."""
@@ -164,7 +220,7 @@ class Reader:
             inserted = all(INSERTED[kind] == topic for kind, topic in shifting.items())
         else:
             old = self._header.version < 2
-            inserted = self._wide or (old and (23 in kinds or self._doors_come_first(blocks, kinds)))
+            inserted = self.wide or (old and (23 in kinds or self._doors_come_first(blocks, kinds)))
         usual = INSERTED if inserted else RELEASED
         named: dict[int, str] = {}
         for kind in kinds:
@@ -181,8 +237,14 @@ class Reader:
     def _refused(self, pos: int) -> int:
         """Return the offset to continue at; the walk found no acceptable packet at *pos*."""
         packet = read_packet(self._source, pos)
+        if not self._is_final and (packet is None or packet.next > self._end):
+            raise _IncompleteError
         if packet is None:
             return self._skip(pos, self._end)
+        if not self._is_final and self._end - pos < ENOUGH:
+            if (after := self._infer_kind(packet)) is None:
+                raise UndecidedError
+            return after
         for attempt in (
             self._repair_frame_start,
             self._infer_kind,
@@ -201,7 +263,7 @@ class Reader:
         if packet.next > self._end or kind in self._topics:
             return None
         if kind in SHIFTING:
-            topic = kind_by_content(self._source, packet, self._wide)
+            topic = kind_by_content(self._source, packet, self.wide)
         else:
             topic = "raw" if kind > LAST_KIND and self._framing.is_chain(packet.next) else None
         if topic is None:
@@ -256,7 +318,7 @@ class Reader:
 
     def _content_end(self, packet: Packet, topic: str) -> int | None:
         """Return the end of a packet by its content if its size states another one and valid packets follow there."""
-        ends = content_ends(self._source, topic, self._wide, packet.payload)
+        ends = content_ends(self._source, topic, self.wide, packet.payload)
         if packet.next in ends:
             return None
         if packet.size:

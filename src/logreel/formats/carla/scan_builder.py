@@ -17,7 +17,7 @@ from logreel.formats.carla.definitions import RAW, layout
 from logreel.formats.carla.found import Found
 from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
 from logreel.formats.carla.reader import Reader
-from logreel.formats.carla.records import FRAME_START, HEAD, read_frame
+from logreel.formats.carla.records import FRAME_START, HEAD, read_frame, read_header, vectors_are_wide
 from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
 from logreel.formats.carla.ros_axes import RosAxesDecoder, with_ros_units
 from logreel.formats.carla.text import lines
@@ -26,6 +26,7 @@ from logreel.formats.carla.verify import verify
 from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
+from logreel.log.growing import ENOUGH
 from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ChannelInfo, Scan
@@ -40,10 +41,10 @@ def scan(source: Source) -> Scan:
     """Return the Scan of a recording. Raises UnsupportedError for a file without the magic string."""
     if source.head[2:18] != b"\x0e\x00CARLA_RECORDER":
         raise UnsupportedError("not a CARLA recording: its mark is missing", path=source.name)
-    found = Reader(source).read()
+    found = Reader(source).finish()
     if _lost(found) and is_text_mode(source):
         binary = undo_text_mode(source)
-        reread = Reader(binary).read()
+        reread = Reader(binary).finish()
         if _lost(reread) < _lost(found):
             size = source.size - binary.size
             text = f"written in text mode: 0D before every 0A; undone, which left {size} bytes out"
@@ -54,6 +55,33 @@ def scan(source: Source) -> Scan:
 
 def _lost(found: Found) -> int:
     return sum(problem.size for problem in found.problems if problem.lost)
+
+
+class CarlaGrowing:
+    """The Growing of one recording."""
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+        self._is_damaged = self._is_clear = False
+
+    def extend(self, source: Source) -> Scan | None:
+        """See ``Growing``."""
+        if self._is_damaged:
+            return None
+        if read_header(source) is None:
+            raise UnsupportedError("the file ends inside its header", path=source.name)
+        reader = self._reader
+        if reader is None or not (self._is_clear or vectors_are_wide(source, reader.begin) == reader.wide):
+            reader = self._reader = Reader(source)
+        # After so many bytes it is clear whether vectors are float64.
+        self._is_clear = source.size > ENOUGH
+        if not reader.feed(source):
+            return None
+        if reader.has_losses:
+            # It may be a file that was written in text mode, which is judged as a whole.
+            self._is_damaged, self._reader = True, None
+            return None
+        return ScanBuilder(source, reader.found()).scan()
 
 
 def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:

@@ -1,19 +1,110 @@
-"""Schemas of new CARLA recordings: kinds of packets by topic."""
+"""Schemas of new CARLA recordings: kinds of packets by topic, and checks that payloads are such packets."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.carla.write_kinds import Dialect
+from logreel.formats.carla import definitions
+from logreel.formats.carla.records import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
+from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
+from logreel.layout.program import compile_layout
 from logreel.log.schema import Schema
 from logreel.write.schema_maker import SchemaMaker
+
+KINDS = 256
+_COUNT = 2
+_KINDS_BY_TOPIC = {topic: kind for kind, topic in TOPICS.items()} | {"frame_counter": 18}
+_RAW = re.compile(r"packet_(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Variant of the packet layouts that a release writes.
+
+    wide       True: vectors of float64, as on the UE5 line
+    stiffness  True: wheels of 48 bytes, as from 0.9.12 on, else 36
+    """
+
+    wide: bool = False
+    stiffness: bool = True
+
+    def layout(self, topic: str) -> Layout:
+        """Return the Layout of the packets of a topic; RAW for unknown topics."""
+        if topic == TOPICS[PHYSICS] and not self.wide:
+            return definitions.physics(self.stiffness)
+        return definitions.layout(topic, self.wide)
+
+    def kind_of(self, topic: str, schema: Schema, metadata: Mapping[str, Any], foreign: bool) -> int:
+        """Return the kind of the packets of a channel: ``packet`` in *metadata*, else the usual one of the topic.
+
+        foreign  True: the packets are from another recording, which may be that of a fork
+
+        Raises DefinitionError for another encoding, UsageError for a topic that no recording has.
+        """
+        if schema.encoding != "carla":
+            raise DefinitionError(
+                "a CARLA recording holds only packets of CARLA, of encoding 'carla': those of a recording, or of a log "
+                f"that was converted from one; messages of encoding {schema.encoding!r} do not become packets"
+            )
+        raw = _RAW.fullmatch(topic)
+        usual = int(raw[1]) if raw else self._usual(topic)
+        kind = int(metadata.get("packet", usual))
+        if not 0 <= kind < KINDS or kind == FRAME_END:
+            raise UsageError(
+                f"a CARLA recording has no channel {topic!r}: it names channels by their packets"
+            )
+        fits = kind == usual and (foreign or kind > LAST_KIND) if raw else _is_possible(kind, topic)
+        if not fits:
+            due = repr(TOPICS.get(kind, f"packet_{kind}"))
+            text = f"a CARLA recording names channels by their packets; kind {kind} is {due}"
+            raise UsageError(f"{topic!r}: {text}")
+        return kind
+
+    def _usual(self, topic: str) -> int:
+        moved = INSERTED if self.wide else RELEASED
+        return (_KINDS_BY_TOPIC | {name: kind for kind, name in moved.items()}).get(topic, -1)
+
+    def misfits(self, topic: str, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: True for payloads that are not packets of a topic."""
+        layout = self.layout(topic)
+        bad = size < layout.measure.least
+        if layout.measure.size is not None:
+            return np.asarray(size != layout.measure.size)
+        width = definitions.width(topic, self.wide)
+        if width:
+            rest = np.flatnonzero(~bad)
+            bad[rest] = size[rest] != _COUNT + width * FieldAt(0, _COUNT).read(data, start[rest])
+        elif layout is not definitions.RAW:
+            bad = _misfits_layout(layout, data, start, size)
+            if topic == TOPICS[PHYSICS]:
+                bad &= _misfits_layout(definitions.physics(not self.stiffness), data, start, size)
+        return bad
+
+
+def _misfits_layout(layout: Layout, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+    """Return bool[n]: True for payloads that a Layout does not fill exactly."""
+    program, status = compile_layout(layout), np.zeros(len(start), np.uint8)
+    counts = np.zeros(len(program.columns), np.int64)
+    kernel.count(data, start, start + size, program.ops, counts, status)
+    return np.asarray(status != kernel.OK)
+
+
+def _is_possible(kind: int, topic: str) -> bool:
+    """Return True if packets of a kind can have a topic."""
+    if kind in TOPICS:
+        return topic == TOPICS[kind]
+    return kind in SHIFTING and topic in (*RELEASED.values(), "frame_counter")
 
 
 class CarlaSchemaMaker(SchemaMaker):

@@ -5,24 +5,247 @@ from __future__ import annotations
 import struct
 import time as clock
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UnsupportedError, UsageError
-from logreel.formats.carla.copy_metadata import SourceRecordings, pack_header, seconds_of
 from logreel.formats.carla.records import END, FRAME_START, HEAD, START
-from logreel.formats.carla.schema_maker import CarlaSchemaMaker
-from logreel.formats.carla.write_frames import FRAME, FramedPackets, LastFrame, assign_frames
-from logreel.formats.carla.write_kinds import Dialect
+from logreel.formats.carla.scan_builder import ScanBuilder
+from logreel.formats.carla.schema_maker import CarlaSchemaMaker, Dialect
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payloads
 from logreel.write.record_headers import RecordHeaders
+
+_MAGIC = b"CARLA_RECORDER"
+_LONGEST, _DATE_AT = 32767, 18
+#: Bytes of a packet without records.
+_EMPTY = 2
+#: Ids listed in a note.
+_LISTED = 5
+
+
+def seconds_of(date: object) -> int:
+    """Return a date in ISO 8601 as seconds since 1970, UTC by default; raises UsageError for other text."""
+    try:
+        moment = datetime.fromisoformat(str(date))
+    except ValueError:
+        raise UsageError(f"date {date!r:.60}: expected ISO 8601 such as 2023-11-14T22:13:20Z") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def pack_header(version: int | str, date: int | str, town: str) -> bytes:
+    """Return the header of a recording; raises UsageError for values that do not fit into it."""
+    name = str(town).encode()
+    if len(name) > _LONGEST:
+        raise UsageError(f"a map name of {len(name)} bytes; a CARLA recording holds at most {_LONGEST}")
+    try:
+        fixed = struct.pack("<HH14sq", int(version), len(_MAGIC), _MAGIC, int(date))
+    except (struct.error, ValueError, OverflowError) as error:
+        raise UsageError(f"version {version}, date {date}: {error}") from None
+    return fixed + struct.pack("<H", len(name)) + name
+
+
+def header_of(log: Log) -> bytes:
+    """Return the header bytes of a recording; a damaged header is rebuilt as far as possible."""
+    state: ScanBuilder = log.format_state
+    if all(problem.code != "header" for problem in log.problems):
+        return state.source.read(0, state.found.header.size)
+    # Version 2 introduced the other numbering of attribute types.
+    version = 1 + int(log.metadata["attribute_base"])
+    date = int.from_bytes(state.source.read(_DATE_AT, 8), "little", signed=True)
+    return pack_header(version, date, "")
+
+
+@dataclass(slots=True)
+class SourceRecordings:
+    """Recordings whose packets are written into one recording."""
+
+    logs: list[Log] = field(default_factory=list)
+
+    def add(self, log: Log) -> list[str]:
+        """Add a recording; return sentences about metadata that is left out.
+
+        Raises UsageError if its vectors have another width than those of the first recording.
+        """
+        state: ScanBuilder = log.format_state
+        self.logs.append(log)
+        first: ScanBuilder = self.logs[0].format_state
+        if state.found.wide != first.found.wide:
+            raise UsageError(
+                "has vectors of another width than the first recording: they cannot be one", path=log.name
+            )
+        losses = []
+        for what, mine, due in (
+            ("map", state.found.header.map, first.found.header.map),
+            ("version", state.found.header.version, first.found.header.version),
+        ):
+            if mine != due:
+                losses.append(
+                    f"{what} {mine!r} of {log.name}: a recording has one, that of the first, {due!r}"
+                )
+        return losses
+
+    def collisions(self) -> list[str]:
+        """Return a sentence if actors of several recordings have the same id, since packets only state the id."""
+        seen, twice = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        with_actors = [log for log in self.logs if "actors" in log and _has_records(log["actors"])]
+        for log in with_actors if len(with_actors) > 1 else ():
+            ids = np.unique(np.ma.compressed(log["actors"]["id"])).astype(np.uint32)
+            twice = np.union1d(twice, np.intersect1d(seen, ids))
+            seen = np.union1d(seen, ids)
+        if not len(twice):
+            return []
+        some = ", ".join(map(str, twice[:_LISTED].tolist())) + ", …" * (len(twice) > _LISTED)
+        return [
+            f"{len(twice)} actors are in several recordings by the same id ({some}): nothing distinguishes them now"
+        ]
+
+
+def _has_records(channel: Channel) -> bool:
+    return bool((channel.log.index.sizes(channel.number) > _EMPTY).any())
+
+
+#: Payload of a FrameStart.
+FRAME = np.dtype([("number", "<u8"), ("duration", "<f8"), ("elapsed", "<f8")])
+#: Duration of a frame that is not followed by another one yet.
+OPEN = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LastFrame:
+    """The frame written last.
+
+    number    its number in the file
+    given     its number as given
+    time      ns
+    elapsed   the same in seconds
+    inferred  True: its duration follows from the next frame
+    place     offset of its payload in the file
+    """
+
+    number: int
+    given: int
+    time: int
+    elapsed: float
+    inferred: bool
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FramedPackets:
+    """Packets and frames in the order in which they are written.
+
+    row      int64[m]  number of the message; -1 for a frame that was added
+    frames   bool[m]   True for frames
+    content  FRAME[f]  payloads of the frames
+    last     the last frame; without frames the one before them
+    changed  number of frames that got another number
+    """
+
+    row: I64
+    frames: NDArray[np.bool_]
+    content: NDArray[np.void]
+    last: LastFrame | None
+    changed: int
+
+
+def assign_frames(
+    is_frame: NDArray[np.bool_],
+    time: I64,
+    given: NDArray[np.void],
+    last: LastFrame | None,
+    several: bool,
+    continues: bool = False,
+) -> FramedPackets:
+    """Add the missing frames: a packet with another time than the message before it begins a frame.
+
+    is_frame  bool[n]   True for messages that are FrameStarts
+    time      int64[n]  ns
+    given     FRAME[k]  payloads of the FrameStarts
+    last      the frame before these messages
+    several   True: the messages are from several recordings. Of frames with the same number and time only the first
+              is kept, and numbers that do not ascend are changed
+    continues  True: frames at other times than they state, by the clock of another recording, also get new durations
+    """
+    before = np.concatenate([time[:1] if last is None else [last.time], time[:-1]])
+    begins = ~is_frame & (time != before)
+    begins[0] |= last is None and not is_frame[0]
+    row = np.insert(np.arange(len(time)), np.flatnonzero(begins), -1)
+    frames = np.insert(is_frame, np.flatnonzero(begins), True)
+    at = np.flatnonzero(frames)
+    inferred = row[at] < 0
+    # A frame that was added has the time of the packet after it.
+    moment = time[row[at + inferred]]
+    content = np.zeros(len(at), FRAME)
+    content[~inferred] = given
+    number = _fill_numbers(content["number"].astype(np.int64), last)
+    if several:
+        kept = ~_is_repeated(number, moment, last) | inferred
+        whole = np.ones(len(row), bool)
+        whole[at[~kept]] = False
+        row, frames = row[whole], frames[whole]
+        content, inferred, moment, number = content[kept], inferred[kept], moment[kept], number[kept]
+    content["number"] = _ascending_numbers(number, last) if several else number
+    moved = _set_elapsed(content, moment)
+    if continues:
+        inferred = inferred | moved
+    _set_durations(content, inferred)
+    if len(content):
+        final = content[-1]
+        last_time, last_number = int(moment[-1]), int(number[-1])
+        last = LastFrame(
+            int(final["number"]), last_number, last_time, float(final["elapsed"]), bool(inferred[-1])
+        )
+    return FramedPackets(row, frames, content, last, int((content["number"] != number).sum()))
+
+
+def _fill_numbers(number: I64, last: LastFrame | None) -> I64:
+    """Return the numbers given; 0 is replaced by the number after that of the frame before."""
+    place = np.arange(len(number))
+    numbered = np.maximum.accumulate(np.where(number != 0, place, -1))
+    before = last.number if last is not None else 0
+    return np.where(numbered >= 0, number[numbered] + place - numbered, before + 1 + place)
+
+
+def _is_repeated(number: I64, time: I64, last: LastFrame | None) -> NDArray[np.bool_]:
+    """Return bool[n]: True for frames with the number and time of the frame before."""
+    again = np.zeros(len(number), bool)
+    again[1:] = (number[1:] == number[:-1]) & (time[1:] == time[:-1])
+    if last is not None and len(number):
+        again[0] = number[0] == last.given and time[0] == last.time
+    return again
+
+
+def _ascending_numbers(number: I64, last: LastFrame | None) -> I64:
+    """Return the numbers in strictly ascending order: a number that is too small becomes the next one."""
+    place = np.arange(len(number))
+    least = last.number + 1 if last is not None else 0
+    found: I64 = place + np.maximum.accumulate(np.maximum(number - place, least))
+    return found
+
+
+def _set_elapsed(content: NDArray[np.void], time: I64) -> NDArray[np.bool_]:
+    """Correct the elapsed seconds of frames whose time differs from them; return bool[n], True for these."""
+    with np.errstate(all="ignore"):
+        off = np.rint(content["elapsed"] * 1e9) != time
+    content["elapsed"][off] = time[off] / 1e9
+    return np.asarray(off)
+
+
+def _set_durations(content: NDArray[np.void], inferred: NDArray[np.bool_]) -> None:
+    """Set the durations of *inferred* frames to the time until the next frame."""
+    lasts = np.full(len(content), OPEN)
+    lasts[:-1] = np.diff(content["elapsed"])
+    content["duration"][inferred] = lasts[inferred]
+
 
 FRAME_END = END[:HEAD]
 #: FrameEnd of the frame before and an empty FrameStart; offsets of the payload in it, and of the duration in that.

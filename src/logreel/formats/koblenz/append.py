@@ -31,7 +31,6 @@ def append(out: Appender, log: Log, **options: Any) -> KoblenzWriter:
             f"cannot be continued: {text}",
             path=log.name,
             hint="write it again by logreel.recover, and append to that",
-            cli="write it again by 'logreel recover', and append to that",
         )
     end = None if state.end == state.source.size else state.end
     note = read_utc_note(state.source, end) if state.has_utc_note else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.lenses.meaning import WARNING, Fact, Section, Topics
+from logreel.lenses.facts import WARNING, Fact, Section, Topics
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 

@@ -1,5 +1,8 @@
 """Read the messages of a Koblenz log from front to back into a block table, and step over damage.
 
+The reader is incremental: ``feed`` reads the complete messages that the file has more than before, ``finish`` takes the
+rest as the end of the file.
+
 The compiled walker collects messages of declared kinds, and returns what it cannot accept to this module, which decides
 by evidence. Messages whose content does not end where their size says are found after a pass over the file, and refused
 in the next one.
@@ -25,9 +28,12 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Padding, Skip, Struct
 from logreel.layout.program import compile_layout
+from logreel.log.growing import ENOUGH, UndecidedError
 
 #: Largest number of passes over a file because contents and sizes do not agree.
 MAX_PASSES = 16
+#: A message that needs more bytes than this is one whose size is damaged.
+LONGEST = 64 << 20
 
 
 def read(source: Source, variant: Variant) -> Found:
@@ -35,7 +41,7 @@ def read(source: Source, variant: Variant) -> Found:
     refused: set[int] = set()
     raw: set[tuple[int, int]] = set()
     for _ in range(MAX_PASSES):
-        found = Reader(source, variant, refused, raw).read()
+        found = Reader(source, variant, refused, raw).finish()
         wrong = [head for head, _ in disagreeing(found)]
         if not wrong:
             return found
@@ -93,12 +99,20 @@ def _withoutdisagreeing(found: Found) -> Found:
 
 
 class Reader:
-    """Reads one file; no messages begin at the positions *refused*."""
+    """Reads one file; no messages begin at the positions *refused*.
+
+    pos  position after the last message that was read
+    """
 
     def __init__(
-        self, source: Source, variant: Variant, refused: set[int], raw: Collection[tuple[int, int]] = ()
+        self,
+        source: Source,
+        variant: Variant,
+        refused: Collection[int] = (),
+        raw: Collection[tuple[int, int]] = (),
     ) -> None:
-        self._source, self._first = source, variant.first
+        self._source, self.pos = source, variant.first
+        self._is_final = False
         self._framing = Framing(source, variant.size_reading, variant.mark, variant.named, raw)
         self._refused, self._places = refused, sorted(refused)
         self._size_reading = variant.size_reading
@@ -107,27 +121,78 @@ class Reader:
         self._end: int | None = None
         self._problems = list(variant.problems)
 
-    def read(self) -> Found:
-        """Read the whole file."""
-        pos, size = self._first, self._source.size
-        while pos < size:
-            pos = self._recover(pos) if pos in self._refused else self._follow(pos)
+    def feed(self, source: Source) -> bool:
+        """Read the complete messages that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self._source = self._framing.source = source
+        self._blocks.extend(source.data)
+        try:
+            self._read()
+        except UndecidedError:
+            return False
+        return True
+
+    def finish(self) -> Found:
+        """Read the rest as the end of the file, and return everything that was found."""
+        self._is_final, self._end = True, None
+        self._read()
         kinds = self._framing.kinds
         blocks, _ = self._blocks.finish(len(kinds))
         return Found(self._framing, kinds, blocks, self._end, self._problems)
 
-    def _follow(self, pos: int) -> int:
-        """Collect messages from *pos* on; return where to go on after the first one that the walker does not accept."""
+    def found(self) -> Found:
+        """Return what was found so far; it does not change when reading goes on."""
+        kinds = list(self._framing.kinds)
+        blocks, _, _ = self._blocks.snapshot(len(kinds))
+        known = len(self._problems)
+        if self._end is not None:
+            self._end_of_log(self._end)
+        elif self.pos < self._source.size:
+            self._report_lost(self.pos, self._source.size)
+        problems = list(self._problems)
+        del self._problems[known:]
+        return Found(self._framing, kinds, blocks, self._end, problems)
+
+    def _read(self) -> None:
+        """Read messages from ``pos`` on, up to one that is not complete, the end mark, or the end of the file."""
+        while self.pos < self._source.size and self._end is None:
+            if self.pos in self._refused:
+                self.pos = self._recover(self.pos)
+            elif self._walk() != END:
+                if not self._is_final and self._is_incomplete(self.pos):
+                    break
+                self.pos = self._decide(self.pos)
+
+    def _walk(self) -> int:
+        """Collect messages from ``pos`` on, up to one that the walker does not accept; return why it stopped."""
         source, framing = self._source, self._framing
         places, size = self._places, source.size
-        next_one = bisect_right(places, pos)
+        next_one = bisect_right(places, self.pos)
         limit = places[next_one] if next_one < len(places) else size
-        why, pos = self._blocks.walk(pos, limit, framing.tags, framing.keys)
-        head = read_head(source, pos)
+        why, self.pos = self._blocks.walk(self.pos, limit, framing.tags, framing.keys)
+        head = read_head(source, self.pos)
         if why == CUT and head is not None and limit < head.end(self._size_reading) <= size:
             # The message contains a refused position.
-            why, pos = self._blocks.walk(pos, head.end(self._size_reading), framing.tags, framing.keys)
-        return pos if why == END else self._decide(pos)
+            why, self.pos = self._blocks.walk(
+                self.pos, head.end(self._size_reading), framing.tags, framing.keys
+            )
+        return why
+
+    def _is_incomplete(self, pos: int) -> bool:
+        """Return whether the end mark is at *pos*, or a message that the file does not have to its end."""
+        size = self._source.size
+        if is_end(self._source, pos):
+            self._end = pos if size - pos >= 4 else None
+            return True
+        head = read_head(self._source, pos)
+        is_cut = head is None or (
+            head.is_plausible(self._size_reading) and head.end(self._size_reading) > size
+        )
+        if is_cut and size - pos > LONGEST:
+            raise UndecidedError
+        return is_cut
 
     def _problem(self, code: str, pos: int, stop: int, lost: bool, text: str) -> None:
         self._problems.append(Problem(code, pos, stop - pos, lost, text))
@@ -190,6 +255,8 @@ class Reader:
 
     def _recover(self, pos: int) -> int:
         """Report the bytes from *pos* on that are no messages; return where the next message begins."""
+        if not self._is_final and self._source.size - pos < ENOUGH:
+            raise UndecidedError
         framing, size = self._framing, self._source.size
         before = read_head(self._source, self._blocks.last) if self._blocks.last >= 0 else None
         found = -1

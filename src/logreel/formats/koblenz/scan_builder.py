@@ -12,11 +12,11 @@ import numpy as np
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.found import Found
 from logreel.formats.koblenz.kinds import Kind
-from logreel.formats.koblenz.reader import read
+from logreel.formats.koblenz.reader import Reader, disagreeing, read
 from logreel.formats.koblenz.records import FILE_HEADER, VALID_MARK, SizeReading, read_utc_note
 from logreel.formats.koblenz.sensors import NamesDecoder, pose_guesses, sensors
 from logreel.formats.koblenz.time_index import is_complete, seconds_between, wrong_entries
-from logreel.formats.koblenz.variant import Variant, detect_variant
+from logreel.formats.koblenz.variant import ENOUGH, Variant, detect_variant
 from logreel.formats.koblenz.verify import verify
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
@@ -61,6 +61,39 @@ def scan(source: Source) -> Scan:
     """Return the Scan of a file. Raises UnsupportedError for a version from the future."""
     variant = detect_variant(source)
     return build(source, variant, read(source, variant))
+
+
+class KoblenzGrowing:
+    """The Growing of one Koblenz log."""
+
+    def __init__(self) -> None:
+        self._variant: Variant | None = None
+        self._reader: Reader | None = None
+        self._checked = 0
+        self._is_damaged = False
+
+    def extend(self, source: Source) -> Scan | None:
+        """See ``Growing``."""
+        if self._is_damaged:
+            return None
+        if self._variant is None or self._reader is None:
+            self._variant = detect_variant(source)
+            self._reader = Reader(source, self._variant)
+        reader = self._reader
+        is_decided = reader.feed(source)
+        found = reader.found()
+        if int(found.blocks.counts.sum()) < ENOUGH:
+            # How the file is to be read follows from its first messages.
+            self._reader = None
+            return None
+        if not is_decided:
+            return None
+        if next(disagreeing(found, self._checked), None) is not None:
+            # A size that is damaged although a message seems to follow: judged with several passes over the file.
+            self._is_damaged, self._reader = True, None
+            return None
+        self._checked = reader.pos
+        return build(source, self._variant, found)
 
 
 def build(source: Source, variant: Variant, found: Found) -> Scan:

@@ -26,10 +26,9 @@ from logreel.formats.koblenz.records import (
     pack_head,
     pack_utc_note,
 )
-from logreel.formats.koblenz.schema_maker import KoblenzSchemaMaker
+from logreel.formats.koblenz.schema_maker import KoblenzSchemaMaker, kind_of, layout_of, misfits
 from logreel.formats.koblenz.time_index import TimeIndexBuilder
 from logreel.formats.koblenz.variant import MAJOR, MINOR
-from logreel.formats.koblenz.write_kinds import kind_of, layout_of, misfits
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer

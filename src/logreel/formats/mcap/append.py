@@ -22,8 +22,7 @@ from logreel.formats.mcap.records import (
     Record,
     record_at,
 )
-from logreel.formats.mcap.write_summary import Summary
-from logreel.formats.mcap.writer import McapWriter
+from logreel.formats.mcap.writer import McapWriter, Summary
 from logreel.io.append_file import Appender
 from logreel.io.source import Source
 from logreel.kernels import mcap
@@ -69,7 +68,6 @@ def append(out: Appender, log: Log, **options: Any) -> McapWriter:
             f"cannot be continued: {wrong}",
             path=log.name,
             hint="write it again by logreel.recover, and append to that",
-            cli="write it again by 'logreel recover', and append to that",
         )
     counts = dict(zip(sorted(file.channels), log.index.counts.tolist(), strict=True))
     summary.add_counts({number: count for number, count in counts.items() if count})

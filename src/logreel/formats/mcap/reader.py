@@ -1,5 +1,8 @@
 """Reading of an MCAP file record by record, skipping damaged bytes.
 
+The reader is incremental: ``feed`` reads the complete records that the file has more than before, ``finish`` takes the
+rest as the end of the file.
+
 Chunks with a usable message index are not decompressed.
 """
 
@@ -14,35 +17,93 @@ from logreel.formats.mcap.records import HEAD, MAGIC, BadRecord, Chunk, record_a
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mcap
+from logreel.log.growing import ENOUGH, UndecidedError
 
 #: Most messages of one call of the kernel.
 BATCH = 1 << 15
 #: Largest extent of a block outside of chunks: offsets relative to its base have 32 bits.
 MAX_SPAN = 1 << 31
 _STOP = 1 << records.CHUNK | 1 << records.FOOTER
+#: Bytes of an incomplete record after which its stated size is not believed any more.
+PENDING = 1 << 28
+
+
+class _IncompleteError(Exception):
+    """The record at the end is not complete yet."""
 
 
 def read(source: Source, trust: bool = True) -> FoundFile:
-    """Return the content of a file.
+    """Return the content of a file; *trust* as for ``Reader``."""
+    return Reader(source, trust).finish()
 
-    trust  False: chunks are decompressed even if they have a usable message index
+
+class Reader:
+    """Reads one file from the front.
+
+    pos          offset after the last record that was read
+    file         what was found so far
+    finished     whether there is a footer
+    has_summary  whether the footer states a summary
+    trust        False: chunks are decompressed even if they have a usable message index
     """
-    file = FoundFile()
-    pos, end = (len(MAGIC) if source.head.startswith(MAGIC) else 0), source.size
-    buffers, finished = Buffers(end - pos), False
-    while pos < end:
-        why, pos = read_until_chunk(source, pos, end, file, buffers)
-        if why == mcap.STOP and source.view[pos] == records.CHUNK:
-            pos = _read_chunk(source, pos, end, file, trust)
-        elif why == mcap.STOP:
-            finished, pos = True, after_footer(source, pos, end, file)
-        elif why == mcap.CUT and source.view[pos] == records.CHUNK:
-            pos = _read_cut_chunk(source, pos, end, file)
-        elif why in (mcap.CUT, mcap.BAD):
-            pos = skip_damage(source, pos, end, file, why == mcap.CUT)
-    if not finished:
-        file.note("unfinished", end, 0, False, "there is no footer: the file was cut, or never finished")
-    return file
+
+    def __init__(self, source: Source, trust: bool = True) -> None:
+        self._source, self._trust = source, trust
+        self._is_final = self.finished = self.has_summary = False
+        self.pos = 0
+        self.file = FoundFile()
+
+    def feed(self, source: Source) -> bool:
+        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self._source = source
+        try:
+            self._read()
+        except UndecidedError:
+            return False
+        except _IncompleteError:
+            return source.size - self.pos < PENDING
+        return True
+
+    def finish(self) -> FoundFile:
+        """Read the rest as the end of the file, and return everything that was found."""
+        self._is_final = True
+        self._read()
+        if not self.finished:
+            self.file.note("unfinished", self._source.size, 0, False, UNFINISHED)
+        return self.file
+
+    def _read(self) -> None:
+        source, file, end = self._source, self.file, self._source.size
+        if not self.pos and source.head.startswith(MAGIC):
+            self.pos = len(MAGIC)
+        buffers = Buffers(max(0, end - self.pos))
+        while self.pos < end:
+            why, self.pos = _read_until_chunk(source, self.pos, end, file, buffers)
+            pos, is_chunk = self.pos, self.pos < end and source.view[self.pos] == records.CHUNK
+            if why == mcap.STOP and is_chunk:
+                self.pos = _read_chunk(source, pos, end, file, self._trust)
+            elif why == mcap.STOP:
+                if not self._is_final and record_at(source, pos, end).end + len(MAGIC) > end:
+                    raise _IncompleteError
+                # The offset of the summary, which a file without one states as 0.
+                self.has_summary = any(source.read(pos + HEAD, 8))
+                self.finished, self.pos = True, _after_footer(source, pos, end, file)
+            elif why == mcap.CUT:
+                if not self._is_final:
+                    raise _IncompleteError
+                skip = _read_cut_chunk if is_chunk else _skip_cut_record
+                self.pos = skip(source, pos, end, file)
+            elif why == mcap.BAD:
+                if not self._is_final and end - pos < ENOUGH:
+                    raise UndecidedError
+                self.pos = _skip_damage(source, pos, end, file, False)
+
+
+#: Text of the problem of a file without a footer.
+UNFINISHED = "there is no footer: the file was cut, or never finished"
 
 
 class Buffers:
@@ -65,7 +126,7 @@ class Buffers:
         return Messages(self.key[at].copy(), self.time[at].copy(), entry, size)
 
 
-def read_until_chunk(
+def _read_until_chunk(
     source: Source, pos: int, end: int, file: FoundFile, buffers: Buffers
 ) -> tuple[int, int]:
     """Read the records from *pos* up to a chunk, a footer or damage; return the reason and the offset of the end."""
@@ -97,7 +158,7 @@ def _take_notes(
     return None
 
 
-def after_footer(source: Source, pos: int, end: int, file: FoundFile) -> int:
+def _after_footer(source: Source, pos: int, end: int, file: FoundFile) -> int:
     """Return the offset after the footer at *pos* and the magic; a missing magic is reported."""
     after = record_at(source, pos, end).end
     left = source.read(after, len(MAGIC))
@@ -115,7 +176,7 @@ def _read_chunk(source: Source, pos: int, end: int, file: FoundFile, trust: bool
     try:
         chunk = Chunk.read(source, pos, end)
     except BadRecord:
-        return skip_damage(source, pos, end, file, False)
+        return _skip_damage(source, pos, end, file, False)
     after = record_at(source, pos, end).end
     if chunk.compression not in COMPRESSIONS:
         text = f"a chunk of unknown compression {chunk.compression[:20]!r}"
@@ -131,7 +192,7 @@ def _read_chunk(source: Source, pos: int, end: int, file: FoundFile, trust: bool
     if chunk.is_plain:
         # Its records are read like records outside of chunks.
         return chunk.data
-    read_compressed(source, chunk, file)
+    _read_compressed(source, chunk, file)
     return after
 
 
@@ -161,7 +222,7 @@ def _read_cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
     except BadRecord:
         chunk = None
     if chunk is None or chunk.compression not in COMPRESSIONS or chunk.data >= end:
-        return skip_damage(source, pos, end, file, True)
+        return _skip_damage(source, pos, end, file, True)
     if chunk.is_plain:
         file.note("truncated", pos, 0, False, "a chunk ends before all of its bytes")
         return chunk.data
@@ -169,11 +230,11 @@ def _read_cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
     stored = min(chunk.stored, stop - chunk.data)
     there = Chunk(pos, chunk.start, chunk.end, chunk.size, 0, chunk.compression, chunk.data, stored)
     file.every.append(there)
-    read_compressed(source, there, file)
+    _read_compressed(source, there, file)
     return chunk.data + stored
 
 
-def read_compressed(source: Source, chunk: Chunk, file: FoundFile) -> None:
+def _read_compressed(source: Source, chunk: Chunk, file: FoundFile) -> None:
     """Read the content of a compressed chunk."""
     data, wrong = unpack(source, chunk)
     problem = problem_of(chunk, wrong) if wrong else crc_problem(chunk, data)
@@ -199,14 +260,18 @@ def read_inside(inside: Source, number: int, where: int, file: FoundFile) -> Non
             n = int(np.searchsorted(buffers.data[:n], bad))
         file.add_messages(ChunkMessages(number, where, 0, end, found=buffers.messages(0, n, 0)))
         if bad is not None:
-            pos = skip_damage(inside, bad, end, file, False, where)
+            pos = _skip_damage(inside, bad, end, file, False, where)
         elif why in (mcap.CUT, mcap.BAD):
-            pos = skip_damage(inside, stop, end, file, why == mcap.CUT, where)
+            pos = _skip_damage(inside, stop, end, file, why == mcap.CUT, where)
         else:
             pos = stop
 
 
-def skip_damage(
+def _skip_cut_record(source: Source, pos: int, end: int, file: FoundFile) -> int:
+    return _skip_damage(source, pos, end, file, True)
+
+
+def _skip_damage(
     source: Source, pos: int, end: int, file: FoundFile, cut: bool, where: int | None = None
 ) -> int:
     """Report the bytes at *pos* that are no record; return the offset of the next record, *end* if there is none.

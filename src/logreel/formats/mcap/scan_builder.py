@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from logreel.errors import Finding
+import numpy as np
+
+from logreel.errors import Finding, Problem
 from logreel.formats.mcap import full_read, index_check, reader, summary
 from logreel.formats.mcap.channels import channel_infos, from_json, unique
 from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.clock import Clock, source_facts
 from logreel.formats.mcap.definitions import Decoders
 from logreel.formats.mcap.found import OWN, FoundFile
-from logreel.formats.mcap.index_builder import IndexBuilder
+from logreel.formats.mcap.index_builder import SIDE_COLUMNS, IndexBuilder
+from logreel.formats.mcap.reader import UNFINISHED, Reader
 from logreel.formats.mcap.records import Attached, BadRecord
 from logreel.formats.mcap.verify import verify
+from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
+from logreel.index.rules import ChannelRules, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import Chunks
+from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.log.scan import MADE_OF, Attachment, Change, ChannelInfo, Parameter, Scan
 
@@ -185,3 +191,111 @@ def _parameters(origin: Mapping[str, str]) -> list[Parameter]:
         except (KeyError, TypeError, ValueError):
             continue
     return made
+
+
+class McapGrowing:
+    """The Growing of one MCAP file.
+
+    Chunks are decompressed when they are complete; the index of a chunk is not used, because it follows later.
+    """
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+        self._file = FoundFile()
+        #: Channel number by channel id, in the order in which the channels appeared.
+        self._number: dict[int, int] = {}
+        self._table = GrowingTable(time=np.int64, size=np.uint32)
+        self._first: int | None = None
+        self._last: int | None = None
+        #: Whether all messages are in the file as they are; None before the first message.
+        self._is_plain: bool | None = None
+
+    def extend(self, source: Source) -> Scan | None:
+        """See ``Growing``."""
+        if self._reader is None:
+            self._reader = Reader(source, trust=False)
+            self._file = self._reader.file
+        self._file.source = source
+        if not self._reader.feed(source) or not self._collect():
+            return None
+        return self._scan(source, self._reader)
+
+    def _collect(self) -> bool:
+        """Move the messages found to the table; return False for unknown channels, and if only some are compressed."""
+        file = self._file
+        for number in file.channels:
+            self._number.setdefault(number, len(self._number))
+        column = np.full(1 << 16, -1, np.int64)
+        column[list(self._number)] = list(self._number.values())
+        self._table.declare(len(self._number))
+        while file.parts:
+            part = file.parts[0]
+            chunk, found = file.chunks[part.chunk], part.found
+            if found is None:
+                return False
+            channel = column[found.key]
+            if (channel < 0).any() or self._is_plain not in (None, chunk.is_plain):
+                return False
+            self._is_plain = chunk.is_plain
+            base, number = (part.base + chunk.data, FILE) if chunk.is_plain else (part.base, part.chunk)
+            self._table.add(base, number, channel, found.entry, time=found.time, size=found.size)
+            first, last = int(found.time.min()), int(found.time.max())
+            self._first = first if self._first is None else min(first, self._first)
+            self._last = last if self._last is None else max(last, self._last)
+            del file.parts[0]
+        if self._is_plain:
+            # Only those of compressed chunks are needed again.
+            file.chunks.clear()
+        return True
+
+    def _scan(self, source: Source, reader: Reader) -> Scan:
+        """Return the Scan of what was found so far, which does not change when reading goes on."""
+        file = replace(
+            self._file,
+            schemas=dict(self._file.schemas),
+            channels=dict(self._file.channels),
+            chunks=list(self._file.chunks),
+            every=list(self._file.every),
+            attachments=list(self._file.attachments),
+            metadata=list(self._file.metadata),
+            metadata_places=list(self._file.metadata_places),
+            problems=[*self._file.problems, *_problems_at_the_end(source, reader)],
+            by_summary=reader.has_summary,
+        )
+        _, channels = channel_infos(file, Decoders(source, file.problems), self._number)
+        chunks = Chunks(
+            source,
+            cache(source, file.chunks, file.problems),
+            lambda n: file.chunks[n].size,
+            lambda n: file.chunks[n].pos,
+        )
+        rules = ChannelRules(
+            StoredValues(self._table.column("time")),
+            StoredValues(self._table.column("size")),
+            side_columns=SIDE_COLUMNS,
+        )
+        count = len(self._number)
+        index = MessageIndex(
+            chunks, self._table.blocks(count), [rules] * count, sizes_are_cheap=is_cheap(file)
+        )
+        bounds = self._first, self._last
+        return assemble(
+            source,
+            file,
+            channels,
+            index,
+            lambda: bounds,
+            None,
+            lambda: scan(source).verify(),
+            lambda: scan(source),
+        )
+
+
+def _problems_at_the_end(source: Source, reader: Reader) -> list[Problem]:
+    found, left = list[Problem](), source.size - reader.pos
+    if left > 0:
+        text = f"the last {left} bytes are a record that is not complete yet"
+        found.append(Problem("truncated", reader.pos, left, True, text))
+    if not reader.finished:
+        found.append(Problem("unfinished", source.size, 0, False, UNFINISHED))
+    return found

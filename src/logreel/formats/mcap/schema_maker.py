@@ -1,15 +1,109 @@
-"""Schemas of channels of new MCAPs: ROS 1 definitions if none is given."""
+"""Schemas and channel records of new MCAPs: ROS 1 definitions if none is given."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.formats.mcap.write_channels import Declared
+from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, metadata_to_text
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
-from logreel.registry.registry import formats
+from logreel.registry.registry import formats, layout_by_format
+from logreel.schemas.languages import Serializer, complete, language_named, language_of, message_encoding
+from logreel.write.payloads import Payloads
 from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker
+from logreel.write.serialize_rows import serialize_rows
+
+#: Layout of messages given by fields, and how payloads come of messages in this Layout; None: they are the payloads.
+Fields = tuple[Layout, PayloadSplitter | None]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A channel as it is written.
+
+    encoding     message encoding
+    make_fields  returns the Layout of messages given by fields, and how payloads come of these; see ``fields``
+    """
+
+    topic: str
+    schema: Schema
+    encoding: str
+    metadata: Mapping[str, str]
+    make_fields: Callable[[], Fields]
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The Layout of messages given by fields, and the PayloadSplitter; None: the Layout encodes payloads.
+
+        Raises DefinitionError for messages that are only given as bytes.
+        """
+        return self.make_fields()
+
+
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
+    """Return the channel to be written: topic, completed schema, message encoding and metadata as text."""
+    encoding = metadata.get(ENCODING)
+    if not isinstance(encoding, str):
+        encoding = message_encoding(schema)
+    entries, stated = dict(metadata), str(metadata.get("topic", topic))
+    # The second, third … channel of a topic is named with an instance number in square brackets.
+    if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic):
+        entries.pop("topic")
+    else:
+        stated = topic
+    full = complete(schema, str(metadata.get("md5sum", "*")))
+    if full != schema:
+        entries[ADDED] = True
+    elif not schema.raw and (language := language_named(schema.encoding)) is not None and language.binary:
+        # Other tools would try to use an empty schema of such an encoding.
+        entries[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
+    return Declared(
+        stated,
+        full,
+        encoding,
+        metadata_to_text(_with_callerid(entries)),
+        partial(_fields, stated, schema, full, encoding),
+    )
+
+
+def _with_callerid(entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata with ``callerid``, which other tools read, if there is one caller."""
+    callers = entries.get("callerids")
+    if not isinstance(callers, list) or len(callers) != 1 or "callerid" in entries:
+        return entries
+    return {**entries, "callerid": str(callers[0])}
+
+
+def _fields(topic: str, schema: Schema, full: Schema, encoding: str) -> Fields:
+    language = language_of(schema, encoding)
+    serializer = None if language is None else language.serializer(full)
+    if serializer is not None:
+        return serializer.layout, _splitter(serializer)
+    layout = layout_by_format(schema, topic)
+    if layout is None:
+        text = f"messages of encoding {encoding or 'not given'!r} are given as bytes"
+        raise DefinitionError(text)
+    return layout, None
+
+
+def _splitter(serializer: Serializer) -> PayloadSplitter | None:
+    layout, payload = serializer
+    if payload is None:
+        return None
+
+    def split(data: NDArray[np.uint8], start: I64) -> Payloads:
+        return serialize_rows(layout, payload, data, start[:-1], np.diff(start))
+
+    return PayloadSplitter((), split)
 
 
 class McapSchemaMaker(SchemaMaker):
@@ -25,10 +119,10 @@ class McapSchemaMaker(SchemaMaker):
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a ROS 1 type named after the topic."""
-        from logreel.schemas import ros1msg
-
-        name = name or ros1msg.type_name(topic)
-        return Schema(name, self.encoding, ros1msg.definition_from_layout(layout, name))
+        language = language_named(self.encoding)
+        if language is None:
+            raise DefinitionError(f"no definition language {self.encoding!r} is known")
+        return language.schema_from_layout(layout, name or language.type_name(topic))
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's definition; raises DefinitionError where payloads do not follow one."""

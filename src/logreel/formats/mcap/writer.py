@@ -1,12 +1,15 @@
-"""Writing of MCAP files: chunks with their message index, then a summary."""
+"""Write MCAP files: chunks with their message index, then a summary with attachments and metadata."""
 
 from __future__ import annotations
 
+import os
 import struct
+import threading
 import zlib
 from collections import deque
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,34 +18,336 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.channels import NO_SCHEMA, to_json
-from logreel.formats.mcap.chunk_compressor import ChunkCompressor, ChunkContent, CompressedChunk
+from logreel.formats.mcap.channels import NO_SCHEMA, from_json, to_json
 from logreel.formats.mcap.clock import Clock, source_facts, span_entry
 from logreel.formats.mcap.found import OWN, FoundFile
-from logreel.formats.mcap.origins import Origins
 from logreel.formats.mcap.records import (
+    ENTRY,
+    INDEX,
     LOG_TIME,
     MAGIC,
     MESSAGE_HEAD,
     PUBLISH_TIME,
     SEQUENCE,
     Channel,
+    ChunkIndex,
     map_bytes,
+    numbers_bytes,
     record_bytes,
+    record_head,
     string_bytes,
 )
-from logreel.formats.mcap.schema_maker import McapSchemaMaker
-from logreel.formats.mcap.write_channels import Declared, declare
-from logreel.formats.mcap.write_summary import Summary, attachment_record
+from logreel.formats.mcap.schema_maker import Declared, McapSchemaMaker, declare
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
+from logreel.kernels import mcap
 from logreel.log.log import Log
 from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
+from logreel.write.format_writer import SourceClock
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.record_headers import NANOSECONDS_TWICE
 from logreel.write.record_writer import RecordWriter
+
+COMPRESSIONS = ("zstd", "lz4", "none")
+#: Most threads: the one that fills the chunks does not keep more of them busy.
+_MAX_THREADS = 4
+#: Parts of the messages of zstd and LZ4 where memory ends.
+_NO_MEMORY = ("not enough memory", "ERROR_allocation_failed")
+
+Bytes1 = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkContent:
+    """The uncompressed content of a chunk.
+
+    parts     its bytes, in order
+    places    offsets of its message records, in order
+    highest   highest id of the channels of the file
+    size      number of bytes
+    """
+
+    parts: Sequence[Bytes1]
+    places: Sequence[I64]
+    highest: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompressedChunk:
+    """A compressed chunk with its message index, ready to be written.
+
+    head    chunk record up to the stored bytes
+    stored  stored bytes
+    index   message index records
+    times   ns of the earliest and the latest message
+    size    bytes of its uncompressed content
+    ids     int64[k]  channels with messages
+    counts  int64[k]  numbers of their messages
+    places  int64[k]  offset of each channel's record in *index*
+    """
+
+    head: bytes
+    stored: Payload
+    index: memoryview
+    times: tuple[int, int]
+    size: int
+    ids: I64
+    counts: I64
+    places: I64
+
+
+class ChunkCompressor:
+    """Compresses chunks.
+
+    compression  ``zstd``, ``lz4`` or ``none``; raises UsageError for others
+    level        of the compression; None: the library's default
+    name         name of the compression in chunk records
+    """
+
+    def __init__(self, compression: str, level: int | None) -> None:
+        if compression not in COMPRESSIONS:
+            raise UsageError(f"compression {compression!r}; an MCAP has {', '.join(COMPRESSIONS)}")
+        self.name = "" if compression == "none" else compression
+        self._compression, self._level = compression, level
+        self._own = threading.local()
+        self._pool: ThreadPoolExecutor | None = None
+        self.workers = 0 if compression == "none" else min(_MAX_THREADS, os.cpu_count() or 1)
+
+    def compress(self, content: ChunkContent) -> CompressedChunk:
+        """Compress a chunk and build its message index."""
+        # Few Python operations: each one waits for the interpreter's lock, which the thread that fills chunks has.
+        data, place = _joined(content.parts), _joined(content.places)
+        counts = np.zeros(content.highest + 1, np.int64)
+        times = mcap.count_messages(data, place, counts)
+        ids, begin = np.flatnonzero(counts), np.empty_like(counts)
+        stored = self._compress(data.data)
+        head = struct.pack("<QQQI", *times, len(data), zlib.crc32(data.data)) + string_bytes(self.name)
+        head = record_head(records.CHUNK, len(head) + 8 + len(stored)) + head + struct.pack("<Q", len(stored))
+        index = np.empty(INDEX * len(ids) + ENTRY * len(place), np.uint8)
+        mcap.write_index(data, place, counts, begin, index)
+        return CompressedChunk(head, stored, index.data, times, len(data), ids, counts[ids], begin[ids])
+
+    def submit(self, content: ChunkContent) -> Future[CompressedChunk]:
+        """Compress a chunk in another thread."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")
+        return self._pool.submit(self.compress, content)
+
+    def close(self) -> None:
+        """Wait for the threads and end them."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _compress(self, data: Payload) -> Payload:
+        # Compressors are not thread-safe.
+        if not hasattr(self._own, "compress"):
+            self._own.compress = _compressor(self._compression, self._level)
+        try:
+            packed: Payload = self._own.compress(data)
+        except Exception as error:
+            # The errors of zstd and LZ4 have classes of their own also where memory ends.
+            if any(text in str(error) for text in _NO_MEMORY):
+                raise MemoryError from error
+            raise
+        return packed
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _compressor(compression: str, level: int | None) -> Callable[[Payload], Any]:
+    if compression == "zstd":
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=3 if level is None else level).compress
+    if compression == "lz4":
+        import lz4.frame
+
+        return lambda data: lz4.frame.compress(data, compression_level=level or 0)
+    return lambda data: data
+
+
+def attachment_record(name: str, data: bytes, media_type: str, time: int, created: int) -> bytes:
+    """Return an attachment record; *time* (log time) and *created* are in ns."""
+    content = struct.pack("<QQ", time, created) + string_bytes(name) + string_bytes(media_type)
+    content += struct.pack("<Q", len(data)) + data
+    return record_bytes(records.ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
+
+
+class Summary:
+    """Collects the records of the summary section.
+
+    end     time of the latest message in ns
+    counts  number of messages by channel id
+    """
+
+    #: Order of the groups of records.
+    KINDS = (
+        records.SCHEMA,
+        records.CHANNEL,
+        records.STATISTICS,
+        records.CHUNK_INDEX,
+        records.ATTACHMENT_INDEX,
+        records.METADATA_INDEX,
+    )
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._start: int | None = None
+        self.counts: dict[int, int] = {}
+        self._records: dict[int, list[bytes]] = {kind: [] for kind in self.KINDS}
+
+    def add_schema(self, number: int, schema: Schema) -> bytes:
+        """Add a schema, and return its record."""
+        content = struct.pack("<H", number) + string_bytes(schema.name) + string_bytes(schema.encoding)
+        return self.repeat(records.SCHEMA, content + string_bytes(schema.raw))
+
+    def add_channel(self, one: Channel) -> bytes:
+        """Add a channel, and return its record."""
+        content = struct.pack("<HH", one.id, one.schema) + string_bytes(one.topic)
+        return self.repeat(records.CHANNEL, content + string_bytes(one.encoding) + map_bytes(one.metadata))
+
+    def repeat(self, kind: int, content: bytes) -> bytes:
+        """Return a record, which is added to the summary, too."""
+        self._records[kind].append(record_bytes(kind, content))
+        return self._records[kind][-1]
+
+    def add_chunk(self, pos: int, packed: CompressedChunk, compression: str) -> None:
+        """Add a chunk that is written at *pos*."""
+        self.add_times(*packed.times)
+        self.add_counts(dict(zip(packed.ids.tolist(), packed.counts.tolist(), strict=True)))
+        length = len(packed.head) + len(packed.stored)
+        self.add_chunk_index(
+            ChunkIndex(
+                *packed.times,
+                pos,
+                length,
+                numbers_bytes(packed.ids, packed.places + pos + length),
+                len(packed.index),
+                compression,
+                len(packed.stored),
+                packed.size,
+            )
+        )
+
+    def add_chunk_index(self, one: ChunkIndex) -> None:
+        """Add the record of a chunk; its messages are added by ``add_counts`` and ``add_times``."""
+        content = struct.pack("<QQQQ", one.start, one.end, one.pos, one.length) + string_bytes(one.offsets)
+        content += struct.pack("<Q", one.index_length) + string_bytes(one.compression)
+        self.repeat(records.CHUNK_INDEX, content + struct.pack("<QQ", one.stored, one.size))
+
+    def add_messages(self, ids: I64, time: I64) -> None:
+        """Add messages that are written outside of chunks: int64[n] channel ids, times in ns."""
+        if len(ids):
+            self.add_times(int(time.min()), int(time.max()))
+            numbers, counts = np.unique(ids, return_counts=True)
+            self.add_counts(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+
+    def add_times(self, start: int, end: int) -> None:
+        """Add the earliest and the latest time of messages, ns."""
+        self._start = start if self._start is None else min(self._start, start)
+        self.end = max(self.end, end)
+
+    def add_counts(self, counts: Mapping[int, int]) -> None:
+        """Add the numbers of messages by channel id."""
+        for number, count in counts.items():
+            self.counts[number] = self.counts.get(number, 0) + count
+
+    def add_attachment(
+        self, pos: int, length: int, times: tuple[int, int], size: int, name: str, media_type: str
+    ) -> None:
+        """Add an attachment record that was written at *pos*."""
+        content = (
+            struct.pack("<QQQQQ", pos, length, *times, size) + string_bytes(name) + string_bytes(media_type)
+        )
+        self.repeat(records.ATTACHMENT_INDEX, content)
+
+    def add_metadata(self, pos: int, length: int, name: str) -> None:
+        """Add a metadata record that was written at *pos*."""
+        self.repeat(records.METADATA_INDEX, struct.pack("<QQ", pos, length) + string_bytes(name))
+
+    def ending(self, start: int) -> bytes:
+        """Return the summary section, which is written at *start*, with footer and magic."""
+        self._records[records.STATISTICS] = [record_bytes(records.STATISTICS, self._statistics())]
+        out, offsets = bytearray(), bytearray()
+        for kind in self.KINDS:
+            group = b"".join(self._records[kind])
+            if group:
+                offsets += record_bytes(
+                    records.SUMMARY_OFFSET, struct.pack("<BQQ", kind, start + len(out), len(group))
+                )
+                out += group
+        at = start + len(out)
+        out += offsets + record_head(records.FOOTER, 20) + struct.pack("<QQ", start, at)
+        out += struct.pack("<I", zlib.crc32(out)) + MAGIC
+        return b"" + out
+
+    def _statistics(self) -> bytes:
+        kinds = (
+            records.SCHEMA,
+            records.CHANNEL,
+            records.ATTACHMENT_INDEX,
+            records.METADATA_INDEX,
+            records.CHUNK_INDEX,
+        )
+        content = struct.pack("<QHIIII", sum(self.counts.values()), *(len(self._records[k]) for k in kinds))
+        content += struct.pack("<QQ", self._start or 0, self.end)
+        return content + string_bytes(numbers_bytes(list(self.counts), list(self.counts.values())))
+
+
+class Origins:
+    """Collects the ``logreel`` metadata records of logs; values of earlier logs take precedence."""
+
+    def __init__(self) -> None:
+        self._logs = 0
+        self._records: list[dict[str, str]] = []
+        self._metadata: dict[str, Any] = {}
+        self._parameters: dict[str, Any] = {}
+
+    def add(self, name: str, record: Mapping[str, str] | None) -> list[str]:
+        """Add the record (or None) of the log called *name*; return a sentence for each conflicting value."""
+        self._logs += 1
+        if record is None:
+            return []
+        self._records.append(dict(record))
+        parameters = from_json(record.get("parameters", "")).get("parameters", [])
+        by_name = {str(one.get("name")): one for one in parameters if isinstance(one, Mapping)}
+        return [
+            *_merge("metadata", self._metadata, from_json(record.get("metadata", "")), name),
+            *_merge("parameter", self._parameters, by_name, name),
+        ]
+
+    def record(self, clock: SourceClock | None) -> dict[str, str] | None:
+        """Return one record for all logs; None if no log has a record."""
+        if not self._records:
+            return None
+        first = self._records[0]
+        if len(self._records) == self._logs and all(one == first for one in self._records):
+            return first
+        found = dict(first)
+        if len({one.get("format") for one in self._records}) > 1 or len(self._records) < self._logs:
+            # The merged log cannot be converted back to one format.
+            found = {k: v for k, v in found.items() if k not in ("format", "version")}
+        if clock is not None:
+            found = {k: v for k, v in found.items() if k not in ("utc_offset", "span")}
+            found |= {"epoch": clock.epoch, "clock": "log"}
+            found |= {} if clock.utc_offset is None else {"utc_offset": str(clock.utc_offset)}
+        found["metadata"] = to_json(self._metadata)
+        if self._parameters:
+            found["parameters"] = to_json({"parameters": list(self._parameters.values())})
+        return found
+
+
+def _merge(what: str, known: dict[str, Any], more: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Add *more* to *known*; yield a sentence for each entry that *known* has with another value."""
+    for key, value in more.items():
+        if known.setdefault(key, value) != value:
+            yield f"{what} {key!r} has another value in {name}: the first one is kept"
+
 
 CHUNK_BYTES = 1 << 20
 #: Uncompressed bytes of chunks that may wait for compression in other threads.

@@ -9,11 +9,20 @@ from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag import reader_v1, reader_v2
 from logreel.formats.rosbag.channels import Channels, Connection
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.formats.rosbag.old_bag import OldHeader, OldSummary
 from logreel.formats.rosbag.records import U64, read_record
-from logreel.formats.rosbag.write_channels import Declared, declare
-from logreel.formats.rosbag.writer_v1 import ENTRY, BagV11Writer, BagV12Writer, OldIndex
-from logreel.formats.rosbag.writer_v2 import CHUNK_BYTES, MAGIC, BagV20Writer, typical_limit
+from logreel.formats.rosbag.schema_maker import Declared, declare
+from logreel.formats.rosbag.writer import (
+    CHUNK_BYTES,
+    MAGIC,
+    V1_ENTRY,
+    BagV11Writer,
+    BagV12Writer,
+    BagV20Writer,
+    OldHeader,
+    OldIndex,
+    OldSummary,
+    typical_limit,
+)
 from logreel.io.append_file import Appender
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
@@ -46,7 +55,6 @@ def append(
             "is encrypted: only bags that are not can be continued",
             path=log.name,
             hint="copy it by logreel.slice, opened with decrypt=True, and append to the copy",
-            cli="copy it by 'logreel slice --decrypt', and append to the copy",
         )
     source = Source(log.index.chunks[FILE], log.name)
     if log.version == "2.0":
@@ -56,7 +64,6 @@ def append(
             f"a bag of version {log.version} cannot be continued, only one of 1.1, 1.2 or 2.0",
             path=log.name,
             hint="copy it by logreel.slice, which writes version 2.0, and append to the copy",
-            cli="copy it by 'logreel slice', which writes version 2.0, and append to the copy",
         )
     if compression != "none" or chunk_bytes is not None:
         raise UsageError(f"a bag of version {log.version} has neither compression nor chunks", path=log.name)
@@ -75,7 +82,6 @@ def _refuse(log: Log, why: str) -> NoReturn:
         why,
         path=log.name,
         hint="make a complete bag of it by logreel.recover, and append to that",
-        cli="make a complete bag of it by 'logreel recover', and append to that",
     )
 
 
@@ -136,18 +142,19 @@ def _append_v11(out: Appender, log: Log, source: Source) -> BagV11Writer:
 
 
 def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -> BagV12Writer:
-    parts, connections, _, index = reader_v1.read(source)
+    reader = reader_v1.read(source)
+    index, connections = reader.index, reader.connections()
     old = None
     if index.stated is not None:
         if not index.stated or (index.definitions and not index.records):
             _refuse(log, "its recorder did not complete it: its header names no index")
-        found = index.findings(source, parts, connections)
+        found = index.findings(source, reader.parts, connections)
         wrong = next((one for one in found if one.code == "index"), None)
         if wrong is not None:
             _refuse(log, f"its index does not fit its messages: {wrong.text}")
         head = read_record(source, reader_v1.FIRST_RECORD, source.size)
         raw = {r.text(b"topic"): source.read(r.pos, r.end - r.pos) for r in index.records}
-        entries = {r.text(b"topic"): source.data[r.data : r.end].view(ENTRY) for r in index.records}
+        entries = {r.text(b"topic"): source.data[r.data : r.end].view(V1_ENTRY) for r in index.records}
         header = OldHeader.read(source, head)
         _check_width(log, header)
         old = OldIndex(header, {topic: r.pos for topic, r in index.definitions.items()}, raw, entries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from logreel.formats.rosbag.writer_base import BagWriter
+from logreel.formats.rosbag.writer import BagWriter
 from logreel.io.arrays import I64
 from logreel.log.joined_channels import header_map, joined_metadata
 from logreel.log.log import Log

@@ -1,24 +1,98 @@
-"""Reading of all records in a region of bytes, skipping damaged bytes."""
+"""Reading of the records of a bag, skipping damaged bytes: what its versions have in common.
+
+Readers are incremental: ``feed`` reads the complete records that the file has more than before, ``finish`` takes the
+rest as the end of the file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
+from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
 from logreel.formats.rosbag.records import ALL_NAMES, BadRecord, Record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import rosbag
+from logreel.log.growing import ENOUGH, UndecidedError
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]
 #: Most messages of one call of the kernel.
 BATCH = 1 << 15
+#: Bytes of an incomplete record after which its stated size is not believed any more.
+PENDING = 1 << 28
+
+
+class _IncompleteError(Exception):
+    """The record at the end is not complete yet."""
+
+
+class Reader:
+    """Reads the file of a bag of one version from its front.
+
+    pos       offset after the last record that was read
+    problems  damage found so far
+    """
+
+    pos: int
+    problems: list[Problem]
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._is_final = False
+
+    def feed(self, source: Source) -> bool:
+        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self._source = source
+        try:
+            self._read()
+        except UndecidedError:
+            return False
+        except _IncompleteError:
+            return source.size - self.pos < PENDING
+        return True
+
+    def finish(self) -> None:
+        """Read the rest as the end of the file."""
+        self._is_final = True
+        self._read()
+
+    def _read(self) -> None:
+        end = self._source.size
+        while self.pos < end:
+            try:
+                self.pos = self._after(self.pos)
+            except BadRecord as error:
+                if not self._is_final and error.cut:
+                    raise _IncompleteError from error
+                if not self._is_final and end - self.pos < ENOUGH:
+                    raise UndecidedError from error
+                self.pos = self._skip(self.pos, error)
+
+    def _after(self, pos: int) -> int:
+        """Read what is at *pos*; return the offset of what follows. Raises BadRecord for what cannot be read."""
+        raise NotImplementedError
+
+    def _skip(self, pos: int, error: BadRecord) -> int:
+        """Report the damage at *pos*; return the offset at which reading goes on."""
+        return skip_damage(self._source, pos, self._source.size, self.problems, error.cut, why=str(error))
+
+    def take_parts(self) -> list[ChunkMessages]:
+        """Return the messages found since the last call, with offsets in the file unless their chunk is compressed."""
+        raise NotImplementedError
+
+    def connections(self) -> Iterable[Connection]:
+        """Return the connections found so far; later ones follow them."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True)

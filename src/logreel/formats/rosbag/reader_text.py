@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from logreel.errors import Problem
+from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
-from logreel.formats.rosbag.records import MAX_LINE, MULTILOG
+from logreel.formats.rosbag.reader import Reader
+from logreel.formats.rosbag.records import MAX_LINE, MULTILOG, BadRecord
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
 
@@ -31,14 +32,6 @@ _TOPIC = re.compile(r"[!-~][ -~]*\Z")
 PROOF = 16
 #: Types that were moved to another package before the first release.
 RENAMED = {"rostools/Time": "roslib/Time", "rostools/Log": "roslib/Log", "rostools/Header": "roslib/Header"}
-
-
-class NoRecord(ValueError):
-    """There is no record at an offset; *cut*: because the file ends."""
-
-    def __init__(self, text: str, cut: bool = False) -> None:
-        super().__init__(text)
-        self.cut = cut
 
 
 @dataclass(slots=True)
@@ -101,34 +94,34 @@ class FoundText:
 
 
 def _line(source: Source, pos: int) -> tuple[str, int]:
-    """Return the line of text at *pos* and the offset of the next line; raise NoRecord."""
+    """Return the line of text at *pos* and the offset of the next line; raise BadRecord."""
     piece = source.read(pos, MAX_LINE + 1)
     end = piece.find(b"\n")
     if end < 0:
-        raise NoRecord("a line of text is missing", cut=pos + len(piece) >= source.size)
+        raise BadRecord("a line of text is missing", cut=pos + len(piece) >= source.size)
     return piece[:end].decode("latin-1").rstrip(), pos + end + 1
 
 
 def _message(source: Source, pos: int) -> tuple[int, int, int]:
-    """Return time in ns, offset and size of the data of the message whose u32 seconds are at *pos*; raise NoRecord."""
+    """Return time in ns, offset and size of the data of the message whose u32 seconds are at *pos*; raise BadRecord."""
     if pos + 12 > source.size:
-        raise NoRecord("the head of a message is cut", cut=True)
+        raise BadRecord("the head of a message is cut", cut=True)
     sec, nsec, size = _TAIL.unpack_from(source.view, pos)
     if nsec >= 10**9:
-        raise NoRecord(f"{nsec} nanoseconds")
+        raise BadRecord(f"{nsec} nanoseconds")
     if size > source.size - pos - 12:
-        raise NoRecord(f"a message of {size} bytes where {source.size - pos - 12} are left", cut=True)
+        raise BadRecord(f"a message of {size} bytes where {source.size - pos - 12} are left", cut=True)
     # The first recorders wrote the start minus the time of day, which can be negative.
     seconds = sec - (1 << 32) if sec > 0x7FFFFFFF and sec > 0xF0000000 else sec
     return seconds * 10**9 + nsec, pos + 12, size
 
 
 def _sorted_lines(first: str, second: str) -> tuple[str, str]:
-    """Return type and checksum of two lines in either order; raise NoRecord."""
+    """Return type and checksum of two lines in either order; raise BadRecord."""
     for kind, md5 in ((second, first), (first, second)):
         if _TYPE.match(kind) and _MD5.match(md5):
             return kind, md5
-    raise NoRecord("no type and checksum")
+    raise BadRecord("no type and checksum")
 
 
 # ------------------------------------------------------------------------------------------------- version 0
@@ -138,7 +131,7 @@ def header_of_version_0(source: Source) -> tuple[str, str, str, int] | None:
     """Return topic, type, checksum and offset of the first record; None if the file is no bag of version 0."""
     try:
         topic, after = _line(source, 0)
-    except NoRecord:
+    except BadRecord:
         return None
     if not _TOPIC.match(topic):
         return None
@@ -149,7 +142,7 @@ def header_of_version_0(source: Source) -> tuple[str, str, str, int] | None:
         # A type and a checksum that are not "*" are proof enough.
         if "*" not in (kind, md5) or _is_followed_by_messages(source, pos):
             return topic, kind, md5, pos
-    except NoRecord:
+    except BadRecord:
         pass
     # The very first recorders wrote the topic alone.
     found = after < source.size and _is_followed_by_messages(source, after)
@@ -163,7 +156,7 @@ def _is_followed_by_messages(source: Source, pos: int) -> bool:
             return n > 0
         try:
             _, data, size = _message(source, pos)
-        except NoRecord as error:
+        except BadRecord as error:
             return error.cut and n > 2
         pos = data + size
     return True
@@ -182,12 +175,12 @@ def _read_0(bag: FoundText, pos: int) -> int:
     return bag.message(0, pos)
 
 
-def _end_0(bag: FoundText, pos: int, error: NoRecord) -> int:
+def _end_0(bag: FoundText, pos: int, error: BadRecord) -> int:
     _report_rest(bag, pos, error)
     return bag.source.size
 
 
-def _report_rest(bag: FoundText, pos: int, error: NoRecord) -> None:
+def _report_rest(bag: FoundText, pos: int, error: BadRecord) -> None:
     """Report that no message was found from *pos* to the end of the file."""
     code = "truncated" if error.cut else "garbage"
     size = bag.source.size - pos
@@ -222,7 +215,7 @@ def _declare_1_0(bag: FoundText, topic: str, pos: int) -> int:
     return pos
 
 
-def _skip_damage_1_0(bag: FoundText, pos: int, error: NoRecord) -> int:
+def _skip_damage_1_0(bag: FoundText, pos: int, error: BadRecord) -> int:
     """Report the damage at *pos*; return the offset of the next message of a known topic."""
     names = sorted((re.escape(t.encode("latin-1")) for t in bag.topics), key=len, reverse=True)
     pattern = re.compile(rb"(?:" + rb"|".join(names) + rb")\n") if names else None
@@ -242,12 +235,12 @@ def _read_1_1(bag: FoundText, pos: int) -> int:
     piece = bag.source.read(pos, 3 * MAX_LINE + 1)
     m = _HEAD_1_1.match(piece[: 3 * MAX_LINE])
     if m is None:
-        raise NoRecord("no topic, checksum and type", cut=_is_cut_head(piece))
+        raise BadRecord("no topic, checksum and type", cut=_is_cut_head(piece))
     topic, md5, kind = (text.decode("latin-1").rstrip() for text in m.groups())
     return bag.message(bag.declare(topic, kind, md5), pos + m.end())
 
 
-def _skip_damage_1_1(bag: FoundText, pos: int, error: NoRecord) -> int:
+def _skip_damage_1_1(bag: FoundText, pos: int, error: BadRecord) -> int:
     return _skip_damage(bag, pos, _HEAD_1_1, error)
 
 
@@ -259,12 +252,12 @@ def _is_message(source: Source, pos: int) -> bool:
     """Return whether a whole message is at *pos*."""
     try:
         _message(source, pos)
-    except NoRecord:
+    except BadRecord:
         return False
     return True
 
 
-def _skip_damage(bag: FoundText, pos: int, head: re.Pattern[bytes] | None, error: NoRecord) -> int:
+def _skip_damage(bag: FoundText, pos: int, head: re.Pattern[bytes] | None, error: BadRecord) -> int:
     """Report the bytes at *pos* that are no message; return the offset of the next text that fits *head*.
 
     Without such a text, or without *head*, this is the end of the file.
@@ -291,7 +284,7 @@ def _skip_damage(bag: FoundText, pos: int, head: re.Pattern[bytes] | None, error
 
 
 class TextVersion(NamedTuple):
-    """How bags of one version are read; *read* and *begin* raise NoRecord.
+    """How bags of one version are read; *read* and *begin* raise BadRecord.
 
     begin  returns the offset of the first record
     read   reads the record at an offset; returns the offset of the next one
@@ -300,7 +293,7 @@ class TextVersion(NamedTuple):
 
     begin: Callable[[FoundText], int]
     read: Callable[[FoundText, int], int]
-    skip: Callable[[FoundText, int, NoRecord], int]
+    skip: Callable[[FoundText, int, BadRecord], int]
 
 
 TEXT_VERSIONS = {
@@ -310,21 +303,61 @@ TEXT_VERSIONS = {
 }
 
 
+class TextReader(Reader):
+    """Reads a bag of version 0, 1.0 or 1.1."""
+
+    def __init__(self, source: Source, version: str) -> None:
+        super().__init__(source)
+        self.bag, self._version = FoundText(source), TEXT_VERSIONS[version]
+        self.pos, self.problems = 0, self.bag.problems
+        #: Whether the header was read.
+        self._has_begun = False
+
+    def feed(self, source: Source) -> bool:
+        """See ``Reader``. Raises UnsupportedError if the file ends inside its header."""
+        self.bag.source = source
+        if not self._has_begun:
+            try:
+                self._begin()
+            except BadRecord as error:
+                raise UnsupportedError("the file ends inside its header", path=source.name) from error
+        return super().feed(source)
+
+    def finish(self) -> None:
+        """See ``Reader``."""
+        try:
+            self._begin()
+        except BadRecord as error:
+            _report_rest(self.bag, 0, error)
+            return
+        super().finish()
+        _compare_quantity(self.bag)
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self.pos = self._version.begin(self.bag)
+            self._has_begun = True
+
+    def _after(self, pos: int) -> int:
+        return self._version.read(self.bag, pos)
+
+    def _skip(self, pos: int, error: BadRecord) -> int:
+        return self._version.skip(self.bag, pos, error)
+
+    def take_parts(self) -> list[ChunkMessages]:
+        """See ``Reader``."""
+        return self.bag.take_parts()
+
+    def connections(self) -> Iterable[Connection]:
+        """See ``Reader``."""
+        return self.bag.connections.values()
+
+
 def read(source: Source, version: str) -> FoundText:
     """Return the content of a bag of version 0, 1.0 or 1.1."""
-    bag, how = FoundText(source), TEXT_VERSIONS[version]
-    try:
-        pos = how.begin(bag)
-    except NoRecord as error:
-        _report_rest(bag, 0, error)
-        return bag
-    while pos < source.size:
-        try:
-            pos = how.read(bag, pos)
-        except NoRecord as error:
-            pos = how.skip(bag, pos, error)
-    _compare_quantity(bag)
-    return bag
+    reader = TextReader(source, version)
+    reader.finish()
+    return reader.bag
 
 
 def _compare_quantity(bag: FoundText) -> None:

@@ -12,7 +12,7 @@ from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.found import ChunkMessages
-from logreel.formats.rosbag.reader import Region, after_padding, read_region, wrong_header
+from logreel.formats.rosbag.reader import Reader, Region, after_padding, read_region, wrong_header
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.formats.rosbag.verify_v1 import Index
 from logreel.io.chunks import FILE
@@ -24,24 +24,55 @@ FIRST_RECORD = 16
 _KNOWN = {b"op", b"topic", b"type", b"md5", b"md5sum", b"def", b"sec", b"nsec"}
 
 
-def read(source: Source) -> tuple[list[ChunkMessages], list[Connection], list[Problem], Index]:
-    """Return the messages, connections, problems and index of a bag of version 1.2."""
-    problems: list[Problem] = []
-    index, declared = Index(), Declared()
+class ReaderV1(Reader):
+    """Reads a bag of version 1.2."""
 
-    def on_record(record: Record, inside: Source) -> None:
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.problems: list[Problem] = []
+        self.parts: list[ChunkMessages] = []
+        self.index, self._declared = Index(), Declared()
+        self.pos = after_header(source, self.problems, self.index)
+
+    def finish(self) -> None:
+        """See ``Reader``."""
+        super().finish()
+        missing = self.index.cut(self._source)
+        self.problems += [missing] if missing is not None else []
+
+    def _after(self, pos: int) -> int:
+        end = self._source.size
+        region = Region(self._source, FILE, pos, end, grows=not self._is_final)
+        parts, stop = read_region(region, self._on_record, self.problems)
+        self._declared.add_messages(self._source, parts)
+        self.parts += parts
+        if stop == pos:
+            record = read_record(self._source, stop, end)
+            raise BadRecord("it does not fit", record.end > end)
+        return stop
+
+    def _on_record(self, record: Record, inside: Source) -> None:
         if record.op == records.OP_INDEX:
-            index.records.append(record)
+            self.index.records.append(record)
         if record.op == records.OP_DEFINITION:
-            index.add_definition(record)
-            declared.add_definition(record)
+            self.index.add_definition(record)
+            self._declared.add_definition(record)
 
-    region = Region(source, FILE, after_header(source, problems, index), source.size)
-    parts, _ = read_region(region, on_record, problems)
-    declared.add_messages(source, parts)
-    missing = index.cut(source)
-    problems += [missing] if missing is not None else []
-    return parts, declared.connections(), problems, index
+    def take_parts(self) -> list[ChunkMessages]:
+        """See ``Reader``."""
+        parts, self.parts = self.parts, []
+        return parts
+
+    def connections(self) -> list[Connection]:
+        """See ``Reader``."""
+        return self._declared.connections()
+
+
+def read(source: Source) -> ReaderV1:
+    """Return the reader of a bag of version 1.2 when it has read all."""
+    reader = ReaderV1(source)
+    reader.finish()
+    return reader
 
 
 class Declared:

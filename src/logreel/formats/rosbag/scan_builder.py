@@ -12,18 +12,22 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.rosbag import reader_text, reader_v1, reader_v2
-from logreel.formats.rosbag.channels import Channels, Connection
+from logreel.formats.rosbag.channels import CONNECTION, Channels, Connection
 from logreel.formats.rosbag.chunks import cache
 from logreel.formats.rosbag.definitions import Definitions
-from logreel.formats.rosbag.encryption import ENCRYPTOR
-from logreel.formats.rosbag.found import ChunkMessages, IndexedMessages
+from logreel.formats.rosbag.encryption import ENCRYPTOR, cipher_of
+from logreel.formats.rosbag.found import ChunkMessages, FoundFile, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
+from logreel.formats.rosbag.reader import Reader, after_padding
+from logreel.formats.rosbag.records import OP_FILE, BadRecord, Record, read_record
 from logreel.formats.rosbag.statements import chunk_statements
 from logreel.formats.rosbag.summary_builder import RemoteChunks, SummaryBuilder
 from logreel.formats.rosbag.version import version_of
+from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
-from logreel.io.chunks import Chunks
+from logreel.index.rules import ChannelRules, StoredValues
+from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 
@@ -54,31 +58,19 @@ def _scan_text(source: Source, version: str) -> Scan:
 
 
 def _scan_v1(source: Source, version: str) -> Scan:
-    parts, connections, problems, index = reader_v1.read(source)
-    scan = _scan(source, version, parts, connections, problems, Chunks(source), {})
+    reader = reader_v1.read(source)
+    connections, index = reader.connections(), reader.index
+    scan = _scan(source, version, reader.parts, connections, reader.problems, Chunks(source), {})
     # Without an index, parts need not be kept for a comparison.
-    kept = parts if index.stated or index.records else []
+    kept = reader.parts if index.stated or index.records else []
     return replace(scan, verify=lambda: index.findings(source, kept, connections))
 
 
 def _scan_v2(source: Source, version: str) -> Scan:
     found = reader_v2.read(source)
     remote = None if found.summary is None else RemoteChunks(source, found, found.summary)
-    chunks = (
-        Chunks(
-            source,
-            cache(source, found.chunks, found.problems),
-            lambda n: found.chunks[n].size,
-            lambda n: found.chunks[n].pos,
-        )
-        if remote is None
-        else remote.as_chunks()
-    )
-    metadata = {
-        "chunks": found.chunk_count,
-        "compression": sorted(found.compressions),
-        "indexed": found.index is not None or remote is not None,
-    }
+    chunks = _chunks(source, found) if remote is None else remote.as_chunks()
+    metadata = _metadata(found, found.index is not None or remote is not None)
     if found.cipher is not None:
         metadata |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
     messages = remote or (found.parts if found.index is None else found.index)
@@ -100,6 +92,19 @@ def _scan_v2(source: Source, version: str) -> Scan:
     sizes = [chunk.size for chunk in found.chunks] if remote is None else remote.known_sizes()
     encryption = "" if found.cipher is None else f"{ENCRYPTOR} for the GnuPG user {found.cipher.user!r}"
     return replace(scan, format_state=sizes, verify=verify, encryption=encryption)
+
+
+def _chunks(source: Source, bag: FoundFile) -> Chunks:
+    return Chunks(
+        source,
+        cache(source, bag.chunks, bag.problems),
+        lambda n: bag.chunks[n].size,
+        lambda n: bag.chunks[n].pos,
+    )
+
+
+def _metadata(bag: FoundFile, has_index: bool) -> dict[str, Any]:
+    return {"chunks": bag.chunk_count, "compression": sorted(bag.compressions), "indexed": has_index}
 
 
 def _scan(
@@ -156,3 +161,139 @@ def assemble(
         utc_offset=lambda: None if relative else 0,
         verify=verify,
     )
+
+
+class BagGrowing:
+    """The Growing of one bag."""
+
+    def __init__(self) -> None:
+        self._version, self._reader = "", None  # type: tuple[str, Reader | None]
+        self._is_readable = True
+        #: Messages that the table does not have yet.
+        self._parts: list[ChunkMessages] = []
+        self._table = GrowingTable(time=np.int64, size=np.uint32, turn=np.uint32)
+        self._first: int | None = None
+        self._last: int | None = None
+        #: Channel number of each connection, which must not change.
+        self._number: dict[int, int] = {}
+        #: Whether the messages are in the file as they are, or in chunks; None before the first message.
+        self._is_plain: bool | None = None
+
+    def extend(self, source: Source) -> Scan | None:
+        """See ``Growing``."""
+        if self._reader is None and self._is_readable:
+            self._reader = self._begun(source)
+            self._is_readable = self._reader is not None
+        reader = self._reader
+        if reader is None or not reader.feed(source):
+            return None
+        problems = [*reader.problems, *_problems_at_the_end(reader, source)]
+        channels = Channels(Definitions(source, problems))
+        for connection in reader.connections():
+            channels.add(connection)
+        if not self._collect(reader, channels):
+            return None
+        chunks, metadata = Chunks(source), dict[str, Any]()
+        is_cheap, sizes = True, None
+        if isinstance(reader, reader_v2.ReaderV2):
+            bag = replace(reader.bag, chunks=list(reader.bag.chunks), problems=problems)
+            # Recorders state where the index begins when they finish the file.
+            head = read_record(source, source.head.find(b"\n") + 1, source.size).fields
+            has_index = 0 < int.from_bytes(head.get(b"index_pos", b""), "little") < source.size
+            chunks, metadata = _chunks(source, bag), _metadata(bag, has_index)
+            is_cheap, sizes = bag.is_cheap, [chunk.size for chunk in bag.chunks]
+        side_columns = {CONNECTION: StoredValues(self._table.column("turn"))} if channels.are_several else {}
+        time, size = (StoredValues(self._table.column(name)) for name in ("time", "size"))
+        rules = [ChannelRules(time, size, side_columns=side_columns)] * len(channels)
+        blocks = self._table.blocks(len(channels))
+        index = MessageIndex(chunks, blocks, rules, sizes_are_cheap=is_cheap)
+        bounds = self._first, self._last
+        grown = assemble(
+            self._version, channels, index, bounds, problems, metadata, lambda: scan(source).verify()
+        )
+        return replace(grown, format_state=sizes, reread=lambda: scan(source))
+
+    def _begun(self, source: Source) -> Reader | None:
+        """Return the reader of the bag; None for one that is encrypted or whose header is damaged, which is rare.
+
+        Raises UnsupportedError if the file ends in its header, and for unknown versions.
+        """
+        version = version_of(source)
+        if version is None:
+            raise UnsupportedError("the file ends before its version is clear", path=source.name)
+        self._version = version
+        if version in reader_text.TEXT_VERSIONS:
+            return reader_text.TextReader(source, version)
+        if version == "1.2":
+            _header(source, reader_v1.FIRST_RECORD)
+            reader = reader_v1.ReaderV1(source)
+            return None if reader.problems else reader
+        if version == "1.3" or version.split(".")[0] == "2":
+            head = _header(source, source.head.find(b"\n") + 1)
+            if head is None or cipher_of(source, head) is not None:
+                return None
+            bag = FoundFile(is_early=b"topic_count" in head.fields)
+            begin = after_padding(source, head, bag.problems)
+            return None if bag.problems else reader_v2.ReaderV2(source, bag, begin)
+        raise UnsupportedError(f"a bag of version {version}", path=source.name)
+
+    def _collect(self, reader: Reader, channels: Channels) -> bool:
+        """Move the messages found to the table; return False if it cannot hold them.
+
+        That is so for messages without a connection, and for a connection that proved to be of another channel, which
+        are damage; and for messages in chunks of which only some are compressed.
+        """
+        if any(channels.number.get(key) != number for key, number in self._number.items()):
+            return False
+        self._number = dict(channels.number)
+        self._table.declare(len(channels))
+        keys = np.array(sorted(self._number), np.int64)
+        number = np.array([self._number[key] for key in keys.tolist()], np.int64)
+        turn = np.array([channels.turn[key] for key in keys.tolist()], np.uint32)
+        self._parts += reader.take_parts()
+        while self._parts:
+            part = self._parts[0]
+            at = keys.searchsorted(part.key)
+            at[at == len(keys)] = 0
+            is_plain = part.chunk == FILE
+            if not len(keys) or (keys[at] != part.key).any() or self._is_plain not in (None, is_plain):
+                return False
+            self._is_plain = is_plain
+            self._table.add(
+                part.base, part.chunk, number[at], part.entry, time=part.time, size=part.size, turn=turn[at]
+            )
+            first, last = int(part.time.min()), int(part.time.max())
+            self._first = first if self._first is None else min(first, self._first)
+            self._last = last if self._last is None else max(last, self._last)
+            del self._parts[0]
+        return True
+
+
+def _problems_at_the_end(reader: Reader, source: Source) -> list[Problem]:
+    left = source.size - reader.pos
+    text = f"the last {left} bytes are a record that is not complete yet"
+    return [Problem("truncated", reader.pos, left, True, text)] if left > 0 else []
+
+
+def _header_is_whole(source: Source, pos: int) -> Record | None:
+    """Return the record at *pos* if all of it is in the file, None if it is damaged; raise UnsupportedError."""
+    try:
+        head = read_record(source, pos, source.size)
+        is_cut = head.op == OP_FILE and head.end > source.size
+    except BadRecord as error:
+        head, is_cut = None, error.cut
+    if is_cut:
+        raise UnsupportedError("the file ends inside its header", path=source.name)
+    return head
+
+
+def _header(source: Source, pos: int) -> Record | None:
+    """Return the file header at *pos*, None if it is damaged; raise UnsupportedError if the file ends in it."""
+    try:
+        head = read_record(source, pos, source.size)
+        is_cut = head.op == OP_FILE and head.end > source.size
+    except BadRecord as error:
+        head, is_cut = None, error.cut
+    if is_cut:
+        raise UnsupportedError("the file ends inside its header", path=source.name)
+    return head

@@ -1,18 +1,127 @@
-"""Schemas of channels of new bags: ROS 1 definitions."""
+"""Connections of new bags: topic, type, checksum and ROS 1 definition of each channel."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from logreel.errors import DefinitionError
-from logreel.formats.rosbag.write_channels import ENCODING, TYPE, Declared
+from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
+from logreel.log.scan import ORIGINAL
 from logreel.log.schema import Schema
 from logreel.schemas import ros1msg
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+
+ENCODING = "ros1msg"
+TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
+_MD5 = re.compile(r"[0-9a-f]{32}|\*")
+#: Fields of a connection that are not part of the publisher's header here.
+_OWN = {"type", "md5sum", "message_definition"}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A channel as it is written; *headers*: one dict for each connection with the publisher's header fields."""
+
+    topic: str
+    type: str
+    md5: str
+    text: str
+    headers: tuple[Mapping[str, str], ...]
+    layout: Layout | None
+
+
+def declare(
+    topic: str,
+    schema: Schema,
+    metadata: Mapping[str, Any],
+    notes: list[str] | None = None,
+    renew: bool = False,
+) -> Declared:
+    """Return the channel to be written; raise DefinitionError or UsageError for a channel that a bag cannot contain.
+
+    notes  None: invalid topics, types and checksums raise; else they are kept as in the (damaged) source log, and a
+           sentence for each is added
+    renew  replace ``*`` and checksums of releases before 0.6 by the one that tools of today compute from the definition
+    """
+    if schema.encoding != ENCODING:
+        raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
+    true_topic, stated = _true_topic(topic, metadata), str(metadata.get("md5sum", ""))
+    wrong: list[LogError] = []
+    if not true_topic.isprintable() or not true_topic.strip():
+        text = f"{true_topic!r:.80} cannot be the topic of a bag: printable characters only"
+        wrong.append(UsageError(text))
+    if not TYPE.fullmatch(schema.name):
+        text = f"{schema.name!r:.80} is no type of ROS 1, which look like 'package/Name'"
+        wrong.append(DefinitionError(text))
+    if stated and not _MD5.fullmatch(stated):
+        text = f"channel {topic!r}: {stated!r:.40} is no md5sum: 32 digits of 0-9 a-f, or '*'"
+        wrong.append(UsageError(text))
+    if wrong and notes is None:
+        raise wrong[0]
+    layout, text, md5 = _define(schema, stated, notes is not None, renew)
+    headers = _headers(true_topic, metadata, notes is not None)
+    try:
+        "".join((text, *(value for header in headers for value in header.values()))).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
+    if notes is not None:
+        notes += [f"channel {topic!r} is kept as the log has it: {error.text}" for error in wrong]
+    return Declared(true_topic, schema.name, md5, text, headers, layout)
+
+
+def has_same_checksum(one: Schema, other: Schema) -> bool:
+    """Return whether two schemas of one type have the same checksum; False if a definition cannot be used."""
+    try:
+        first, second = (ros1msg.define(s.name, s.text, "*", ros1msg.standard()) for s in (one, other))
+    except DefinitionError:
+        return False
+    return first.md5 == second.md5
+
+
+def _define(schema: Schema, stated: str, tolerant: bool, renew: bool) -> tuple[Layout | None, str, str]:
+    """Return Layout (None: raw bytes), text and checksum of a type, by its own text or else the known definition."""
+    try:
+        found = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
+        layout = ros1msg.layout(found)
+    except DefinitionError:
+        if not stated and not tolerant:
+            raise
+        return None, schema.text, stated
+    # Other tools do not know the definitions that this text leaves out.
+    text = found.text if found.borrowed or not schema.text.strip() else schema.text
+    # A definition that contradicts the stated checksum leaves it as it is: readers report that.
+    is_old = renew and stated != found.md5 and found.matches(stated)
+    return layout, text, found.md5 if is_old else stated or found.md5
+
+
+def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
+    """Return the topic of a channel, without the instance number of the second, third … channel of the topic."""
+    stated = str(metadata.get("topic", topic))
+    return stated if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic) else topic
+
+
+def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[Mapping[str, str], ...]:
+    """Return the header of each connection, from ``headers`` or else from ``callerids`` and ``latching``."""
+    given = metadata.get("headers")
+    if given is None:
+        latching = {"latching": "1"} if metadata.get("latching") else {}
+        if ORIGINAL in metadata:
+            latching[ORIGINAL] = str(metadata[ORIGINAL])
+        callers = [{"callerid": str(caller)} for caller in metadata.get("callerids", ())]
+        return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
+    if not all(isinstance(one, Mapping) for one in given):
+        raise UsageError("metadata 'headers' is a list with a dict for each connection")
+    headers = [{str(name): str(value) for name, value in one.items() if name not in _OWN} for one in given]
+    if not tolerant and any("=" in name or not name for one in headers for name in one):
+        raise UsageError("the names in metadata 'headers' must not be empty or hold '='")
+    return tuple(headers) or ({"topic": topic},)
+
 
 LOG = "rosgraph_msgs/Log"
 

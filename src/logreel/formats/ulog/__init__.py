@@ -22,10 +22,9 @@ def _sniff(source: Source) -> bool:
 
 
 def _scan(source: Source, saved: Saved | None) -> Scan | None:
-    from logreel.formats.ulog.index_cache import restore
     from logreel.formats.ulog.reader import read
     from logreel.formats.ulog.records import FILE_HEADER
-    from logreel.formats.ulog.scan_builder import scan
+    from logreel.formats.ulog.scan_builder import restore, scan
 
     if source.head.startswith(_ENCRYPTED):
         raise UnsupportedError(
@@ -43,7 +42,7 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
 
 def _layout(schema: Schema, topic: str) -> Layout | None:
     from logreel.formats.ulog.definitions import layout_of
-    from logreel.formats.ulog.synthetic import synthetic_layout
+    from logreel.formats.ulog.non_data_records import synthetic_layout
 
     return synthetic_layout(topic) or layout_of(schema)
 
@@ -61,8 +60,8 @@ FORMAT = Format(
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
     identity=("sys_name", "sys_uuid", "ver_hw", "ver_hw_subtype", "ver_sw"),
-    share=lazy("logreel.formats.ulog.shared:share"),
-    free_name=lazy("logreel.formats.ulog.topic_names:free_name"),
+    share=lazy("logreel.formats.ulog.scan_builder:share"),
+    free_name=lazy("logreel.formats.ulog.schema_maker:free_name"),
     follow=lazy("logreel.formats.ulog.scan_builder:UlogGrowing"),
     states="logreel.formats.ulog.states:states",
     meaning="logreel.formats.ulog.meaning:meaning",
@@ -70,6 +69,6 @@ FORMAT = Format(
     charts="logreel.formats.ulog.charts:charts",
     bands="logreel.formats.ulog.modes:bands",
     commands="logreel.formats.ulog.commands:COMMANDS",
-    names_in={"ros1msg": lazy("logreel.formats.ulog.ros_names:ros_names")},
+    names_in={"ros1msg": lazy("logreel.formats.ulog.schema_maker:ros_names")},
     storage="logreel.formats.ulog.storage:STORAGE",
 )

@@ -11,9 +11,9 @@ from typing import Any
 from logreel.errors import LogError, UsageError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.information import pack_record
 from logreel.formats.ulog.non_data_records import NonDataRecords
 from logreel.formats.ulog.records import FILE_HEADER, FLAGS, FLAGS_AT
-from logreel.formats.ulog.write_records import pack_record
 from logreel.formats.ulog.writer import UlogWriter
 from logreel.io.append_file import Appender
 from logreel.log.log import Log
@@ -37,8 +37,7 @@ def append(out: Appender, log: Log, **options: Any) -> UlogWriter:
         raise LogError(
             f"contains {len(state.found.segments)} logs, one after another",
             path=log.name,
-            hint="write one by logreel.slice(logreel.open(path, segment=1), new), and append to that",
-            cli="write one by 'logreel slice --segment 1', and append to that",
+            hint="write one by logreel.slice(path, new, segment=1), and append to that",
         )
     has_flags = state.found.begin > FILE_HEADER
     payload = state.source.read(FLAGS_AT, FLAGS) if has_flags else bytes(FLAGS)
@@ -51,7 +50,6 @@ def append(out: Appender, log: Log, **options: Any) -> UlogWriter:
             else "has appended offsets that do not fit the file",
             path=log.name,
             hint="write it in one part by logreel.sort, and append to that",
-            cli="write it in one part by 'logreel sort', and append to that",
         )
     out.keep_old(log.size)
     if not has_flags:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.lenses.charts import SPECTROGRAM, Chart, Series
+from logreel.lenses.facts import SPECTROGRAM, Chart, Series
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

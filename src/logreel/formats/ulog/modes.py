@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.lenses.charts import Band
+from logreel.lenses.facts import Band
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64

@@ -1,21 +1,245 @@
-"""Records of a ULog other than data messages: definitions, keyed records, logged strings, dropouts, marks."""
+"""Records of a ULog other than data messages: definitions, keyed records, logged strings, dropouts, marks.
+
+What follows from them is here, too: the channels ``~text``, ``~parameter`` and ``~dropout``, whose messages are made of
+such records, the UTC offset, and the text of a log for people, with PX4 events as sentences.
+"""
 
 from __future__ import annotations
 
+import codecs
 import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
-from logreel.formats.ulog.clock import NS_PER_US
-from logreel.formats.ulog.found import Found
-from logreel.formats.ulog.keyed_records import KeyedRecords
-from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD
+from logreel.formats.ulog.clock import LATEST_US, NS_PER_US, UTC_OFFSET
+from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.found import Found, Topic
+from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
+from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD, KeyValue
 from logreel.index.block_table import TIME_MAX
+from logreel.index.gather import gather_bytes
+from logreel.index.message_index import MessageIndex
+from logreel.index.rules import FieldAt, SyntheticMessages
 from logreel.io.arrays import I64, distinct
+from logreel.io.chunks import Buffer
 from logreel.io.source import Source
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, Scalar, String, Struct
+from logreel.log.scan import Attachment, Change, Parameter, TextLine
+from logreel.log.times import duration_text
+
+if TYPE_CHECKING:
+    from logreel.formats.ulog import events
+    from logreel.formats.ulog.events import Row
+
+XZ_MAGIC = b"\xfd7zXZ\x00"
+#: Information that metadata begins with.
+FIRST = (
+    "sys_name",
+    "ver_hw",
+    "ver_sw_release",
+    "ver_vendor_sw_release",
+    "ver_sw_branch",
+    "ver_sw",
+    "time_ref_utc",
+)
+#: The kinds of default that a ``Q`` record states, by bit.
+DEFAULT_KINDS = ("system", "setup")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record with a key: position, kind, key with value, and suffix of its segment."""
+
+    offset: int
+    kind: str
+    key: KeyValue
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        """Name of the key, with the suffix of its segment."""
+        return self.key.name + self.suffix
+
+    @property
+    def value(self) -> Any:
+        """The value as text, number, list or bytes; see ``KeyValue.value``."""
+        return self.key.value()
+
+    @property
+    def default_kinds(self) -> list[str]:
+        """The defaults that a ``Q`` record states: ``system``, ``setup`` or both."""
+        return [kind for bit, kind in enumerate(DEFAULT_KINDS) if self.key.head >> bit & 1]
+
+
+class KeyedRecords:
+    """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed lazily."""
+
+    def __init__(self, source: Source, found: Found) -> None:
+        self._source, self._found = source, found
+        self._parsed = np.array(found.parsed, np.int64)
+        self._kinds = source.data[self._parsed + 2]
+
+    def positions(self, *letters: str) -> list[int]:
+        """Return the positions of records of these kinds, which must be among ``records.PARSED``."""
+        found: list[int] = self._parsed[np.isin(self._kinds, [ord(letter) for letter in letters])].tolist()
+        return found
+
+    @cached_property
+    def _phases(self) -> list[int]:
+        """Position where the definitions of each segment end; of a segment without definitions: where it begins."""
+        notes = self._found.notes
+        texts = notes[np.isin(self._source.data[notes + 2], (ord("L"), ord("C")))]
+        data = distinct(np.concatenate([np.array(self.positions("A"), np.int64), texts]))
+        own = zip(self._found.segments, self._found.own_definitions, strict=True)
+        ends = [*data.tolist(), self._source.size]
+        return [int(ends[int(np.searchsorted(data, at))]) if fresh else at for at, fresh in own]
+
+    @property
+    def data_phase(self) -> int:
+        """File position where the first definitions end."""
+        return self._phases[0]
+
+    def is_initial(self, offset: int) -> bool:
+        """Return whether a record is among the definitions.
+
+        A parameter there is an initial value, a later one a change.
+        """
+        return offset < self._phases[self._found.segment_of(offset) - 1]
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """All records with a key, in file order."""
+        found = []
+        for at in self.positions("I", "M", "P", "Q"):
+            kind = chr(self._source.view[at + 2])
+            key = records.parse_key(records.payload_at(self._source, at), kind in "MQ")
+            found.append(Entry(at, kind, key, self._found.suffix(at)))
+        return found
+
+    @cached_property
+    def multiples(self) -> dict[str, list[list[Entry]]]:
+        """``M`` records by key: a list of entries, each a list of parts.
+
+        A part that continues an entry begins one if there is none.
+        """
+        found: dict[str, list[list[Entry]]] = {}
+        for e in self.entries:
+            if e.kind == "M":
+                entries = found.setdefault(e.name, [])
+                if e.key.head == 0 or not entries:
+                    entries.append([])
+                entries[-1].append(e)
+        return found
+
+    @cached_property
+    def _definitions(self) -> list[Definitions]:
+        """The formats of each segment, including those without a subscription."""
+        found = [Definitions()]
+        for fresh in self._found.own_definitions[1:]:
+            found.append(Definitions() if fresh else found[-1])
+        for at in self.positions("F"):
+            text = parse_format(records.payload_at(self._source, at))
+            found[self._found.segment_of(at) - 1].add(text)
+        return found
+
+    def _value(self, entry: Entry) -> Any:
+        return value_of(entry.key, self._definitions[self._found.segment_of(entry.offset) - 1])
+
+    def _texts(self, parts: list[Entry]) -> list[str]:
+        """Decode the parts of one text; a character that was cut in two belongs to the later part."""
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        return [decode(e.key.data, e is parts[-1]) for e in parts]
+
+    def metadata(self) -> dict[str, Any]:
+        """Return information by name.
+
+        Multiple information is a list of entries, each a list of parts; binary entries are attachments instead.
+        """
+        details, found = RecordDetails(), dict[str, Any]()
+        single = {e.name: e for e in self.entries if e.kind == "I" and e.key.name != UTC_OFFSET}
+        for name, e in single.items():
+            found[name] = self._value(e)
+            self._add_details(details, "I", name, [e], [found[name]])
+        for name, entries in self.multiples.items():
+            if is_binary(entries[0][0].key):
+                details.parts[name] = [[len(e.key.data) for e in parts] for parts in entries]
+                continue
+            is_text = all(type_of(e.key) == "char[]" for parts in entries for e in parts)
+            found[name] = [self._texts(p) if is_text else [self._value(e) for e in p] for p in entries]
+            every = [value for parts in found[name] for value in parts]
+            self._add_details(details, "M", name, [e for parts in entries for e in parts], every)
+        first = {name: found[name] for name in FIRST if name in found}
+        own = details.metadata()
+        return first | found | ({OWN: own} if own and OWN not in found else {})
+
+    def _add_details(
+        self, details: RecordDetails, letter: str, name: str, entries: list[Entry], values: list[Any]
+    ) -> None:
+        payloads = [records.payload_at(self._source, e.offset) for e in entries]
+        keys = [e.key for e in entries]
+        definitions = self._definitions[self._found.segment_of(entries[0].offset) - 1]
+        details.add(letter, name, list(zip(keys, payloads, strict=True)), values, definitions)
+
+    def attachments(self) -> list[Attachment]:
+        """Return every entry of multiple information as an attachment."""
+        return [
+            _attachment(name if len(entries) == 1 else f"{name}-{i}", parts)
+            for name, entries in self.multiples.items()
+            for i, parts in enumerate(entries)
+        ]
+
+    def parameters(self, times_of: Callable[[list[int]], I64]) -> list[Parameter]:
+        """Return all parameters; *times_of* gives int64[n] ns for file positions."""
+        initial: dict[str, Any] = {}
+        changes: dict[str, list[Entry]] = {}
+        defaults: dict[str, dict[str, Any]] = {}
+        types: dict[str, str] = {}
+        for e in self.entries:
+            if e.kind in "PQ":
+                types.setdefault(e.name, e.key.type)
+            if e.kind == "Q":
+                defaults.setdefault(e.name, {}).update(dict.fromkeys(e.default_kinds, e.value))
+            elif e.kind == "P" and self.is_initial(e.offset):
+                initial[e.name] = e.value
+            elif e.kind == "P":
+                changes.setdefault(e.name, []).append(e)
+        moved = [e.offset for entries in changes.values() for e in entries]
+        when = dict(zip(moved, times_of(moved).tolist(), strict=True))
+        return [
+            Parameter(
+                name,
+                kind,
+                initial.get(name),
+                tuple(Change(when[e.offset], e.value) for e in changes.get(name, ())),
+                defaults.get(name, {}),
+            )
+            for name, kind in types.items()
+        ]
+
+    def parameter_bytes(self, entry: Entry) -> bytes:
+        """Encode a ``P`` or ``Q`` record as a message of the channel ``~parameter``."""
+        kind = "initial" if self.is_initial(entry.offset) else "change"
+        if entry.kind == "Q":
+            kind = "+".join(entry.default_kinds) + " default"
+        texts = (t.encode() for t in (entry.key.name, kind, entry.key.type))
+        return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
+
+
+def _attachment(name: str, parts: list[Entry]) -> Attachment:
+    content = b"".join(p.key.data for p in parts)
+    kind, suffix = ("application/octet-stream", "bin")
+    if parts[0].key.type == "char":
+        kind, suffix = "text/plain", "txt"
+    elif content.startswith(XZ_MAGIC):
+        kind, suffix = "application/x-xz", "xz"
+    return Attachment(f"{name}.{suffix}", kind, len(content), lambda: content)
 
 
 class LoggedString(NamedTuple):
@@ -111,3 +335,254 @@ class NonDataRecords:
         """Whether the log has defaults of parameters that its flag bits do not announce."""
         flags = int(self.source.view[FLAGS_AT]) if self.found.begin > FILE_HEADER else 0
         return not flags & DEFAULTS_FLAG and bool(self.keyed.positions("Q"))
+
+
+_TEXT = Struct((Field("level", Scalar("uint8")), Field("tag", Scalar("uint16")), Field("text", String(2))))
+_PARAMETER = Struct(
+    (
+        Field("name", String(1)),
+        Field("kind", String(1)),
+        Field("type", String(1)),
+        Field("value", Scalar("float64")),
+    )
+)
+_DROPOUT = Struct((Field("duration", Scalar("uint16"), "ms"),))
+#: Fields of the messages of each synthetic channel.
+STRUCTS = {"~text": _TEXT, "~parameter": _PARAMETER, "~dropout": _DROPOUT}
+
+
+class SyntheticChannel(NamedTuple):
+    """One synthetic channel of one segment.
+
+    topic    with ``@2`` … for later segments
+    offsets  int64[n]: positions of the records that its messages are made from
+    """
+
+    topic: str
+    root: Struct
+    offsets: I64
+
+    @property
+    def kind(self) -> str:
+        """The topic without its segment."""
+        return self.topic.split("@")[0]
+
+
+def synthetic_layout(topic: str) -> Layout | None:
+    """Return the Layout of a synthetic channel, also of a later segment (``~text@2``); None for other topics."""
+    root = STRUCTS.get(topic.split("@")[0])
+    return None if root is None else Layout(root, topic)
+
+
+def synthetic_channels(others: NonDataRecords) -> list[SyntheticChannel]:
+    """Return the synthetic channels that have messages, by kind, then segment."""
+    found = []
+    parameters = np.array(others.keyed.positions("P", "Q"), np.int64)
+    offsets_of = {"~text": others.texts, "~parameter": parameters, "~dropout": others.dropouts}
+    for topic, offsets in offsets_of.items():
+        segment = np.searchsorted(others.found.segments, offsets, side="right")
+        # np.unique would import numpy.ma, which takes longer than the rest of opening a small log.
+        for n in sorted(set(segment.tolist())):
+            name = topic + (f"@{n}" if n > 1 else "")
+            found.append(SyntheticChannel(name, STRUCTS[topic], offsets[segment == n]))
+    return found
+
+
+def synthetic_offsets(others: NonDataRecords) -> dict[int, I64]:
+    """Return the positions of the records of each synthetic channel, by channel number."""
+    first = len(others.found.channels)
+    return {n: channel.offsets for n, channel in enumerate(synthetic_channels(others), first)}
+
+
+def synthetic_messages(
+    others: NonDataRecords, channels: Sequence[SyntheticChannel], times_of: Callable[[I64], I64]
+) -> tuple[Buffer, dict[int, SyntheticMessages]]:
+    """Build the SYNTHETIC chunk, and the messages of each synthetic channel by channel number.
+
+    times_of  gives int64[n] ns for positions of records that carry no time
+    """
+    data, found = bytearray(), {}
+    keyed_at = {e.offset: e for e in others.keyed.entries}
+    for number, channel in enumerate(channels, len(others.found.channels)):
+        offsets = channel.offsets
+        where, times = np.empty(len(offsets) + 1, np.int64), np.empty(len(offsets), np.int64)
+        for i, at in enumerate(offsets.tolist()):
+            where[i] = len(data)
+            if channel.kind == "~text":
+                level, tag, times[i], text = others.string_at(at)
+                data += struct.pack("<BHH", level, tag, len(text)) + text
+            elif channel.kind == "~parameter":
+                data += others.keyed.parameter_bytes(keyed_at[at])
+            else:
+                data += others.source.read(at + HEAD, 2)
+        where[-1] = len(data)
+        if channel.kind != "~text":
+            times = times_of(offsets)
+        found[number] = SyntheticMessages(where[:-1], np.diff(where), times, offsets)
+    return np.frombuffer(data, np.uint8), found
+
+
+#: Topics whose messages have the field ``time_utc_usec``.
+GPS_TOPICS = ("vehicle_gps_position", "sensor_gps")
+#: Information with the time of the boot by the clock of the computer, microseconds since 1970.
+BOOT_TIME = "boot_time_utc_us"
+#: Least value of ``fix_type`` of a receiver that knows its position, and so the time.
+FIX = 2
+#: Number of messages with a fix whose median is more exact than the clock of the computer at its boot.
+ENOUGH = 5
+#: Differences between sources that are told, ns; messages take up to a few tenths of a second to arrive.
+DIFFERS = 100_000_000
+
+
+class Utc(NamedTuple):
+    """The ns to add to times since boot to get UTC, None if unknown, and sentences about sources that differ."""
+
+    offset: int | None
+    notes: tuple[str, ...] = ()
+
+
+class _Gnss(NamedTuple):
+    """Median offset of *messages* messages of *topic*, and whether these have a fix."""
+
+    offset: int
+    messages: int
+    has_fix: bool
+    topic: str
+
+
+def utc(others: NonDataRecords, index: MessageIndex) -> Utc:
+    """Return what the log says of UTC: the offset that logreel wrote, that of GNSS messages, or the boot time."""
+    values = {e.key.name: e.value for e in reversed(others.keyed.entries) if e.kind == "I"}
+    written = values.get(UTC_OFFSET)
+    if isinstance(written, int) and abs(written) < LATEST_US * NS_PER_US:
+        return Utc(written)
+    gnss = _gnss(others, index)
+    boot = values.get(BOOT_TIME)
+    if not isinstance(boot, int) or not 0 < boot < LATEST_US:
+        return Utc(None if gnss is None else gnss.offset)
+    by_clock = boot * NS_PER_US
+    if gnss is None:
+        return Utc(by_clock)
+    receiver = f"{gnss.messages} GNSS message{'s' * (gnss.messages != 1)} ({gnss.topic})"
+    sources = [(by_clock, BOOT_TIME), (gnss.offset, receiver)]
+    if gnss.has_fix and gnss.messages >= ENOUGH:
+        sources.reverse()
+    (offset, kept), (other_offset, other) = sources
+    difference = other_offset - offset
+    if abs(difference) < DIFFERS:
+        return Utc(offset)
+    order = "later" if difference > 0 else "earlier"
+    return Utc(
+        offset, (f"UTC is that of {kept}; by {other}, it would be {duration_text(abs(difference))} {order}",)
+    )
+
+
+def _gnss(others: NonDataRecords, index: MessageIndex) -> _Gnss | None:
+    """Return the offset by the topic with the most messages with a fix, or else with a time; None if there is none."""
+    found = [
+        gnss
+        for number, topic in enumerate(others.found.channels)
+        if topic.name in GPS_TOPICS and not topic.raw and topic.segment == 1
+        if (gnss := _by_topic(index, number, topic)) is not None
+    ]
+    return max(found, key=lambda gnss: (gnss.has_fix, gnss.messages), default=None)
+
+
+def _by_topic(index: MessageIndex, number: int, topic: Topic) -> _Gnss | None:
+    time, fix = _field(topic, "time_utc_usec", 8, NS_PER_US), _field(topic, "fix_type", 1)
+    if time is None or not int(index.counts[number]):
+        return None
+    utc = time.values(index, number)
+    is_known = (utc > 0) & (utc < LATEST_US * NS_PER_US)
+    has_fix = is_known & (is_known if fix is None else fix.values(index, number) >= FIX)
+    offsets = np.sort((utc - index.times(number))[has_fix if has_fix.any() else is_known])
+    if not len(offsets):
+        return None
+    # The middle one: a mean of two would be a float, which has no ns left.
+    return _Gnss(int(offsets[len(offsets) // 2]), len(offsets), bool(has_fix.any()), topic.channel_name)
+
+
+def _field(topic: Topic, name: str, width: int, unit: int = 1) -> FieldAt | None:
+    """Return the rule of an integer field; None if messages have no such field."""
+    leaf = next((x for x in topic.definitions.layout(topic.name).leaves if x.path == (name,)), None)
+    return None if leaf is None or leaf.width != width else FieldAt(leaf.runs[0], width, unit)
+
+
+#: Levels of syslog.
+LEVELS = 8
+_EVENT_TYPES = {"id": "uint32", "arguments": "uint8", "log_levels": "uint8"}
+_EVENT_FIELDS = set(_EVENT_TYPES)
+
+
+def text_lines(others: NonDataRecords, index: MessageIndex) -> list[TextLine]:
+    """Return all lines of text in order of time; a string that was also sent as an event appears once."""
+    from logreel.formats.ulog import events
+
+    strings, tags = [], {}
+    for at in others.texts.tolist():
+        level, tag, time, text = others.string_at(at)
+        strings.append(events.Line(time, level if level < LEVELS else None, text.decode("utf-8", "replace")))
+        if others.has_tag(at):
+            tags[len(strings) - 1] = tag
+    rows = [
+        row
+        for number, topic in enumerate(others.found.channels)
+        if topic.name == "event"
+        for row in _event_rows(others.source, index, number, topic)
+    ]
+    merged = events.lines(strings, rows, _event_definitions(others)) if rows else strings
+    # By identity: two strings may be equal, and only one of them have a tag.
+    source = {id(strings[i]): f"tag {tag}" for i, tag in tags.items()}
+    logged = set(map(id, strings))
+    lines = [
+        TextLine(
+            line.time,
+            line.level,
+            line.text,
+            source.get(id(line), line.group),
+            "text" if id(line) in logged else "check" if line.group else "event",
+            line.repeated,
+        )
+        for line in merged
+    ]
+    return sorted(lines, key=lambda line: line.time)
+
+
+def _event_definitions(others: NonDataRecords) -> events.Definitions | None:
+    """Return the first usable event definitions of the log, or None."""
+    from logreel.formats.ulog import events
+
+    most = others.source.limits.event_json_bytes
+    for parts in others.keyed.multiples.get("metadata_events", []):
+        try:
+            return events.load(b"".join(p.key.data for p in parts), most)
+        except DefinitionError:
+            continue
+    return None
+
+
+def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) -> Iterator[Row]:
+    """Yield the messages of a topic ``event``; none if its format lacks a field that events need."""
+    from logreel.formats.ulog.events import Row
+
+    if topic.raw:
+        return
+    layout = topic.definitions.layout(topic.name)
+    if not {f.name for f in layout.record.visible()} >= _EVENT_FIELDS:
+        return
+    offset, size, time = index.offsets(number), index.sizes(number), index.times(number)
+    if layout.size is not None and (size >= layout.size).all():
+        found = {name: layout.find(name) for name in _EVENT_FIELDS}
+        if {name: leaf.type for name, leaf in found.items()} == _EVENT_TYPES:
+            ids, arguments, levels = (
+                gather_bytes(source.data, offset, leaf.width, leaf.runs[0])
+                for leaf in (found[name] for name in Row._fields[1:])
+            )
+            columns = time, ids.view("<u4")[:, 0], arguments, levels[:, 0]
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            yield from (Row(at, number, bytes(given), level) for at, number, given, level in rows)
+            return
+    decode = layout.project(sorted(_EVENT_FIELDS)).decoder()
+    for at, length, when in zip(offset.tolist(), size.tolist(), time.tolist(), strict=True):
+        row = decode(memoryview(source.read(at, length)))
+        yield Row(when, row["id"], bytes(row["arguments"]), row["log_levels"])

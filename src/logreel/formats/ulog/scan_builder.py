@@ -1,34 +1,399 @@
-"""Build the Scan of a ULog from what reading found."""
+"""Build the Scan of a ULog from what reading found: channels, times, segments.
+
+``save`` and ``restore`` keep what was found in an index sidecar. Every stored value is checked against the log, and
+``IndexComparison`` compares bytes with their digests when they are used.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import bisect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
-from logreel.errors import UnsupportedError
-from logreel.formats.ulog.clock import UNIX_US
-from logreel.formats.ulog.found import Found, Topic
-from logreel.formats.ulog.index_cache import IndexComparison, save
-from logreel.formats.ulog.log_times import log_times, logged_times
-from logreel.formats.ulog.non_data_records import NonDataRecords
-from logreel.formats.ulog.reader import Reader
-from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD
-from logreel.formats.ulog.segments import segment_found, segment_list
-from logreel.formats.ulog.synthetic import SyntheticChannel, synthetic_channels, synthetic_messages
-from logreel.formats.ulog.text_lines import text_lines
-from logreel.formats.ulog.time_jumps import first_jump
-from logreel.formats.ulog.utc import Utc, utc
-from logreel.formats.ulog.verify import verify
+from logreel.errors import CHANGED, DefinitionError, Finding, Problem, UnsupportedError
+from logreel.formats.ulog import clock, records
+from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, LatestTimes, ShortClocks
+from logreel.formats.ulog.definitions import Definitions, parse_format
+from logreel.formats.ulog.found import Found, Topic, first_jump
+from logreel.formats.ulog.non_data_records import (
+    NonDataRecords,
+    SyntheticChannel,
+    Utc,
+    synthetic_channels,
+    synthetic_messages,
+    text_lines,
+    utc,
+)
+from logreel.formats.ulog.reader import Reader, read
+from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
+from logreel.index.block_table import TIME_MAX, Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, FieldAt, SyntheticMessages
-from logreel.io.chunks import Buffer, Chunks
+from logreel.io.arrays import I64
+from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
+from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.scan import ChannelInfo, Parameter, Scan, TextLine
+from logreel.log.log import Log
+from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
 from logreel.log.schema import Schema
+
+
+def save(found: Found) -> Saved:
+    """Return *found* as plain data and arrays, from which ``restore`` builds it."""
+    plain = {
+        "version": found.version,
+        "begin": found.begin,
+        "topics": [[t.name, t.instance, t.segment, t.raw] for t in found.topics],
+        "segments": found.segments,
+        "segment_us": found.segment_us,
+        "own_definitions": found.own_definitions,
+        "appended": found.appended,
+        "problems": [asdict(p) for p in found.problems],
+    }
+    arrays = {
+        "base": found.blocks.base,
+        "start": found.blocks.start,
+        "entry": found.blocks.entry,
+        "parsed": np.array(found.parsed, np.int64),
+        "notes": found.notes,
+    }
+    return Saved(plain, arrays)
+
+
+def restore(source: Source, saved: Saved) -> Found | None:
+    """Return what was saved, or None if anything in it does not fit the log."""
+    try:
+        return _restore(source, saved.plain, saved.arrays)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, BadRecord, DefinitionError):
+        return None
+
+
+def _restore(source: Source, plain: dict[str, Any], arrays: Any) -> Found | None:
+    base, start, entry, parsed, notes = (arrays[k] for k in ("base", "start", "entry", "parsed", "notes"))
+    if (entry.dtype, entry.ndim) != (np.uint32, 1) or start.shape != (len(base), len(plain["topics"]) + 1):
+        return None
+    if any(a.dtype != np.int64 for a in (base, start, parsed, notes)) or any(
+        a.ndim != 1 for a in (base, parsed, notes)
+    ):
+        return None
+    if not (_are_records(source, parsed, records.PARSED) and _are_records(source, notes, records.NOTED)):
+        return None
+    segments, segment_us = ([int(n) for n in plain[key]] for key in ("segments", "segment_us"))
+    own = [bool(b) for b in plain["own_definitions"]]
+    if not (len(segments) == len(segment_us) == len(own)) or segments[0] != 0 or segments != sorted(segments):
+        return None
+    definitions = _definitions(source, parsed, segments, own)
+    topics = [
+        _topic(str(n), int(i), int(s), definitions[int(s) - 1], bool(r)) for n, i, s, r in plain["topics"]
+    ]
+    if not all(0 <= t.instance < 256 and 1 <= t.segment <= len(segments) for t in topics):
+        return None
+    least = [0 if t.raw else _least(t) for t in topics]
+    if (np.diff(base) < 0).any() or len({t.channel_name for t in topics}) < len(topics):
+        return None
+    if not block_table.is_valid_table(
+        start, base, entry, np.array([*least, 0], np.int64), DATA_HEAD, source.size
+    ):
+        return None
+    blocks = Blocks(base, np.full(len(base), FILE, np.int32), start, entry)
+    problems = [
+        Problem(str(p["code"]), int(p["offset"]), int(p["size"]), bool(p["lost"]), str(p["text"]))
+        for p in plain["problems"]
+    ]
+    return Found(
+        int(plain["version"]),
+        int(plain["begin"]),
+        topics,
+        blocks,
+        parsed.tolist(),
+        notes,
+        segments,
+        segment_us,
+        own,
+        [int(n) for n in plain["appended"]],
+        problems,
+    )
+
+
+class IndexComparison:
+    """Compares bytes of a log with the digests of when its index was made, before messages in them are used.
+
+    Where they differ, the problems of the log as it is now are added to *found.problems*; damage of which the log
+    itself shows nothing is a problem ``changed``, too.
+    """
+
+    def __init__(self, source: Source, found: Found) -> None:
+        self._source, self._found = source, found
+        #: Damage that the log shows now, once it was looked for.
+        self._lost: list[Problem] | None = None
+
+    def blocks(self, rows: I64) -> None:
+        """Compare the blocks *rows* of the block table."""
+        if self._source.digests is not None:
+            base = np.append(self._found.blocks.base, self._source.size)
+            self._compare(base[rows], base[rows + 1])
+
+    def records(self, positions: I64) -> None:
+        """Compare the records at *positions*."""
+        if self._source.digests is not None and len(positions):
+            size = self._source.data[positions].astype(np.int64)
+            size |= self._source.data[positions + 1].astype(np.int64) << 8
+            self._compare(positions, positions + HEAD + size)
+
+    def _compare(self, start: I64, stop: I64) -> None:
+        digests = self._source.digests
+        for offset, size in digests.changed(start, stop) if digests is not None else ():
+            if self._lost is None:
+                self._lost = [problem for problem in read(self._source).problems if problem.lost]
+                known = set(self._found.problems)
+                self._found.problems.extend(problem for problem in self._lost if problem not in known)
+                self._found.problems.append(CHANGED)
+            if not any(p.offset < offset + size and p.offset + p.size > offset for p in self._lost):
+                text = f"some of {size} bytes are not what they were when the index was made"
+                self._found.problems.append(Problem("changed", offset, size, True, text))
+
+
+def _are_records(source: Source, positions: I64, letters: bytes) -> bool:
+    """Return whether a whole record of one of the kinds *letters* with a valid size is at each of the *positions*."""
+    if not len(positions):
+        return True
+    if positions.min() < FILE_HEADER or positions.max() > source.size - HEAD:
+        return False
+    data, table = source.data, records.noted_table()
+    size = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
+    kind = data[positions + 2]
+    if (positions + HEAD + size > source.size).any():
+        return False
+    row = table[kind]
+    least, low, high = row["least"], row["first_least"], row["first_most"]
+    # Unknown kinds are noted too, and may be empty; their row of the table is zero.
+    known = row["action"] != 0
+    first = data[np.minimum(positions + HEAD, source.size - 1)]
+    fits = (
+        (size >= least) & (first >= low) & (first <= high) & np.isin(kind, np.frombuffer(letters, np.uint8))
+    )
+    return bool((fits | ~known).all() and (np.diff(positions) > 0).all())
+
+
+def _definitions(source: Source, parsed: I64, segments: list[int], own: list[bool]) -> list[Definitions]:
+    """Parse the definitions that hold in each segment."""
+    found = [Definitions()]
+    for fresh in own[1:]:
+        found.append(Definitions() if fresh else found[-1])
+    for at in parsed.tolist():
+        size = int.from_bytes(source.read(at, 2), "little")
+        payload = source.read(at + HEAD, size)
+        if source.data[at + 2] == ord("F"):
+            found[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
+        elif chr(source.data[at + 2]) in "IPMQ":
+            records.match_key(
+                payload, int(chr(source.data[at + 2]) in "MQ"), chr(source.data[at + 2]) in "PQ"
+            )
+    return found
+
+
+def _topic(name: str, instance: int, segment: int, definitions: Definitions, raw: bool) -> Topic:
+    if raw:
+        return Topic(name, instance, segment, definitions, None, True)
+    return Topic(name, instance, segment, definitions, definitions.extent(name).stamp, False)
+
+
+def _least(topic: Topic) -> int:
+    return topic.definitions.extent(topic.name).least
+
+
+#: Messages are stamped up to this long before they are logged, ns.
+EARLY_NS = 10**9
+
+TimeRule = FieldAt | Callable[[MessageIndex], I64]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimes:
+    """Times of one log.
+
+    rules         the time rule of each channel that is not synthetic
+    start, end    bounds of the main segment in ns; None for a log without data
+    latest_times  the latest data time before any position
+    """
+
+    rules: list[TimeRule]
+    start: int | None
+    end: int | None
+    latest_times: LatestTimes
+    others: NonDataRecords
+
+    def of_records(self, offsets: Sequence[int] | I64) -> I64:
+        """Return int64[n] ns for records that carry no time.
+
+        For definitions that is the start of the log, for other records the latest data time before them.
+        """
+        at, data_phase = np.asarray(offsets, np.int64), self.others.keyed.data_phase
+        return np.where(at < data_phase, np.int64(self.start or 0), self.latest_times.before(at))
+
+
+def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTimes:
+    """Work out the times of a log in two steps.
+
+    Full timestamps give the bounds and the latest data times, from which the times of all other channels follow. Only a
+    log without any full timestamp has its bounds from these others.
+
+    blocks  columns: the channels of the log, then synthetic ones
+    """
+    found, topics = others.found, others.found.channels
+    header_us = found.segment_us[found.main_segment - 1]
+    in_main = [i for i, t in enumerate(topics) if t.segment == found.main_segment]
+    stamps = {
+        i: clock.field_of(t.stamp) for i, t in enumerate(topics) if t.stamp is not None and t.has_full_stamp
+    }
+    # Only positions are asked here: they need no rules.
+    places = MessageIndex(chunks, blocks, [])
+    edges = [
+        stamps[i].values(places, i, np.array(clock.edge_rows(blocks.count(i)), np.int64)).tolist()
+        for i in in_main
+        if i in stamps and blocks.count(i)
+    ]
+    is_empty = not stamps and not any(found.topic_counts)
+    texts = _text_bounds(others)
+    start, end = clock.bounds(edges, header_us, texts if stamps or is_empty else [])
+    latest_times = LatestTimes(chunks, blocks, stamps, start, end)
+    latest_mark = (end or 0) + clock.SUPPORT_NS if stamps else TIME_MAX
+    rules = _time_rules(others, latest_times, latest_mark)
+    if not stamps and not is_empty:
+        index = MessageIndex(chunks, blocks, [ChannelRules(rule, 0) for rule in rules])
+        edges = [
+            index.times(i)[clock.edge_rows(blocks.count(i))].tolist() for i in in_main if blocks.count(i)
+        ]
+        start, end = clock.bounds(edges, header_us, texts)
+    return LogTimes(rules, start, end, latest_times, others)
+
+
+def logged_times(times: LogTimes, index: MessageIndex) -> dict[int, I64]:
+    """Return int64[n] ns by channel number for channels with timestamps outside of the log; see ``Scan``.
+
+    Some programs never set the timestamp; others publish once, long before the log begins. Such messages were logged
+    after those that are before them in the file. Channels of other segments have times of their own.
+    """
+    found, others = dict[int, I64](), times.others.found
+    if times.start is None or times.end is None:
+        return found
+    for number, topic in enumerate(others.channels):
+        if topic.segment != others.main_segment or not index.count(number):
+            continue
+        time = index.times(number)
+        outside = (time < times.start - EARLY_NS) | (time > times.end)
+        if outside.any():
+            # Not later than messages that follow in the channel, so that its messages stay in their order.
+            later = np.minimum.accumulate(np.where(outside, TIME_MAX, time)[::-1])[::-1]
+            logged = times.latest_times.before(index.offsets(number)[outside])
+            found[number] = time.copy()
+            found[number][outside] = np.minimum(logged, later[outside])
+    return found
+
+
+def _time_rules(others: NonDataRecords, latest_times: LatestTimes, latest_mark: int) -> list[TimeRule]:
+    """Return the time rule of each channel: a field of the payload, a short clock, or the latest data time."""
+    topics, rules = others.found.channels, list[TimeRule]()
+    short = {i: t for i, t in enumerate(topics) if t.stamp is not None and not t.has_full_stamp}
+    clocks = {
+        segment: ShortClocks(
+            {i: t.stamp for i, t in short.items() if t.stamp is not None and t.segment == segment},
+            others.found.segment_us[segment - 1] * NS_PER_US,
+            latest_times,
+            partial(_time_marks, others, segment, latest_mark),
+        )
+        for segment in {t.segment for t in short.values()}
+    }
+    for i, topic in enumerate(topics):
+        if topic.stamp is None:
+            rules.append(partial(_latest_time, latest_times, i))
+        elif topic.has_full_stamp:
+            rules.append(clock.field_of(topic.stamp))
+        else:
+            rules.append(partial(clocks[topic.segment].times, i))
+    return rules
+
+
+def _latest_time(latest_times: LatestTimes, channel: int, index: MessageIndex) -> I64:
+    return latest_times.before(index.offsets(channel))
+
+
+def _text_bounds(others: NonDataRecords) -> list[int]:
+    """Return the times of the first and the last logged string of the main segment, unless they are 0."""
+    segment, texts = others.found.main_segment, others.texts.tolist()
+    ends = (
+        next((at for at in way if others.found.segment_of(at) == segment), None)
+        for way in (texts, texts[::-1])
+    )
+    return [time for at in ends if at is not None and (time := others.string_at(at).time)]
+
+
+def _time_marks(others: NonDataRecords, segment: int, latest: int) -> list[clock.TimeMark]:
+    """Return the logged strings and dropouts of a segment as marks for short clocks.
+
+    latest  later times of strings are left out: one damaged stamp would carry all later times away
+    """
+    strings = [clock.TimeMark(at, others.string_at(at).time, False) for at in others.texts.tolist()]
+    dropouts = [clock.TimeMark(at, others.dropout_ms(at) * 10**6, True) for at in others.dropouts.tolist()]
+    marks = [mark for mark in strings if mark.ns <= latest] + dropouts
+    return [mark for mark in marks if others.found.segment_of(mark.offset) == segment]
+
+
+def segment_list(found: Found, segment: Callable[[int], Scan]) -> list[Segment]:
+    """Return a description of each segment; *segment* gives the Scan of one by its number."""
+    described = []
+    for number, offset in enumerate(found.segments, 1):
+        part = segment(number)
+        counts = part.index.counts
+        messages = sum(
+            int(counts[n]) for n, info in enumerate(part.channels) if not info.topic.startswith("~")
+        )
+        described.append(Segment(number, offset, part.start, part.end, messages))
+    return described
+
+
+def segment_found(source: Source, found: Found, number: int) -> Found:
+    """Return what was found in segment *number*; its channels have names without ``@``.
+
+    A segment without definitions of its own keeps the formats of the latest segment before it that has some, but no
+    other records of that segment: they belong to another log.
+    """
+    begin, end = found.segments[number - 1], [*found.segments, source.size][number]
+    own = found.own_definitions[number - 1]
+    parsed = [at for at in found.parsed if begin <= at < end]
+    if not own:
+        since = max(
+            at for at, has_own in zip(found.segments[:number], found.own_definitions, strict=False) if has_own
+        )
+        formats = [at for at in found.parsed if since <= at < begin and source.view[at + 2] == ord("F")]
+        parsed = formats + parsed
+    # Topics are ordered by segment.
+    mine = [n for n, topic in enumerate(found.topics) if topic.segment == number]
+    first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
+    blocks = found.blocks
+    return replace(
+        found,
+        topics=[replace(topic, segment=1) for topic in found.topics[first:last]],
+        blocks=Blocks(
+            blocks.base, blocks.chunk, np.ascontiguousarray(blocks.start[:, first : last + 1]), blocks.entry
+        ),
+        parsed=parsed,
+        notes=found.notes[(found.notes >= begin) & (found.notes < end)],
+        segments=[0],
+        # The header of the log before says nothing about this one.
+        segment_us=[found.segment_us[number - 1] if own else 0],
+        own_definitions=[own],
+        appended=[],
+        problems=[p for p in found.problems if begin <= p.offset < end and p.code != "segment"],
+        is_segment=True,
+    )
+
 
 #: Bytes of the flag bits record that every writer writes.
 _FLAGS = HEAD + 40
@@ -94,10 +459,16 @@ def scan_segment(source: Source, found: Found) -> Scan:
         utc_offset=lambda: clock().offset,
         utc_notes=lambda: clock().notes,
         saved=save(found),
-        verify=partial(verify, others, index),
+        verify=partial(_verify, others, index),
         logged_times=partial(logged_times, times, index),
         format_state=others,
     )
+
+
+def _verify(others: NonDataRecords, index: MessageIndex) -> Iterator[Finding]:
+    from logreel.formats.ulog.verify import verify
+
+    return verify(others, index)
 
 
 def _channel_info(topic: Topic) -> ChannelInfo:
@@ -161,3 +532,25 @@ class UlogGrowing:
                 self._reader = None
                 return None
         return replace(scan(source, found), saved=None)
+
+
+def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
+    """Return the logs, of which only the first has the initial values and defaults of parameters as messages."""
+    first, *others = logs
+    return [first, *map(_without_initial_parameters, others)]
+
+
+def _without_initial_parameters(log: Log) -> Log:
+    rows = {
+        ch.number: partial(_later_changes, log, ch.topic)
+        for ch in log.channels.values()
+        if ch.topic.split("@")[0] == "~parameter"
+    }
+    return log.derive(index=log.index.with_synthetic_rows(rows))
+
+
+def _later_changes(log: Log, topic: str) -> I64:
+    """Return the rows of a channel ``~parameter`` that are no initial values or defaults."""
+    state = log.format_state
+    offsets = next(one.offsets for one in synthetic_channels(state) if one.topic == topic)
+    return np.flatnonzero(~np.isin(offsets, state.initial_parameters))

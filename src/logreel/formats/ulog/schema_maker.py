@@ -1,20 +1,101 @@
-"""Schemas of new ULogs: format definitions."""
+"""Schemas of new ULogs: format definitions, names of topics, and the names by which ROS tools of PX4 know them."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from logreel.errors import DefinitionError
-from logreel.formats.ulog.from_layout import FIELD, definition_from_layout
-from logreel.formats.ulog.topic_names import UNFIT
-from logreel.formats.ulog.write_records import MAX_SIZE
+from logreel.formats.ulog.information import MAX_SIZE
+from logreel.formats.ulog.records import BASIC
 from logreel.index.rules import FieldAt
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
+from logreel.log import joined_channels
+from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+
+_TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
+UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
+
+
+def free_name(topic: str, taken: Collection[str]) -> str:
+    """Return a name with letters, digits, ``_ - /`` only; instances of a topic share its definition."""
+    if topic.startswith("~"):
+        return joined_channels.free_name(topic, taken)
+    found = _TOPIC.fullmatch(topic)
+    base, instance, log = found.groups("") if found else (topic, "", "")
+    # The suffix of a later segment becomes part of the name.
+    base = UNFIT.sub("-", base + log)
+    names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
+    return next(name + instance for name in names if name + instance not in taken)
+
+
+STAMP = "timestamp"
+_KIND = {scalar: name for name, scalar in BASIC.items()}
+#: Names of fields.
+FIELD = re.compile(r"(?!_padding)[A-Za-z0-9_]+")
+
+
+def definition_from_layout(layout: Layout, name: str) -> str:
+    """Return the text of a format *name* with the fields of *layout*, followed by one line for each nested struct.
+
+    Without a field ``timestamp``, one is added as the first field. Raises DefinitionError for fields without a fixed
+    size, arrays of arrays, and invalid names.
+    """
+    if not isinstance(layout.root, Struct):
+        raise DefinitionError("a message of a ULog holds one record")
+    fields = list(layout.root.visible())
+    found = next((f for f in fields if f.name == STAMP), None)
+    if found is not None and not (isinstance(found.node, Scalar) and "int" in found.node.type):
+        raise DefinitionError(f"the field {STAMP!r} of a ULog is the time of the message, in microseconds")
+    stamp = Field(STAMP, Scalar("uint64"))
+    fields = [stamp if f is found else f for f in fields] if found else [stamp, *fields]
+    lines: list[str] = []
+    _add_struct(Struct(tuple(fields)), name, lines)
+    return "\n".join(lines)
+
+
+def _add_struct(node: Struct, name: str, lines: list[str]) -> None:
+    place = len(lines)
+    lines.append("")
+    text = "".join(f"{kind};" for kind in _fields(node, name, lines))
+    if not text:
+        raise DefinitionError("a ULog has no messages without fields")
+    lines[place] = f"{name}:{text}"
+
+
+def _fields(node: Struct, name: str, lines: list[str]) -> Iterator[str]:
+    for f in node.visible():
+        if not FIELD.fullmatch(f.name):
+            raise DefinitionError(f"{f.name!r:.60} cannot be a field of a ULog: letters, digits and _ only")
+        kind, times = _type(f.node, f"{name}-{f.name}", lines)
+        yield f"{kind}{times} {f.name}"
+
+
+def _type(node: Node, name: str, lines: list[str]) -> tuple[str, str]:
+    """Return the type of a field, and its brackets."""
+    match node:
+        case Scalar(type=t):
+            return _KIND[t], ""
+        case Time():
+            return "int64_t", ""
+        case Struct():
+            _add_struct(node, name, lines)
+            return name, ""
+        case FixedArray(item=item, count=n):
+            kind, times = _type(item, name, lines)
+            if times:
+                raise DefinitionError("a ULog has no arrays of arrays")
+            return kind, f"[{n}]"
+        case _:
+            raise DefinitionError(f"{type(node).__name__}: the messages of a ULog have a fixed size")
+
 
 _INSTANCE = re.compile(r"(.*)\[(\d{1,3})\]\Z", re.DOTALL)
 
@@ -82,3 +163,32 @@ def base_name(topic: str) -> tuple[str, int]:
     """Return the name of a topic's format, and the instance number."""
     instance = _INSTANCE.match(topic)
     return (instance[1], int(instance[2])) if instance else (topic, 0)
+
+
+def ros_names(log: Log) -> Mapping[str, tuple[str, str]]:
+    """Return topic and type by topic of a ULog, as PX4's own conversion to bags names them.
+
+    Instances have their number at the end, ``/px4/sensor_accel_1``; a topic with only the first instance has none.
+    """
+    found, instances = {}, dict[str, set[int]]()
+    for topic, ch in log.channels.items():
+        if not ch.reserved and ch.schema.encoding == "ulog":
+            base, number = base_name(topic.partition("@")[0])
+            instances.setdefault(base, set()).add(number)
+    for topic, ch in log.channels.items():
+        base, at, segment = topic.partition("@")
+        base, number = base_name(base)
+        if base in instances and not ch.reserved:
+            several = instances[base] != {0}
+            name = (
+                f"/px4/{base.strip('/')}"
+                + (f"_{number}" if several else "")
+                + (f"_log{segment}" if at else "")
+            )
+            found[topic] = (name, f"px4_msgs/{type_of(base)}")
+    return found
+
+
+def type_of(name: str) -> str:
+    """Return the type of a format: ``VehicleAttitude`` for ``vehicle_attitude``."""
+    return "".join(word.title() for word in re.split(r"[^A-Za-z0-9]+", name)) or "Message"

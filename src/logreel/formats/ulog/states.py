@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logreel.formats.ulog.meaning.satellites import FIXES
+from logreel.formats.ulog.meaning.sensors import FIXES
 from logreel.formats.ulog.modes import MAIN_STATES, nav_state_names
 from logreel.log.log import Log
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from logreel.errors import Finding, Severity
 from logreel.formats.ulog import records
-from logreel.formats.ulog.keyed_records import Entry
-from logreel.formats.ulog.non_data_records import NonDataRecords
+from logreel.formats.ulog.non_data_records import Entry, NonDataRecords
 from logreel.formats.ulog.records import APPENDED_FLAG, BASIC, FILE_HEADER, INCOMPATIBLE_AT, OFFSETS_AT, SYNC
 from logreel.index.message_index import MessageIndex
 from logreel.layout.nodes import SCALARS

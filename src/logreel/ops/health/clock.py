@@ -10,8 +10,7 @@ import numpy as np
 from logreel.errors import LogError
 from logreel.io.arrays import I64
 from logreel.lenses.base import columns, find_stamp, members
-from logreel.lenses.detection import Detection, Detector, NotAssessed
-from logreel.lenses.meaning import since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, since_start
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
-from logreel.lenses.detection import Detection, Detector, NotAssessed
+from logreel.lenses.facts import Detection, Detector, NotAssessed
 from logreel.log.log import Log
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, interval
@@ -29,14 +29,14 @@ DETECTORS: Registry[Detector] = Registry(
     "detector",
     "logreel.detectors",
     {
-        "silent-sensor": "logreel.ops.health.rates:SILENT",
-        "gaps": "logreel.ops.health.rates:GAPS",
-        "rate-drop": "logreel.ops.health.rates:RATE_DROP",
+        "silent-sensor": "logreel.ops.health.sensors:SILENT",
+        "gaps": "logreel.ops.health.sensors:GAPS",
+        "rate-drop": "logreel.ops.health.sensors:RATE_DROP",
         "stuck-sensor": "logreel.ops.health.sensors:STUCK",
         "position-jumps": "logreel.ops.health.sensors:JUMPS",
         "frozen-camera": "logreel.ops.health.sensors:FROZEN",
         "clock": "logreel.ops.health.clock:CLOCK",
-        "message-loss": "logreel.ops.health.rates:LOSS",
+        "message-loss": "logreel.ops.health.sensors:LOSS",
         "transforms": "logreel.ops.health.links:LINKS",
     },
 )
@@ -164,22 +164,14 @@ def health(
         failed: list[tuple[str, str]] = []
         for detector in _chosen(log, detectors):
             try:
-                results = (
-                    list(detector.detect(log)) if log.start is not None else [NotAssessed("the log is empty")]
-                )
-            except LogError as error:
-                results = [NotAssessed(error.text)]
+                results = _results(detector, log)
             except Exception as error:
                 # Detectors of other packages may raise anything.
                 failed.append((detector.name, f"{type(error).__name__}: {error}"))
                 continue
             reasons = [result.reason for result in results if isinstance(result, NotAssessed)]
             # Detectors see all of the log, since its beginning and end mean something: an interval chooses findings.
-            detected = [
-                result
-                for result in results
-                if isinstance(result, Detection) and _touches(result, first, last)
-            ]
+            detected = [r for r in results if isinstance(r, Detection) and _touches(r, first, last)]
             findings += [replace(result, detector=detector.name) for result in detected]
             if reasons:
                 missing.append((detector.name, reasons[0]))
@@ -197,6 +189,16 @@ def health(
             tuple(missing),
             tuple(failed),
         )
+
+
+def _results(detector: Detector, log: Log) -> list[Detection | NotAssessed]:
+    """Return what a detector yields, or why it could not look."""
+    if log.start is None:
+        return [NotAssessed("the log is empty")]
+    try:
+        return list(detector.detect(log))
+    except LogError as error:
+        return [NotAssessed(error.text)]
 
 
 def _touches(detection: Detection, first: int | None, last: int | None) -> bool:

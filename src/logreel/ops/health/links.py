@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.lenses.detection import Detection, Detector, NotAssessed
-from logreel.lenses.meaning import since_start
+from logreel.lenses.facts import Detection, Detector, NotAssessed, since_start
 from logreel.log.log import Log
 from logreel.log.times import SECOND, duration_text
 from logreel.meaning.frames import Link, links_of, roots_of

@@ -341,25 +341,7 @@ def diff(
     with ExitStack() as stack:
         log_a, log_b = map(read_itself, open_many((a, b), stack, definitions, parts=True))
         a_span, b_span = (Span(*bounds) for bounds in intervals((log_a, log_b), start, end))
-        chosen = _chosen(log_a, log_b, topics, exclude)
-        both = [topic for topic in chosen if topic in log_a and topic in log_b] if MESSAGES in wanted else []
-        compared = compare(
-            log_a,
-            log_b,
-            {topic: (a_span.rows(log_a[topic]), b_span.rows(log_b[topic])) for topic in both},
-        )
-        channels = [
-            _channel(
-                topic,
-                _Side(log_a.channels.get(topic), a_span),
-                _Side(log_b.channels.get(topic), b_span),
-                TOPICS in wanted,
-                fields,
-                compared.get(topic),
-            )
-            for topic in chosen
-            if not {TOPICS, MESSAGES}.isdisjoint(wanted)
-        ]
+        names = _chosen(log_a, log_b, topics, exclude)
         return Difference(
             a=log_a.name,
             b=log_b.name,
@@ -371,7 +353,7 @@ def diff(
             else (),
             parameters=tuple(_parameters(log_a.parameters, log_b.parameters)) if PARAMS in wanted else (),
             attachments=_attachments(log_a.attachments, log_b.attachments) if ATTACHMENTS in wanted else (),
-            channels=tuple(channels),
+            channels=tuple(_channels(names, log_a, a_span, log_b, b_span, wanted, fields)),
             text=_text(log_a, a_span, log_b, b_span) if TEXT in wanted else (),
         )
 
@@ -384,9 +366,7 @@ def _sections(only: str | Iterable[str] | None, messages: bool, fields: bool) ->
             raise UsageError(f"nothing is called {name!r}: what can be compared is {', '.join(SECTIONS)}")
     wanted = {*names, MESSAGES} if messages else {*names}
     if fields and TOPICS not in wanted:
-        raise UsageError(
-            "fields are compared with the topics", hint="add 'topics' to only", cli="add --only topics"
-        )
+        raise UsageError("fields are compared with the topics", hint="add topics to only=")
     return tuple(name for name in SECTIONS if name in wanted)
 
 
@@ -476,6 +456,27 @@ def _text(log_a: Log, a: Span, log_b: Log, b: Span) -> tuple[LineDiff, ...]:
                 own.append(LineDiff(name, line.time, *key))
         surplus += reversed(own)
     return tuple(surplus)
+
+
+def _channels(
+    topics: list[str], log_a: Log, a: Span, log_b: Log, b: Span, wanted: tuple[str, ...], fields: bool
+) -> list[ChannelDiff]:
+    """Return the differences of *topics*; empty if neither topics nor messages are *wanted*."""
+    if {TOPICS, MESSAGES}.isdisjoint(wanted):
+        return []
+    both = [topic for topic in topics if topic in log_a and topic in log_b] if MESSAGES in wanted else []
+    compared = compare(log_a, log_b, {topic: (a.rows(log_a[topic]), b.rows(log_b[topic])) for topic in both})
+    return [
+        _channel(
+            topic,
+            _Side(log_a.channels.get(topic), a),
+            _Side(log_b.channels.get(topic), b),
+            TOPICS in wanted,
+            fields,
+            compared.get(topic),
+        )
+        for topic in topics
+    ]
 
 
 def _channel(

@@ -136,8 +136,7 @@ def du(
             raise UsageError(
                 "these are several files",
                 path=opened.name,
-                hint="call du for each",
-                cli="give them one by one",
+                hint="call du for each of them",
             )
         with selected_log(opened, Selection(topics, exclude, start, end, where)) as part:
             return _Counting(part).usage()

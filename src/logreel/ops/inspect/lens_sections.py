@@ -25,7 +25,7 @@ from logreel.lenses import (
     Transform,
     lenses,
 )
-from logreel.lenses.meaning import WARNING, Fact, Section, since_start
+from logreel.lenses.facts import WARNING, Fact, Section, since_start
 from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
 from logreel.meaning.frames import links_of, roots_of

@@ -149,14 +149,8 @@ def params_text(
         (safe_csv, "safe_csv", ("csv", "history")),
     ):
         if is_chosen and form not in forms:
-            flag = {"initial": "only-initial", "delimiter": "separator", "safe_csv": "safe-csv"}.get(
-                name, name
-            )
-            raise UsageError(
-                f"{form!r} has no such choice",
-                hint=f"{name} is for the form {' and '.join(map(repr, forms))}",
-                cli=f"--{flag} is for --format {' and '.join(forms)}",
-            )
+            fits = " and ".join(map(repr, forms))
+            raise UsageError(f"{name} is for the form {fits}, not {form!r}", hint=f"leave out {name}=")
     if len(delimiter) != 1 or delimiter in '\r\n"':
         raise UsageError(f"a delimiter is one character, not {delimiter!r}")
     if form == "csv":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from logreel.errors import LogError
-from logreel.lenses.meaning import Fact
+from logreel.lenses.facts import Fact
 from logreel.log.log import Channel
 
 #: Last part of the topic by convention of ROS, and field with the text.

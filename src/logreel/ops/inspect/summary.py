@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.lenses import Text, Transform, lenses
-from logreel.lenses.charts import Band
-from logreel.lenses.meaning import ERROR, WARNING, Fact, Section, since_start
+from logreel.lenses.facts import ERROR, WARNING, Band, Fact, Section, since_start
 from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
 from logreel.log.scan import TextLine

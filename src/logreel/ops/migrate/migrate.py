@@ -152,8 +152,8 @@ class MissingRuleError(LogError):
         super().__init__(
             f"{one.channel.topic!r} cannot be migrated: {one.text}{more}",
             path=path,
-            hint="write rules (logreel.ops.migrate.write_template begins them) or pass partial=True",
-            cli="--write-template FILE begins rules for them; --partial leaves these messages as they are",
+            hint="logreel.ops.migrate.write_template() begins rules for them; partial=True leaves these messages as "
+            "they are",
         )
         self.plans = plans
 

@@ -56,7 +56,6 @@ def write_template(
                 "exists",
                 path=os.fspath(path),
                 hint="pass force=True to replace it",
-                cli="pass --force to replace it",
             ) from None
     return len(gaps)
 

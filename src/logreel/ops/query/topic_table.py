@@ -268,9 +268,7 @@ class TopicTable(ds.Dataset):
         self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
         clocks = {part.clock for part in parts}
         if len(clocks) > 1:
-            raise UsageError(
-                f"the logs with {topic!r} have different clocks", hint="pass utc=True", cli="add --utc"
-            )
+            raise UsageError(f"the logs with {topic!r} have different clocks", hint="pass utc=True")
         names = dict.fromkeys(name for part in parts for name in part.fields)
         self._schema = pa.schema(
             [

@@ -359,7 +359,6 @@ def _topic_and_path(
                 f"{'.'.join(name)} may be {path!r} of {topic!r}, or a field of {others[0]!r}",
                 path=log.name,
                 hint="choose the channel with topics=",
-                cli="choose the channel with -t",
             )
         return topic, path
     return None

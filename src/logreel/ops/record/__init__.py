@@ -1,10 +1,26 @@
-"""Recording: messages of live sources, or lines of JSON, written as a log."""
+"""Recording: messages of live sources, or lines of JSON, written as a log while they happen.
+
+``record`` does it; ``Recording`` has its options. Each source of ``sources`` runs in a thread of its own and passes
+messages to a bounded queue (``source``); a ``session`` writes them to the log, which ``parts`` divides into
+files. ``lines`` reads lines of JSON and infers the types of their channels. Used by the command line and by programs;
+authors of sources import ``Feed`` and ``LiveSource`` from ``logreel.plugin``.
+"""
 
 from __future__ import annotations
 
-from logreel.ops.record.record import record
+from logreel.ops.record.record import Recording, record
 from logreel.ops.record.session import Loss, Progress, Recorded
 from logreel.ops.record.source import Feed, LiveChannel, LiveSource
 from logreel.ops.record.sources.registry import live_source
 
-__all__ = ["Feed", "LiveChannel", "LiveSource", "Loss", "Progress", "Recorded", "live_source", "record"]
+__all__ = [
+    "Feed",
+    "LiveChannel",
+    "LiveSource",
+    "Loss",
+    "Progress",
+    "Recorded",
+    "Recording",
+    "live_source",
+    "record",
+]

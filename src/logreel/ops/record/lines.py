@@ -72,8 +72,7 @@ class Spool:
             raise LogError(
                 "holds lines of a recording that was killed",
                 path=self.path,
-                hint="record(open(path, 'rb'), …) makes a log of them; then remove the file, or pass force=True",
-                cli=f"make a log of them with record --from {self.path}, then remove the file; --force loses them",
+                hint=f"make a log of them by logreel.record, from {self.path}, then remove it; force=True loses them",
             )
 
     def add(self, line: bytes | str) -> None:

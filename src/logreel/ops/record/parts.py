@@ -50,8 +50,7 @@ class Split:
         if self.size is None and self.duration is None and (self.most is not None or self.repeat_latched):
             raise UsageError(
                 "no parts are asked for",
-                hint="pass split_size or split_duration",
-                cli="add --split-size or --split-duration",
+                hint="pass split_size= or split_duration=",
             )
 
     def __bool__(self) -> bool:

@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Self, TypedDict
 
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
@@ -23,6 +24,7 @@ from logreel.ops.record.session import Progress, Recorded, Session
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.rewrite.target import Copied
+from logreel.ops.selection import Selection, SelectionOptions, keywords
 from logreel.registry.open_logs import as_open_log
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
@@ -30,33 +32,110 @@ from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_ol
 PROGRESS_EVERY = 0.25
 
 
+class RecordingOptions(TypedDict, total=False):
+    """Members of a Recording as keyword arguments; see there."""
+
+    mode: str
+    limit: int | None
+    duration: Any
+    split_size: int | None
+    split_duration: Any
+    max_splits: int | None
+    repeat_latched: bool
+    buffer_size: int
+    schemas: Mapping[str, str | os.PathLike[str]] | None
+    metadata: Mapping[str, Any] | None
+    format: str | None
+    ahead: int
+    flush_every: float | None
+    sync: bool
+    strict: bool
+    force: bool
+
+
+class RecordOptions(RecordingOptions, total=False):
+    """What is recorded, and how, as keyword arguments."""
+
+    topics: str | Iterable[str] | None
+    exclude: str | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How messages are recorded; what is recorded is a Selection.
+
+    mode     ``w``: a new log; ``a``: continue the log at the path, whose channels keep their types, or create it
+    limit    most messages of each topic; the recording ends when all topics have so many, if they are known
+    duration  length of the recording, by the clock on the wall: ``"60s"``, a timedelta or ns
+    split_size, split_duration  begin a new file when one has so many bytes, about, or when the times of its messages
+             span so much. Files are called ``drive_0.bag``, ``drive_1.bag`` … for a path ``drive.bag``
+    max_splits  most files that are kept; the oldest ones are removed
+    repeat_latched  write the last message of latched channels again at the start of each file
+    buffer_size  most bytes of messages that wait to be written; what does not fit is lost, and counted
+    schemas  files with definitions in the language of the format, by topic; they have precedence over *like*
+    metadata  further or replaced metadata of the new log; as for ``Writer.metadata``
+    format, flush_every, sync, force  as for ``create``
+    ahead    most lines that are read before unknown types are inferred; waits at most ten seconds, or two without a
+             line; the type of a channel that appears later is inferred from its first message
+    strict   raise LogError at the first line that cannot be written; earlier messages are in the ``.active`` file, or
+             in the ``.lines`` file if their types were not known yet
+    """
+
+    mode: str = "w"
+    limit: int | None = None
+    duration: Any = None
+    split_size: int | None = None
+    split_duration: Any = None
+    max_splits: int | None = None
+    repeat_latched: bool = False
+    buffer_size: int = BUFFER_BYTES
+    schemas: Mapping[str, str | os.PathLike[str]] | None = None
+    metadata: Mapping[str, Any] | None = None
+    format: str | None = None
+    ahead: int = AHEAD
+    flush_every: float | None = FLUSH_EVERY
+    sync: bool = False
+    strict: bool = False
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        if self.buffer_size <= 0:
+            raise UsageError(f"a buffer of {self.buffer_size} bytes holds nothing")
+
+    @classmethod
+    def of(cls, recording: Self | None, options: Mapping[str, Any]) -> Self:
+        """Return *recording*, or if it is None the one whose members are among *options*; UsageError for both."""
+        members = {name: options[name] for name in RecordingOptions.__annotations__ if name in options}
+        if recording is None:
+            return cls(**members)
+        if members:
+            raise UsageError(f"the options say that already: leave out {', '.join(members)}")
+        return recording
+
+    @property
+    def seconds(self) -> float | None:
+        """Length of the recording; None: until its sources end."""
+        return None if self.duration is None else duration_ns(self.duration) / 1e9
+
+    @property
+    def split(self) -> Split:
+        """When a new file begins; raises UsageError for values that do not fit."""
+        length = None if self.split_duration is None else duration_ns(self.split_duration)
+        return Split(self.split_size, length, self.max_splits, self.repeat_latched)
+
+
+@keywords(RecordOptions, Selection, Recording, others=True)
 def record(
     source: Pipe | Iterable[bytes | str] | str | LiveSource | Sequence[LiveSource],
     path: Destination,
     *,
-    mode: str = "w",
-    topics: str | Iterable[str] | None = None,
-    exclude: str | Iterable[str] = (),
-    limit: int | None = None,
-    duration: Any = None,
-    split_size: int | None = None,
-    split_duration: Any = None,
-    max_splits: int | None = None,
-    repeat_latched: bool = False,
-    buffer_size: int = BUFFER_BYTES,
+    selection: Selection | None = None,
+    recording: Recording | None = None,
     like: Openable | Log | None = None,
-    schemas: Mapping[str, str | os.PathLike[str]] | None = None,
-    format: str | None = None,
-    ahead: int = AHEAD,
-    flush_every: float | None = FLUSH_EVERY,
-    sync: bool = False,
-    strict: bool = False,
-    force: bool = False,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[Progress], None] | None = None,
     say: Callable[[str], None] = lambda text: None,
     definitions: Definitions = (),
-    metadata: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Recorded:
     """Write messages as a log while they happen: from live sources, or from lines of JSON.
@@ -65,24 +144,11 @@ def record(
              ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
              ``cat --format ndjson``
     path     of the new log, or a binary file object, see ``create``
-    mode     ``w``: a new log; ``a``: continue the log at *path*, whose channels keep their types, or create it
-    topics, exclude  names, patterns or ``re:`` and a regular expression; None: all topics
-    limit    most messages of each topic; the recording ends when all topics have so many, if they are known
-    duration  length of the recording, by the clock on the wall: ``"60s"``, a timedelta or ns
-    split_size, split_duration  begin a new file when one has so many bytes, about, or when the times of its messages
-             span so much. Files are called ``drive_0.bag``, ``drive_1.bag`` … for *path* ``drive.bag``
-    max_splits  most files that are kept; the oldest ones are removed
-    repeat_latched  write the last message of latched channels again at the start of each file
-    buffer_size  most bytes of messages that wait to be written; what does not fit is lost, and counted
+    selection  topics and exclude, which can be given as keyword arguments instead
+    recording  how to record; its members can be given as keyword arguments instead
     like     a log whose channels, with their schemas, become channels of the new log; its metadata, parameters and
              attachments are copied, and, unless a line is of ``~text``, its text lines of the recorded interval
-    metadata  further or replaced metadata of the new log; as for ``Writer.metadata``
-    schemas  files with definitions in the language of the format, by topic; they have precedence over *like*
-    format, flush_every, sync, force, options  as for ``create``
-    ahead    most lines that are read before unknown types are inferred; waits at most ten seconds, or two without a
-             line; the type of a channel that appears later is inferred from its first message
-    strict   raise LogError at the first line that cannot be written; earlier messages are in the ``.active`` file, or
-             in the ``.lines`` file if their types were not known yet
+    options  as for ``create``
     definitions  as for ``logreel.open``, of *like*
     stop     function called again and again; returns True to complete the log
     progress  function called a few times per second with the state of the recording
@@ -94,55 +160,56 @@ def record(
     counted in ``losses``, and in the log. Raises as ``create`` does, DefinitionError or UsageError for a schema that
     cannot be used, and LogError if all sources failed before the first message.
     """
+    chosen = Selection.of(
+        selection, {name: options[name] for name in ("topics", "exclude") if name in options}
+    )
+    chosen.refuse("record", *(set(SelectionOptions.__annotations__) - {"topics", "exclude"}))
+    recording = Recording.of(recording, options)
+    own = {name: value for name, value in options.items() if name not in RecordOptions.__annotations__}
     name, stream = name_and_stream(path)
-    appends = mode == "a" and stream is None and os.path.lexists(name)
-    if mode == "a" and (split_size or split_duration or like is not None):
+    appends = recording.mode == "a" and stream is None and os.path.lexists(name)
+    if recording.mode == "a" and (recording.split_size or recording.split_duration or like is not None):
         raise UsageError(
             "a log that is continued has its own types, and is one file",
-            hint="leave out like, split_size and split_duration",
-            cli="leave out --like, --split-size and --split-duration",
+            hint="leave out like=, split_size= and split_duration=",
         )
-    fmt = open_old(name, format)[0] if appends else format_of(name, format)
-    split = Split(
-        split_size,
-        None if split_duration is None else duration_ns(split_duration),
-        max_splits,
-        repeat_latched,
-    )
+    fmt = open_old(name, recording.format)[0] if appends else format_of(name, recording.format)
+    split = recording.split
     if split and stream is not None:
         raise UsageError("a split log is several files, which do not fit into a stream")
-    selection = TopicFilter(topics, exclude, limit)
-    seconds = None if duration is None else duration_ns(duration) / 1e9
+    topics = TopicFilter(chosen.topics, chosen.exclude, recording.limit)
+    seconds = recording.seconds
     live = _live_sources(source)
-    queue = LiveQueue(_checked_buffer(buffer_size))
-    read = [like.name if isinstance(like, Log) else like, *(schemas or {}).values()]
-    read += [getattr(one, "path", None) for one in live] or [getattr(source, "name", None)]
-    for one in (name, name + ACTIVE):
-        keep_sources(one, [file for file in read if isinstance(file, str | os.PathLike)])
+    queue = LiveQueue(recording.buffer_size)
+    read = [like.name if isinstance(like, Log) else like, *(recording.schemas or {}).values()]
+    read += [getattr(each, "path", None) for each in live] or [getattr(source, "name", None)]
+    for file in (name, name + ACTIVE):
+        keep_sources(file, [other for other in read if isinstance(other, str | os.PathLike)])
     with contextlib.ExitStack() as stack:
         # The new log may read from it until it is complete.
         log = None if like is None else stack.enter_context(as_open_log(like, definitions))
         if log is not None and fmt.name in (log.format, log.converted_from):
-            options = fmt.like(log.metadata) | options
+            own = fmt.like(log.metadata) | own
 
         def make(part: str) -> Writer:
-            target = part if stream is None else stream
             return create(
-                target, mode=mode, format=format, force=force, flush_every=flush_every, sync=sync, **options
+                part if stream is None else stream,
+                mode=recording.mode,
+                format=recording.format,
+                force=recording.force,
+                flush_every=recording.flush_every,
+                sync=recording.sync,
+                **own,
             )
 
-        writer = PartWriter(name, fmt, make, split, force, is_file=stream is None)
-        spool = None
-        if stream is None and ahead > 0 and flush_every is not None and not is_kept(source):
-            try:
-                spool = Spool(writer.path, force, flush_every if sync else None)
-            except BaseException:
-                writer.discard()
-                raise
-        lines = LineRecorder(writer, fmt, ahead, strict, selection, spool, flush_every)
-        session = Session(writer, lines, selection, queue, flush_every, seconds, progress, say)
+        writer = PartWriter(name, fmt, make, split, recording.force, is_file=stream is None)
         try:
-            lines.add_known(log, schemas or {}, metadata or {})
+            spool = None if stream is not None or is_kept(source) else _spool(recording, writer.path)
+            lines = LineRecorder(
+                writer, fmt, recording.ahead, recording.strict, topics, spool, recording.flush_every
+            )
+            session = Session(writer, lines, topics, queue, recording.flush_every, seconds, progress, say)
+            lines.add_known(log, recording.schemas or {}, recording.metadata or {})
         except BaseException:
             writer.discard()
             raise
@@ -156,10 +223,10 @@ def record(
                         source,  # type: ignore[arg-type] # no live source
                         lines,
                         writer,
-                        flush_every,
+                        recording.flush_every,
                         stop,
                         ends,
-                        selection,
+                        topics,
                         progress,
                     )
                 if live and len(session.errors) == len(live) and not session.messages and not lines.lines:
@@ -176,7 +243,14 @@ def record(
             raise
         lines.close()
     size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
-    return _result(name, writer, lines, session, selection, stopped, bool(split), size)
+    return _result(name, writer, lines, session, topics, stopped, bool(split), size)
+
+
+def _spool(recording: Recording, path: str) -> Spool | None:
+    """Return the file for lines of the log at *path* that wait; None if none do, or nothing is flushed."""
+    if recording.ahead <= 0 or recording.flush_every is None:
+        return None
+    return Spool(path, recording.force, recording.flush_every if recording.sync else None)
 
 
 def _live_sources(source: Any) -> list[LiveSource]:
@@ -191,12 +265,6 @@ def _live_sources(source: Any) -> list[LiveSource]:
                 raise UsageError(f"{one!r:.60} is no live source; make one with logreel.live_source")
         return list(source)
     return []
-
-
-def _checked_buffer(size: int) -> int:
-    if size <= 0:
-        raise UsageError(f"a buffer of {size} bytes holds nothing")
-    return size
 
 
 def _record_lines(

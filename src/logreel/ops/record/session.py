@@ -33,8 +33,8 @@ from logreel.ops.record.source import (
     TopicFilter,
 )
 from logreel.ops.rewrite.target import Rewritten
-from logreel.registry.registry import formats
-from logreel.schemas.common import message_encoding
+from logreel.registry.registry import formats, layout_by_format
+from logreel.schemas.languages import language_of, message_encoding
 from logreel.write.writer import add_channel
 
 #: Function from the payload of a message to its fields.
@@ -47,23 +47,15 @@ def layout_of_schema(schema: Schema, topic: str, encoding: str | None = None) ->
     encoding  encoding of the messages; None: the usual one of the schema
     """
     encoding = encoding or message_encoding(schema)
-    if (schema.encoding, encoding) == ("ros1msg", "ros1"):
-        from logreel.schemas import ros1msg
-
-        return ros1msg.layout(ros1msg.define(schema.name, schema.text, "*", ros1msg.standard()))
-    if (schema.encoding, encoding) == ("ros2msg", "cdr"):
-        from logreel.schemas import ros2msg
-
-        return ros2msg.layout(schema.name, schema.text)
-    own = formats().get(schema.encoding)
-    found = own.layout(schema, topic) if own is not None and own.layout is not None else None
-    if found is None:
+    language = language_of(schema, encoding)
+    layout = (None if language is None else language.layout(schema)) or layout_by_format(schema, topic)
+    if layout is None:
         exchange = next((fmt for fmt in formats().values() if fmt.exchange), None)
         advice = f"; {exchange.title} (*{exchange.suffixes[0]}) holds it" if exchange is not None else ""
         raise DefinitionError(
             f"messages of encoding {encoding!r} cannot be converted while recording{advice}"
         )
-    return found
+    return layout
 
 
 def decoder(layout: Layout) -> Decode:

@@ -14,8 +14,8 @@ from logreel.log.growing_log import POLL
 from logreel.log.log import Channel, Log, Message
 from logreel.log.times import SECOND, Length, Time, duration_ns
 from logreel.log.topic_match import fitting
-from logreel.ops.replay.names import NewTopics
 from logreel.ops.replay.sink import Sink
+from logreel.ops.replay.timeline import NewTopics
 from logreel.ops.rewrite.latched import is_latched_by_name
 
 

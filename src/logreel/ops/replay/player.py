@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from threading import Condition, Thread
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from logreel.errors import UsageError
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log, Message
-from logreel.log.times import SECOND, Length, Time, duration_ns, time_ns
+from logreel.log.times import SECOND, Time, time_ns
 from logreel.ops.replay.sink import Calls, Sink, Tally
-from logreel.ops.replay.timeline import Timeline
+from logreel.ops.replay.timeline import PlayedOptions, Playing, Timeline, checked_rate
 from logreel.ops.replay.transport import TOPIC as CLOCK
 from logreel.ops.replay.transport import Requests, Timer, Transport, Turn, Turns, clock_channel
+from logreel.ops.selection import Selection, keywords
 from logreel.registry.open_logs import open_many
 
 if TYPE_CHECKING:
@@ -26,27 +28,14 @@ if TYPE_CHECKING:
 class Player:
     """Plays one or several logs in real time or at another rate.
 
-    logs      an open Log, a path, or several of them
-    rate      speed relative to the recording; 0: as fast as possible; negative: backwards
-    start, end  ns, or texts; half-open interval
-    count     only the first *count* messages by time, plus those in force at the start; None: all
-    duration  longest duration, ns or text
-    topics, exclude  names or shell patterns; None: all except reserved ones
-    align     shift of the clocks of the second and later logs, as for ``merge``
-    loop      start again at the end
-    paused    wait for ``resume`` or ``step``
-    skip_silence  shorten intervals without messages to this duration, ns or text
-    delay     wait so long before the first message, ns or text; None: as the sink requires
-    prefix    text in front of all topics
-    rename    new topics by those of the logs
-    latched   names or patterns of channels that count as latched, in addition to those marked in the logs and those
-              always latched (``/tf_static``, ``/map``, ``/robot_description`` …)
-    pause_topics  names or patterns of channels; the Player pauses before each of their messages
-    clock     messages ``/clock`` per second, with the time of the replay; None: none
-    stay      wait at the end for ``seek`` or ``stop``; None: if the sink requires it
+    logs        an open Log, a path, or several of them
+    selection   what is played; its members topics, exclude, start, end, count and latched can be given as keyword
+                arguments instead. topics None: all except reserved ones; count is by time, plus those in force at the
+                start
+    playing     how it is played; its members can be given as keyword arguments instead
     on_message  function called with each Message
-    sink      Sink that receives the messages
-    timer     clock in place of the machine's, for tests
+    sink        Sink that receives the messages
+    timer       clock in place of the machine's, for tests
     definitions  as for ``logreel.open``, for logs that are not open yet
 
     Iteration yields messages when they are due; ``run`` plays to *on_message* or *sink*, ``start`` does so in a thread.
@@ -57,84 +46,54 @@ class Player:
     #: Whether the log is still written; sinks get those by another way.
     grows = False
 
+    @keywords(PlayedOptions, Selection, Playing)
     def __init__(
         self,
         logs: Openable | Log | Sequence[Openable | Log],
         *,
-        rate: float = 1.0,
-        start: Time | None = None,
-        end: Time | None = None,
-        count: int | None = None,
-        duration: Length | None = None,
-        topics: str | Iterable[str] | None = None,
-        exclude: str | Iterable[str] = (),
-        align: str | None = None,
-        loop: bool = False,
-        paused: bool = False,
-        skip_silence: Length | None = None,
-        delay: Length | None = None,
-        prefix: str = "",
-        rename: Mapping[str, str] | None = None,
-        latched: str | Iterable[str] = (),
-        pause_topics: str | Iterable[str] = (),
-        clock: float | None = None,
-        stay: bool | None = None,
+        selection: Selection | None = None,
+        playing: Playing | None = None,
         on_message: Callable[[Message], object] | None = None,
         sink: Sink | None = None,
         timer: Timer | None = None,
         definitions: Definitions = (),
+        **options: Unpack[PlayedOptions],
     ) -> None:
         if on_message is not None and sink is not None:
             raise UsageError("play to a function or to a sink, not to both")
-        if clock is not None and not 0 < clock <= 1e6:
-            raise UsageError(f"a clock ticks more than 0 times a second, not {clock} times")
-        silence = None if skip_silence is None else duration_ns(skip_silence)
-        if silence is not None and silence < 0:
-            raise UsageError(f"a silence is not shortened to {skip_silence}")
-        first = None if delay is None else duration_ns(delay)
-        if first is not None and first < 0:
-            raise UsageError(f"a delay is not negative, as {delay!r} is")
+        played, playing = Selection.of(selection, options), Playing.of(playing, options)
+        played.refuse("play", "where", "segment", "keep_latched")
         self._stack = contextlib.ExitStack()
         several: Sequence[Openable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
-        names = dict(rename or {})
-        clock_topic = CLOCK if clock is None else names.pop(CLOCK, CLOCK)
+        names = dict(playing.rename or {})
+        clock_topic = CLOCK if playing.clock is None else names.pop(CLOCK, CLOCK)
         with contextlib.ExitStack() as stack:
             self.logs = open_many(several, stack, definitions)
             if sink is not None and sink.sends:
                 for log in self.logs:
                     decrypted_notes(log)
-            self._timeline = Timeline(
-                self.logs,
-                topics=topics,
-                exclude=exclude,
-                start=start,
-                end=end,
-                count=count,
-                duration=duration,
-                align=align,
-                prefix=prefix,
-                rename=names,
-                latched=latched,
-            )
+            self._timeline = Timeline(self.logs, played, dataclasses.replace(playing, rename=names))
             #: Channels of all logs that are played; ``/clock`` is the last one.
             self.channels: list[Channel] = list(self._timeline.channels)
-            if clock is not None:
+            if playing.clock is not None:
                 self.channels.append(clock_channel(self.channels, self._timeline.epoch, clock_topic))
             self._stack = stack.pop_all()
         self.sink = sink if sink is not None else Sink() if on_message is None else Calls(on_message)
         self.tally = Tally(self.channels)
         self._changed = Condition()
-        self._requests = Requests(_checked(rate), paused, loop, self.sink.waits if stay is None else stay)
-        self._delay = int(self.sink.delay * SECOND) if first is None else first
+        stay = self.sink.waits if playing.stay is None else playing.stay
+        self._requests = Requests(float(playing.rate), playing.paused, playing.loop, stay)
+        delay = playing.delay_ns
+        self._delay = int(self.sink.delay * SECOND) if delay is None else delay
         self._transport = Transport(
             self._timeline,
             self._requests,
             self._changed,
             self.sink,
             timer or Timer(),
-            silence,
-            None if clock is None else (self.channels[-1], clock),
-            self._timeline.numbers(pause_topics),
+            playing.silence_ns,
+            None if playing.clock is None else (self.channels[-1], playing.clock),
+            self._timeline.numbers(playing.pause_topics),
         )
         self._thread: Thread | None = None
         self._error: BaseException | None = None
@@ -233,7 +192,7 @@ class Player:
     @rate.setter
     def rate(self, rate: float) -> None:
         with self._change_requests() as requests:
-            requests.rate = _checked(rate)
+            requests.rate = checked_rate(rate)
 
     # ----------------------------------------------------------------------------------------------- controls
 
@@ -381,12 +340,6 @@ class Player:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _checked(rate: float) -> float:
-    if not abs(rate) < 1e9:
-        raise UsageError(f"a rate is a number below a thousand million, not {rate}")
-    return float(rate)
 
 
 def play(*logs: Openable | Log, **options: Any) -> Player:

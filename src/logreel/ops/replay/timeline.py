@@ -6,29 +6,223 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
+from logreel.errors import TopicError, UsageError
 from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
 from logreel.index.order import part_of
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
+from logreel.layout.layout import Layout
 from logreel.log.channel_facts import is_marked_latched
 from logreel.log.clock_shifts import Together, clock_shift
 from logreel.log.log import Channel, Log, Message
+from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.log.topic_match import match_topics
-from logreel.ops.replay.names import renamed
 from logreel.ops.rewrite.latched import in_force, is_latched_by_name
 from logreel.ops.rewrite.merge import kept_topics
-from logreel.ops.selection import Selection
+from logreel.ops.selection import Selection, SpanOptions
+
+
+def renamed(channels: Sequence[Channel], prefix: str, names: Mapping[str, str]) -> list[Channel]:
+    """Return *channels* with the topics that they are played with; a channel that keeps its topic is the same object.
+
+    prefix  text in front of each topic, except reserved ones and those in *names*; ``//`` becomes ``/``, and a topic
+            that begins with ``/`` still does
+    names   complete new topics by old ones; an old topic is that of the log, or that with the prefix; a ``/`` at the
+            begin of both may be left out, as in ROS
+
+    Channels of one topic with other definitions (``/imu[1]``) keep that number. Raises TopicError for an old topic that
+    no channel has, UsageError for an empty new one.
+    """
+    new = NewTopics(prefix, names)
+    found = [new.of(ch) for ch in channels]
+    new.check(channels)
+    return found
+
+
+class _Renamed(Channel):
+    """A channel with another topic; all else is that of *ch*, as it is at present where its log grows."""
+
+    def __init__(self, ch: Channel, topic: str) -> None:
+        self._ch, self.topic = ch, topic
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ch, name)
+
+    # What a class of channels may have of its own, too.
+
+    @property
+    def members(self) -> tuple[Channel, ...]:  # type: ignore[override]
+        return self._ch.members
+
+    @property
+    def shifts(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._ch.shifts
+
+    @property
+    def layout(self) -> Layout:
+        return self._ch.layout
+
+    @property
+    def decoder(self) -> PayloadDecoder | None:
+        return self._ch.decoder
+
+    @property
+    def is_uniform(self) -> bool:
+        return self._ch.is_uniform
+
+    def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
+        return self._ch.decode(data, offset)
+
+
+class NewTopics:
+    """The topics that channels are played with, of channels that may come one after the other; see ``renamed``."""
+
+    def __init__(self, prefix: str, names: Mapping[str, str]) -> None:
+        for old, new in names.items():
+            if not new or not old:
+                raise UsageError(f"a topic is renamed from one name to another, not from {old!r} to {new!r}")
+        self._prefix, self._names, self._used = prefix, names, set[str]()
+        self._copies: dict[Channel, Channel] = {}
+
+    def of(self, ch: Channel) -> Channel:
+        """Return *ch* with its topic of the replay: the same object in every call, with the present content of *ch*."""
+        topic = _topic(ch.topic, self._prefix, self._names, self._used)
+        if topic == ch.topic:
+            return ch
+        if ch not in self._copies:
+            self._copies[ch] = _Renamed(ch, topic)
+        return self._copies[ch]
+
+    def check(self, channels: Sequence[Channel]) -> None:
+        """Raise TopicError for an old topic that none of *channels*, all channels that were renamed, has."""
+        for old in self._names:
+            if old not in self._used:
+                raise TopicError("channel to be renamed", old, [ch.topic for ch in channels])
+
+
+def _topic(topic: str, prefix: str, names: Mapping[str, str], used: set[str]) -> str:
+    """Return the new name of *topic*; adds the key of *names* that it took to *used*."""
+    name, bracket, number = topic.partition("[")
+    full = name if name[:1] == "~" else _prefixed(name, prefix)
+    for whole in (topic, full, name):
+        if whole in names:
+            used.add(whole)
+            return names[whole] + (bracket + number if whole != topic else "")
+        if whole[:1] == "/" and whole[1:] in names:
+            used.add(whole[1:])
+            return "/" + names[whole[1:]].removeprefix("/") + bracket + number
+    return full + bracket + number
+
+
+def _prefixed(name: str, prefix: str) -> str:
+    if not prefix:
+        return name
+    if name[:1] == "/" and prefix[:1] != "/":
+        prefix = "/" + prefix
+    return prefix + (name[1:] if name[:1] == "/" and prefix[-1:] == "/" else name)
+
 
 _new: Callable[[type[Message], tuple[Any, ...]], Message] = tuple.__new__
+
+
+class PlayingOptions(TypedDict, total=False):
+    """Members of a Playing as keyword arguments; see there."""
+
+    rate: float
+    duration: Length | None
+    align: str | None
+    loop: bool
+    paused: bool
+    skip_silence: Length | None
+    delay: Length | None
+    prefix: str
+    rename: Mapping[str, str] | None
+    pause_topics: str | Iterable[str]
+    clock: float | None
+    stay: bool | None
+
+
+class PlayedOptions(SpanOptions, PlayingOptions, total=False):
+    """What is played, and how, as keyword arguments."""
+
+    count: int | None
+    latched: str | Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """How logs are played; what is played is a Selection.
+
+    rate      speed relative to the recording; 0: as fast as possible; negative: backwards
+    duration  longest duration, ns or text
+    align     shift of the clocks of the second and later logs, as for ``merge``
+    loop      start again at the end
+    paused    wait for ``resume`` or ``step``
+    skip_silence  shorten intervals without messages to this duration, ns or text
+    delay     wait so long before the first message, ns or text; None: as the sink requires
+    prefix    text in front of all topics
+    rename    new topics by those of the logs
+    pause_topics  names or patterns of channels; the Player pauses before each of their messages
+    clock     messages ``/clock`` per second, with the time of the replay; None: none
+    stay      wait at the end for ``seek`` or ``stop``; None: if the sink requires it
+    """
+
+    rate: float = 1.0
+    duration: Length | None = None
+    align: str | None = None
+    loop: bool = False
+    paused: bool = False
+    skip_silence: Length | None = None
+    delay: Length | None = None
+    prefix: str = ""
+    rename: Mapping[str, str] | None = None
+    pause_topics: str | Iterable[str] = ()
+    clock: float | None = None
+    stay: bool | None = None
+
+    def __post_init__(self) -> None:
+        checked_rate(self.rate)
+        if self.clock is not None and not 0 < self.clock <= 1e6:
+            raise UsageError(f"a clock ticks more than 0 times a second, not {self.clock} times")
+        if (self.silence_ns or 0) < 0:
+            raise UsageError(f"a silence is not shortened to {self.skip_silence}")
+        if (self.delay_ns or 0) < 0:
+            raise UsageError(f"a delay is not negative, as {self.delay!r} is")
+
+    @classmethod
+    def of(cls, playing: Self | None, options: Mapping[str, Any]) -> Self:
+        """Return *playing*, or if it is None the one whose members are among *options*; UsageError for both."""
+        members = {name: options[name] for name in PlayingOptions.__annotations__ if name in options}
+        if playing is None:
+            return cls(**members)
+        if members:
+            raise UsageError(f"the options say that already: leave out {', '.join(members)}")
+        return playing
+
+    @property
+    def silence_ns(self) -> int | None:
+        """Longest interval without messages, ns; None: as they are."""
+        return None if self.skip_silence is None else duration_ns(self.skip_silence)
+
+    @property
+    def delay_ns(self) -> int | None:
+        """Wait before the first message, ns; None: as the sink requires."""
+        return None if self.delay is None else duration_ns(self.delay)
+
+
+def checked_rate(rate: float) -> float:
+    """Return *rate* as float; raises UsageError for one that is too large, or no number."""
+    if not abs(rate) < 1e9:
+        raise UsageError(f"a rate is a number below a thousand million, not {rate}")
+    return float(rate)
 
 
 @dataclass(frozen=True)
@@ -162,7 +356,10 @@ class Place:
 class Timeline:
     """Messages of *logs* with start <= time < end, ordered by time, then by log, then by file position.
 
-    Times are those of the clock of the first log; see ``Player`` for the parameters.
+    Times are those of the clock of the first log.
+
+    selection  what is played: topics, exclude, start, end, count and latched
+    playing    of its members, duration, align, prefix and rename
 
     channels    selected channels, log by log in file order, with the topics that they are played with
     start, end  first and last time of the replay, ns; not affected by single wrong times
@@ -171,41 +368,34 @@ class Timeline:
     def __init__(
         self,
         logs: Sequence[Log],
-        *,
-        topics: str | Iterable[str] | None = None,
-        exclude: str | Iterable[str] = (),
-        start: Time | None = None,
-        end: Time | None = None,
-        duration: Length | None = None,
-        align: str | None = None,
-        count: int | None = None,
-        prefix: str = "",
-        rename: Mapping[str, str] | None = None,
-        latched: str | Iterable[str] = (),
+        selection: Selection = Selection(),  # noqa: B008 # frozen
+        playing: Playing = Playing(),  # frozen
     ) -> None:
         if not logs:
             raise UsageError("there is nothing to play")
         self.logs = list(logs)
         first = self.logs[0]
         self.name, self.epoch, self.utc_offset = first.name, first.epoch, first.utc_offset
-        self._shifts = [0, *(clock_shift(log, first, align) for log in self.logs[1:])]
+        self._shifts = [0, *(clock_shift(log, first, playing.align) for log in self.logs[1:])]
         self._together = Together(self.logs, self._shifts)
         self.start, self.end = self._together.start, self._together.end
-        self.bounds = self._bounds(start, end, duration)
+        self.bounds = self._bounds(selection.start, selection.end, playing.duration)
         self._clip()
         #: The selected channels as the logs name them.
         self._own: list[Channel] = []
         #: Log number of each channel, int32[c].
         origin: list[int] = []
-        for n, (log, names) in enumerate(
-            zip(self.logs, kept_topics(self.logs, Selection(topics, exclude)), strict=True)
-        ):
-            some = [ch for ch in log.match(names) if topics is not None or not ch.reserved]
+        for n, (log, names) in enumerate(zip(self.logs, kept_topics(self.logs, selection), strict=True)):
+            some = [ch for ch in log.match(names) if selection.topics is not None or not ch.reserved]
             self._own += some
             origin += [n] * len(some)
         self._origin = np.array(origin, np.int32)
-        self.channels = renamed(self._own, prefix, rename or {})
-        named = kept_topics(self.logs, Selection(latched)) if latched else [set[str]() for _ in self.logs]
+        self.channels = renamed(self._own, playing.prefix, playing.rename or {})
+        named = (
+            kept_topics(self.logs, Selection(selection.latched))
+            if selection.latched
+            else [set[str]() for _ in self.logs]
+        )
         #: Whether each channel is latched.
         self._latched = [
             ch.topic in named[n] or is_marked_latched(ch) or is_latched_by_name(ch)
@@ -213,8 +403,8 @@ class Timeline:
         ]
         #: Rows of each channel that are played; None: all between the bounds.
         self._first: list[Rows] | None = None
-        if count is not None:
-            self._first = self._take(count)
+        if selection.count is not None:
+            self._first = self._take(selection.count)
 
     # ------------------------------------------------------------------------------------------------- times
 

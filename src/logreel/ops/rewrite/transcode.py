@@ -32,7 +32,7 @@ from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
-from logreel.schemas.common import constants
+from logreel.schemas.languages import constants
 from logreel.write.log_copier import metadata_names
 from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
 from logreel.write.payloads import Payloads, chained

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.outputs.dataset.episode import Camera, Episode, Head, Record, checked_index
 from logreel.outputs.files import sync_all
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import png
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -36,7 +36,7 @@ from logreel.outputs.dataset.episode import (
     vector_stats,
 )
 from logreel.outputs.files import new_file
-from logreel.outputs.media.h264 import add_stream, encode
+from logreel.outputs.media.frames import add_stream, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -41,7 +41,7 @@ from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
 from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
 from logreel.registry.registry import formats
-from logreel.schemas.common import portable
+from logreel.schemas.languages import language_named, portable
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
 from logreel.write.original import Original
@@ -57,8 +57,6 @@ _SAMPLES = 16
 #: Assumed compression ratio of logs whose payload sizes are not known.
 _PACKED = 4
 UTC, LOG = "utc", "log"
-#: Schema encodings that any tool may read; all other encodings belong to one format.
-COMMON = {"ros1msg", "ros2msg", "ros2idl", "omgidl", "protobuf", "jsonschema", "flatbuffer", ""}
 #: ROS types that Foxglove displays itself, by full name. Source: the supported messages of its Map panel in its
 #: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
 #: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
@@ -137,7 +135,7 @@ def is_common(ch: Channel) -> bool:
     In a log for exchange, messages of unknown encoding or without definition also count as common: they cannot be
     translated, and unchanged they can be converted back.
     """
-    if ch.schema.encoding in COMMON:
+    if not ch.schema.encoding or language_named(ch.schema.encoding) is not None:
         return True
     fmt = formats().get(ch.log.format)
     return (

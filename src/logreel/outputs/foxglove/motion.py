@@ -11,7 +11,6 @@ from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, ActorStates, Places, Pose, Position, Text, Transform
 from logreel.lenses.base import grouped
 from logreel.lenses.position import UNKNOWN, Quality
-from logreel.lenses.rotation import rotated
 from logreel.lenses.vehicle import VehiclePose
 from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
 from logreel.outputs.foxglove.wellknown import number_of
@@ -142,7 +141,7 @@ def scene(lens: ActorPose, shift: int) -> Fill:
 
 def _entities(states: ActorStates, shift: int) -> Values:
     n = len(states.time)
-    boxed = np.isfinite(np.hstack([states.size, states.centre])).all(axis=1).reshape(n)
+    boxed = states.boxed
     pairs = np.arange(n + 1, dtype=np.int64) * 2
     values = [text for pair in zip(states.kind, states.model, strict=True) for text in pair]
     return {
@@ -157,9 +156,8 @@ def _entities(states: ActorStates, shift: int) -> Values:
 
 def _boxes(states: ActorStates, which: NDArray[np.bool_]) -> Values:
     turn = states.rotation[which]
-    middle = states.position[which] + rotated(turn, states.centre[which])
     return {
-        "pose": {"position": vector(middle), "orientation": quaternion(turn)},
+        "pose": {"position": vector(states.middle[which]), "orientation": quaternion(turn)},
         "size": vector(states.size[which]),
         "color": _colours(states.kind[which]),
     }

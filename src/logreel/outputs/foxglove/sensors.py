@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import Problem, UnsupportedError
 from logreel.io.arrays import I64
 from logreel.lenses import Image, PackedCloud, PacketCloud, Picture, PlainCloud, Points
-from logreel.lenses.cloud import LaserScan, Sector
-from logreel.lenses.scanner import RangeScan
+from logreel.lenses.cloud import LaserScan, RangeScan, Sector
 from logreel.outputs.foxglove.encoders import Fill, Rows, stamped
 from logreel.outputs.foxglove.wellknown import number_of
 from logreel.schemas.protobuf.columns import Many, Values, texts

@@ -11,9 +11,10 @@ import secrets
 import signal
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any
+from typing import Any, Self, TypedDict
 
 import h11
 import uvicorn
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from logreel.errors import LogError, UsageError
+from logreel.outputs.http.guard import Guard, Rules, is_origin
 
 #: Seconds in which the head of a request, and what follows it, must be complete.
 HEAD_SECONDS = 10.0
@@ -154,6 +156,65 @@ def valid_token(token: str | None) -> str:
     if token is not None and not TOKEN.fullmatch(token):
         raise UsageError("a token has 16 to 200 letters, digits and characters of -._~+/=")
     return token or secrets.token_urlsafe(24)
+
+
+class EndpointOptions(TypedDict, total=False):
+    """Members of an Endpoint as keyword arguments; see there."""
+
+    host: str
+    port: int
+    token: str | None
+    allow_hosts: Iterable[str]
+    log: bool
+
+
+class OpenEndpointOptions(EndpointOptions, total=False):
+    """The same, of a service that pages of other origins may use."""
+
+    allow_origins: Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server listens, and who may ask it.
+
+    host, port   address to listen at; port 0: any free port
+    token        required of requests; None: a random one
+    allow_hosts  further host names accepted in requests
+    log          also report every request
+    allow_origins  accepted origins of web pages: ``https://tool.example.org``
+
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    allow_hosts: Iterable[str] = ()
+    log: bool = False
+    allow_origins: Iterable[str] = ()
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Return the Endpoint with these members and a token.
+
+        Raises UsageError for an invalid token or origin.
+        """
+        hosts, origins = tuple(options.get("allow_hosts", ())), tuple(options.get("allow_origins", ()))
+        for origin in origins:
+            if not is_origin(origin):
+                raise UsageError(f"{origin!r} is no origin: write https://tool.example.org")
+        endpoint = cls(**options)
+        token = valid_token(endpoint.token)
+        return replace(endpoint, token=token, allow_hosts=hosts, allow_origins=origins)
+
+    def listen(self) -> HttpServer:
+        """Return a server that listens here; raises LogError if it cannot."""
+        return HttpServer(self.host, self.port)
+
+    def guarded(self, app: ASGIApp, tell: Callable[[str], None], **rules: Any) -> Guard:
+        """Return *app* behind the checks of Host, Origin and token; *rules*: further members of ``Rules``."""
+        checks = Rules.of(self.token or "", self.host, self.allow_hosts, self.allow_origins, **rules)
+        return Guard(app, checks, tell if self.log else None)
 
 
 class HttpServer:

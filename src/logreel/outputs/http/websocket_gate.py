@@ -1,4 +1,4 @@
-"""Access control for a WebSocket server that has none: checks each handshake, then passes the bytes on."""
+"""Access control for a WebSocket server that has none: checks each handshake, then passes the messages on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from threading import Thread
+from typing import Any
 
 import h11
 
-from logreel.outputs.http.client_frames import GOING_AWAY, ClientFrames, Filter, FrameError, close_frame
+from logreel.errors import MissingDependencyError
 from logreel.outputs.http.guard import Headers, Rules
 from logreel.outputs.http.server import HEAD_BYTES, listen
 
@@ -30,6 +31,8 @@ PENDING = 64
 MESSAGE_BYTES = 1 << 20
 #: Bytes that are read at once, and kept for a client that is slower than the server.
 PIECE = 1 << 18
+#: Returns what to pass on of a message, given whether it is text and its bytes; None: nothing.
+Filter = Callable[[bool, bytes], bytes | None]
 _KEY = re.compile(r"[A-Za-z0-9+/]{22}==")
 _PROTOCOLS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}(, ?[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}){0,15}")
 
@@ -42,6 +45,81 @@ class Refused(Exception):
         self.status, self.text, self.note = status, text, note or text
 
 
+class FrameError(Exception):
+    """Frames that are not accepted; *code* is for the close frame."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code, self.reason = code, reason
+
+    @property
+    def close_frame(self) -> bytes:
+        """Frame with which a server ends the connection."""
+        frames = _websockets().frames
+        content = frames.Close(self.code, self.reason.encode()[:120].decode(errors="ignore")).serialize()
+        closing: bytes = frames.Frame(frames.Opcode.CLOSE, content).serialize(mask=False)
+        return closing
+
+
+class ClientFrames:
+    """Frames of one client, without compression: checked, joined to whole messages, and written again for a server.
+
+    largest  most bytes of a message
+    chosen   called with each message
+    """
+
+    def __init__(self, largest: int, chosen: Filter) -> None:
+        self._frames, protocol = _websockets().frames, _websockets().protocol
+        self._protocol = protocol.Protocol(protocol.Side.SERVER, max_size=largest)
+        self._chosen = chosen
+        self._message = bytearray()
+        self._is_text = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the frames for the server that *data* completes; raises FrameError."""
+        self._protocol.receive_data(data)
+        frames = self._protocol.events_received()
+        error = self._protocol.parser_exc
+        if error is not None:
+            raise FrameError(self._protocol.close_sent.code, str(error))
+        return b"".join(map(self._passed, frames))
+
+    def _passed(self, frame: Any) -> bytes:
+        """Return what the server gets for *frame*; a message with the last one of its frames."""
+        opcodes = self._frames.Opcode
+        if frame.opcode not in (opcodes.TEXT, opcodes.BINARY, opcodes.CONT):
+            return self._masked(frame.opcode, frame.data)
+        if frame.opcode is not opcodes.CONT:
+            self._is_text = frame.opcode is opcodes.TEXT
+        self._message += frame.data
+        if not frame.fin:
+            return b""
+        content, self._message = bytes(self._message), bytearray()
+        passed = self._chosen(self._is_text, content)
+        return (
+            b"" if passed is None else self._masked(opcodes.TEXT if self._is_text else opcodes.BINARY, passed)
+        )
+
+    def _masked(self, opcode: Any, content: bytes) -> bytes:
+        frame: bytes = self._frames.Frame(opcode, content).serialize(mask=True)
+        return frame
+
+    @property
+    def going_away(self) -> bytes:
+        """Frame of a client that leaves."""
+        return self._masked(self._frames.Opcode.CLOSE, self._frames.Close(1001, "").serialize())
+
+
+def _websockets() -> Any:
+    """Return the package, with its modules for frames and protocol; raises MissingDependencyError."""
+    try:
+        import websockets.frames
+        import websockets.protocol
+    except ImportError as error:
+        raise MissingDependencyError("websockets", "foxglove") from error
+    return websockets
+
+
 class WebSocketGate:
     """Listens as soon as it is created; lets clients in after ``start``.
 
@@ -52,12 +130,14 @@ class WebSocketGate:
 
     port  port that it listens at
 
-    Raises LogError if it cannot listen.
+    Raises LogError if it cannot listen, MissingDependencyError without websockets.
     """
 
     def __init__(
         self, host: str, port: int, rules: Rules, chosen: Filter, refused: Callable[[str], object]
     ) -> None:
+        # Before a client connects.
+        _websockets()
         self._socket = listen(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._rules, self._chosen, self._refused = rules, chosen, refused
@@ -207,11 +287,11 @@ class WebSocketGate:
             except FrameError as error:
                 self._refused(error.reason)
                 # Frames of the server are whole here only by chance; a client takes the end of the connection, too.
-                writer.write(close_frame(error))
+                writer.write(error.close_frame)
                 break
             await server.drain()
         # The client vanished, or must go.
-        server.write(GOING_AWAY)
+        server.write(frames.going_away)
 
 
 async def _down(server: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from logreel.lenses import Picture
 from logreel.outputs.media.items import Item
-from logreel.outputs.media.pictures import encoded
-from logreel.outputs.media.pixels import pixels_of
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import encoded, pixels_of, png
 
 
 def write(picture: Picture) -> Item:

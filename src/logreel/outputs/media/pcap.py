@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.lenses.sensors.velodyne import PACKET, Packets
+from logreel.lenses.velodyne import PACKET, Packets
 from logreel.log.times import SECOND, utc_shift
 from logreel.outputs.job import Job
 from logreel.outputs.registry import readers

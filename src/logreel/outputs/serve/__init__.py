@@ -1,7 +1,13 @@
-"""Slices of logs over HTTP: ``Service`` implements ``logreel serve``."""
+"""Slices of logs over HTTP: ``Service`` implements ``logreel serve``.
+
+``service`` has the table of requests and their handlers; ``queries`` answers questions about one log or all with JSON
+data whose members ``schemas`` describes. ``catalogue`` finds the logs, ``log_cache`` keeps some of them open and what
+they contain in memory. Called by the command line and by programs that embed the service; other outputs only use the
+catalogue.
+"""
 
 from __future__ import annotations
 
-from logreel.outputs.serve.server import Service
+from logreel.outputs.serve.service import Service
 
 __all__ = ["Service"]

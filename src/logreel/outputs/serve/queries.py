@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import LogError, TopicError, UsageError
 from logreel.log.channel_facts import ALIASES, ENCODING, TOPIC, TYPE
 from logreel.log.log import Log
-from logreel.log.topic_match import fitting
+from logreel.log.times import interval, shift_of
+from logreel.log.topic_match import (
+    Condition,
+    Described,
+    channels_with,
+    fitting,
+    match_topics,
+    no_such_channel,
+)
 from logreel.ops.inspect.text import lines_between
+from logreel.outputs.http.routes import Parameters
 from logreel.outputs.serve.catalogue import Entry
 from logreel.outputs.serve.log_cache import Contents, ContentsCache, Logs, Stretch
-from logreel.outputs.serve.parameters import Wanted
+from logreel.outputs.slice_stream import SliceRequest
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.
 EXAMINED, SECONDS = 1000, 10.0
 #: Most logs that are joined for one slice.
 JOINED = 100
+#: Parameters that choose channels; a channel fits if it fits one value of each.
+GROUPS = ("topic", "channel", "type", "service")
 #: Kinds of lines of text.
 KINDS = ("text", "comment", "event", "check")
 #: Keys of facts that have a place of their own in a kind, or are other names of keys.
@@ -39,6 +50,109 @@ class TextFilter:
     level: int | None = None
     sources: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The channels and the interval that a request is about.
+
+    groups  conditions or patterns by parameter; a channel fits if it fits one of each group
+    exclude  as for ``Log.match``
+    first, last  half-open interval in ns since 1970; None: no bound
+    start, end  times by the clock of a log, as text; None: no bound
+    """
+
+    groups: Mapping[str, tuple[str, ...]]
+    exclude: tuple[str, ...]
+    first: int | None
+    last: int | None
+    start: str | None = None
+    end: str | None = None
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> Wanted:
+        """Return what the parameters of a request want; raises UsageError for those that contradict each other."""
+        groups = {name: tuple(parameters.all(name)) for name in GROUPS if name in parameters}
+        first, last = _unix_time(parameters, "from", "start"), _unix_time(parameters, "to", "end")
+        if first is not None and last is not None and last < first:
+            raise UsageError("the interval ends before it begins")
+        exclude = tuple(parameters.all("exclude"))
+        return cls(groups, exclude, first, last, parameters.get("start"), parameters.get("end"))
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the interval has a bound since 1970."""
+        return self.first is not None or self.last is not None
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a parameter chooses channels."""
+        return any(self.groups.values())
+
+    def topics(self, channels: Mapping[str, Described], *, strict: bool = True) -> list[str]:
+        """Return the topics of the chosen *channels*; without any choice, those that are not reserved.
+
+        Raises TopicError, if *strict*, for what selects none of them.
+        """
+        chosen = None if self.chooses else set(match_topics(channels, None))
+        for name, values in self.groups.items():
+            if values:
+                fits = set().union(*(_fitting(channels, name, value, strict) for value in values))
+                chosen = fits if chosen is None else chosen & fits
+        chosen = chosen or set()
+        for value in self.exclude:
+            chosen -= _fitting(channels, "topic", value, strict)
+        if strict and self.chooses and not chosen:
+            every = [f"{name}={value}" for name, values in self.groups.items() for value in values]
+            raise TopicError("channel with all of", ", ".join(every), (), none="each alone has some")
+        return [topic for topic in channels if topic in chosen]
+
+    def span(self, log: Log) -> tuple[int | None, int | None]:
+        """Return the interval in ns by the clock of *log*.
+
+        Raises UsageError if it is outside of the log, and for times since 1970 if the log's offset to UTC is unknown.
+        """
+        shift = shift_of(log, self.has_interval) or 0
+        first, last = self.by_clock(shift)
+        return interval(log, self.start if first is None else first, self.end if last is None else last)
+
+    def by_clock(self, shift: int) -> tuple[int | None, int | None]:
+        """Return the interval since 1970 by a clock that is *shift* ns behind."""
+        return tuple(None if t is None else t - shift for t in (self.first, self.last))  # type: ignore[return-value]
+
+    def slice_of(self, log: Log, kind: str | None) -> SliceRequest:
+        """Return the request for a slice of *log* in the format *kind*; raises as ``topics`` and ``span``."""
+        start, end = self.span(log) if self.has_interval else (self.start, self.end)
+        plain = {**self.groups, "topic": ()}
+        if any(plain.values()):
+            return SliceRequest(tuple(self.topics(log.channels)), (), start, end, kind)
+        return SliceRequest(self.groups.get("topic"), self.exclude, start, end, kind)
+
+
+def _fitting(channels: Mapping[str, Described], name: str, value: str, strict: bool) -> set[str]:
+    """Return the topics of the channels for which one parameter has *value*; raises TopicError for none if *strict*."""
+    if name == "topic":
+        return set(match_topics(channels, value)) if strict else fitting(channels, value)
+    asked = [Condition(name, value)]
+    found = channels_with(channels, asked)
+    if name == "channel":
+        # Channels of formats that have no such key are named by their topics.
+        found = {value} & channels.keys() or found | channels_with(channels, [Condition(TOPIC, value)])
+        asked = asked if any(name in ch.facts for ch in channels.values()) else [Condition(TOPIC, value)]
+    if strict and not found:
+        raise no_such_channel(channels, asked)
+    return found
+
+
+def _unix_time(parameters: Parameters, name: str, clock: str) -> int | None:
+    """Return the time in ns since 1970 of ``NAME_nsec`` or ``NAME_sec``; None if there is neither."""
+    names = [key for key in (f"{name}_nsec", f"{name}_sec", clock) if key in parameters]
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} mean the same bound: give one of them")
+    if not names or names[0] == clock:
+        return None
+    ns: int = parameters.get(names[0])
+    return ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from logreel.outputs.foxglove.live import TranslatedMessages
 from logreel.outputs.http.guard import Rules
 from logreel.outputs.http.server import named, valid_token
 from logreel.outputs.http.websocket_gate import WebSocketGate, private_address
-from logreel.schemas.common import complete, message_encoding, portable
+from logreel.schemas.languages import complete, message_encoding, portable
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log, Message

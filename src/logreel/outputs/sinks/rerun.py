@@ -14,8 +14,7 @@ from logreel.log.joined_log import inputs_of
 from logreel.ops.query.record_batches import merge_intervals
 from logreel.ops.replay import Sink
 from logreel.outputs.job import Job
-from logreel.outputs.rerun.rrd import Place, has_frames, recording_of, send_channel
-from logreel.outputs.rerun.scene import Scene
+from logreel.outputs.rerun.rrd import Entities, RerunTarget, has_frames, recording_of, send_channel
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64
@@ -39,9 +38,9 @@ class Rerun(Sink):
     follows = True
 
     def __init__(self, url: str = "", save: str = "") -> None:
-        self._recording = recording_of(Place())
+        self._recording = recording_of(RerunTarget())
         self._url, self._save = url, save
-        self._parts: list[_LogScene] = []
+        self._parts: list[_LogEntities] = []
         #: ns up to which messages were sent, and played; the messages between are sent next.
         self._sent = self._played = 0
         self._covered: list[tuple[int, int]] = []
@@ -79,7 +78,9 @@ class Rerun(Sink):
                     player.shift(channels_of_log[0]) + (player.utc_offset or 0),
                 )
                 job = Job(log, channels_of_log)
-                self._parts.append(_LogScene(self._recording, job, clock, player.shift(channels_of_log[0])))
+                self._parts.append(
+                    _LogEntities(self._recording, job, clock, player.shift(channels_of_log[0]))
+                )
 
     def message(self, message: Message) -> None:
         """Note a message of a growing log, which is sent soon; ignore messages of /clock."""
@@ -180,8 +181,8 @@ class Rerun(Sink):
             yield start, end
 
 
-class _LogScene(Scene):
-    """The Scene of one log, with row numbers that continue from one interval to the next."""
+class _LogEntities(Entities):
+    """The Entities of one log, with row numbers that continue from one interval to the next."""
 
     def __init__(self, recording: Any, job: Job, clock: tuple[bool, int], shift: int) -> None:
         super().__init__(recording, job, "", has_frames(job), clock)
@@ -197,7 +198,7 @@ class _LogScene(Scene):
             send_channel(self, ch)
 
     def send(self, path: str, times: I64, first: int, columns: Iterable[Any]) -> None:
-        """Send rows of one entity, see Scene; *first* counts from the start of this interval."""
+        """Send rows of one entity, see Entities; *first* counts from the start of this interval."""
         first += self._before[path]
         super().send(path, times, first, columns)
         self._rows[path] = first + len(times)

@@ -380,5 +380,4 @@ def _check_count(count: int, name: str) -> None:
         raise UsageError(
             f"{count} channels do not fit into one file",
             hint=f"write the folder {name}/, or choose one channel with topics=",
-            cli=f"write the folder {name}/, or choose one channel (-t)",
         )

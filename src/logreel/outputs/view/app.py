@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from threading import Event
 
-from starlette.applications import Starlette
+from starlette import routing
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 import logreel.outputs.vendor as vendor
 from logreel.errors import MissingDependencyError
 from logreel.outputs.http.answer import ErrorAnswers
-from logreel.outputs.view import (
-    channels,
-    charts,
-    export,
-    message,
-    overview,
-    problems,
-    robot_parameters,
-    series,
-    session,
-    spatial,
-    spectrogram,
-    text,
-)
-from logreel.outputs.view.limits import THREADS, WAITING
-from logreel.outputs.view.parameters import Cancelled, Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.http.routes import Parameters, Route, RoutedApp, RouteTable
+from logreel.outputs.view import channels, export, overview, series, session, spatial
+from logreel.outputs.view.limits import CHARACTERS, THREADS, WAITING
 from logreel.outputs.view.session import Session
 
 #: Media types by suffix; files with others are not served.
@@ -78,98 +59,38 @@ def static_file(path: str) -> Response | None:
 
 
 #: Modules with requests; each has a function ``routes``.
-ROOMS = (
-    session,
-    channels,
-    overview,
-    charts,
-    series,
-    spectrogram,
-    message,
-    text,
-    robot_parameters,
-    problems,
-    export,
-    spatial,
-)
-#: Status of an answer for which no client waits.
-GONE = 499
+ROOMS = (session, channels, overview, series, export, spatial)
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return all requests below ``/api/`` except the stream of events."""
     return [route for room in ROOMS for route in room.routes()]
 
 
-class App:
-    """Handlers of all requests; ``asgi`` is the ASGI application.
+def app_of(session: Session, tell: Callable[[str], None]) -> RoutedApp:
+    """Return the ASGI application of a viewer; *tell* is called with a sentence about an error of the viewer itself.
 
-    tell  called with a sentence about an error of the viewer itself
+    Handlers are called with the Session, the ViewLog if the path has one, and the Parameters.
     """
 
-    def __init__(self, session: Session, tell: Callable[[str], None]) -> None:
-        self._session = session
-        self._pool = ThreadPoolExecutor(THREADS, "logreel-view")
-        self._waiting = 0
-        api = [Route(route.address, partial(self._api, route)) for route in routes()]
-        every = [*api, Route("/api/events", session.events), Route("/{path:path}", _static)]
-        errors = ErrorAnswers(
-            tell,
-            "there is nothing here",
-            "this cannot be answered: see what the viewer says where it was started",
-            {MissingDependencyError: 501},
-        )
-        self.asgi: ASGIApp = Starlette(routes=every, exception_handlers=errors.handlers)
-        self.asgi.router.redirect_slashes = False
+    def answer(route: Route, parameters: Parameters) -> ASGIApp:
+        if "log" not in route.in_path:
+            return route.handler(session, parameters)
+        return route.handler(session, session.log(parameters.text("log")), parameters)
 
-    def close(self) -> None:
-        """Stop the threads that answer."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    async def _api(self, route: ViewRoute, request: Request) -> ASGIApp:
-        """Answer in a thread; if the client goes meanwhile, its work is stopped."""
-        if self._waiting >= WAITING:
-            raise HTTPException(503, "too many requests are waiting: try again later", {"Retry-After": "1"})
-        stop = Event()
-        items = [*request.query_params.multi_items(), *_parts(request)]
-        given = Parameters(items, (*route.known, *(name for name, _ in _parts(request))), stop)
-        watcher = asyncio.create_task(_watch(request, stop))
-        self._waiting += 1
-        try:
-            job = partial(self._answer, route, request.path_params.get("log"), given)
-            return await asyncio.get_running_loop().run_in_executor(self._pool, job)
-        finally:
-            self._waiting -= 1
-            stop.set()
-            watcher.cancel()
-
-    def _answer(self, route: ViewRoute, id: str | None, given: Parameters) -> ASGIApp:
-        try:
-            given.check()
-            if not route.of_log:
-                answer: ASGIApp = route.handler(self._session, given)
-            else:
-                answer = route.handler(self._session, self._session.log(id or ""), given)
-        except Cancelled:
-            return Response(status_code=GONE)
-        return answer
-
-
-def _parts(request: Request) -> list[tuple[str, str]]:
-    """Return the parts of the path that are parameters."""
-    return [(name, str(value)) for name, value in request.path_params.items() if name != "log"]
-
-
-async def _watch(request: Request, stop: Event) -> None:
-    """Set *stop* when the client has gone."""
-    with contextlib.suppress(asyncio.CancelledError):
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        stop.set()
+    errors = ErrorAnswers(
+        tell,
+        "there is nothing here",
+        "this cannot be answered: see what the viewer says where it was started",
+        {MissingDependencyError: 501},
+    )
+    table = RouteTable(routes(), longest=CHARACTERS, skips_empty=True)
+    more = [routing.Route("/api/events", session.events), routing.Route("/{path:path}", _static)]
+    return RoutedApp(table, answer, errors, more=more, threads=THREADS, waiting=WAITING)
 
 
 async def _static(request: Request) -> Response:
-    found = static_file(request.url.path)
-    if found is None:
+    response = static_file(request.url.path)
+    if response is None:
         raise HTTPException(404)
-    return found
+    return response

@@ -1,20 +1,23 @@
-"""Channels of a log with their fields, for the tree of the viewer."""
+"""Channels and their fields, one message in full, and one array of a message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
-from logreel.errors import LogError
+from logreel.errors import LogError, UsageError
 from logreel.lenses import lenses
 from logreel.log.log import Channel, Log
-from logreel.log.tables import empty_table, flattened
-from logreel.outputs.view.limits import CHANNELS, FIELDS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.log.tables import TableReader, empty_table, flattened, own_paths
+from logreel.meaning.columns import row_at
+from logreel.ops.json_values import to_json_values
+from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.view.limits import CHANNELS, FIELDS, ITEMS, LIST_ITEMS, MESSAGE_NODES, TEXT_CHARACTERS
+from logreel.outputs.view.parameters import AT, FIELD, TOPIC
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
@@ -27,9 +30,9 @@ if TYPE_CHECKING:
 _NO_STATES: Mapping[str, Mapping[int, str]] = {}
 
 
-def routes() -> list[ViewRoute]:
-    """Return the request for the channels."""
-    return [ViewRoute("channels", _channels)]
+def routes() -> list[Route]:
+    """Return the requests for the channels, their messages and arrays."""
+    return [Route("/api/logs/{log}/channels", _channels), *message_routes()]
 
 
 def _channels(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
@@ -119,3 +122,115 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"
     return {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+
+
+#: Integers beyond this are sent as text: JavaScript would round them.
+EXACT = 1 << 53
+#: Bytes of binary values that are sent, as hexadecimal text.
+BYTES = 64
+_STEPS = 1 << 40
+STEP = Parameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
+
+
+def message_routes() -> list[Route]:
+    """Return the requests for a message and an array."""
+    return [
+        Route("/api/logs/{log}/message", _message, (TOPIC, AT, STEP)),
+        Route("/api/logs/{log}/array", _array, (TOPIC, FIELD, AT)),
+    ]
+
+
+def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    with log.open(given) as opened:
+        ch = opened[given.text("topic")]
+        row = _row(log, ch, given)
+        about = {"topic": ch.topic, "type": ch.schema.name, "count": len(ch)}
+        if row is None:
+            return JSONResponse({**about, "t": None, "row": None, "size": None, "value": None, "error": None})
+        row = max(0, min(len(ch) - 1, row + given.get("step")))
+        message = ch[row]
+        value, error = None, None
+        try:
+            value = to_json_values(shortened(message.decode(), [MESSAGE_NODES]))
+        except LogError as failed:
+            error = failed.text
+        about |= {"t": message.time - log.start, "row": row, "size": len(message.data)}
+        about |= {"offset": message.offset, "value": value, "error": error}
+    return JSONResponse(about)
+
+
+def _row(log: ViewLog, ch: Channel, given: Parameters) -> int | None:
+    at = log.clock(given.get("at"))
+    if at is None:
+        raise UsageError("the parameter 'at' is missing")
+    row = row_at(ch, at)
+    # Stepping forward from before the first message leads to it.
+    return -1 if row is None and len(ch) and given.get("step") > 0 else row
+
+
+def shortened(value: Any, room: list[int]) -> Any:
+    """Return a decoded value with long lists, texts and bytes cut.
+
+    room  one number: how many values may still be sent; counted down
+
+    What is left out of a list is said by a last item ``{"…": number of items}``; bytes become
+    ``{"bytes": number, "hex": first ones}``.
+    """
+    room[0] -= 1
+    match value:
+        case str():
+            more = len(value) - TEXT_CHARACTERS
+            return value if more <= 0 else f"{value[:TEXT_CHARACTERS]}… ({more} more characters)"
+        case bytes() | bytearray() | memoryview():
+            return {"bytes": len(value), "hex": bytes(value[:BYTES]).hex()}
+        case bool():
+            return value
+        case int() | np.integer():
+            return int(value) if abs(int(value)) <= EXACT else str(int(value))
+        case np.ndarray():
+            return _list(value, room)
+        case Mapping():
+            return {str(name): shortened(item, room) for name, item in value.items()}
+        case list() | tuple():
+            return _list(value, room)
+    return value
+
+
+def _list(items: Sequence[Any] | np.ndarray[Any, Any], room: list[int]) -> list[Any]:
+    found: list[Any] = []
+    for item in items[:LIST_ITEMS]:
+        if room[0] <= 0:
+            break
+        found.append(shortened(item.item() if isinstance(item, np.generic) else item, room))
+    if len(found) < len(items):
+        found.append({"…": len(items) - len(found)})
+    return found
+
+
+def _array(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    field = given.text("field")
+    with log.open(given) as opened:
+        ch = opened[given.text("topic")]
+        reader = TableReader(ch, own_paths(ch, field))
+        row = _row(log, ch, given)
+        if row is None or row < 0:
+            return JSONResponse({"t": None, "values": [], "unit": "", "count": 0})
+        table = reader.read(np.array([row], np.int64))
+        unit = (table.schema.field(1).metadata or {}).get(b"unit", b"").decode()
+        values = table.column(1).to_pylist()
+        time = int(ch.log.index.times_at(ch.number, np.array([row], np.int64))[0])
+    # A message of many records has a row for each, which are an array, too.
+    items = _numbers(values[0] if len(values) == 1 and isinstance(values[0], list) else values, ch, field)
+    shown = items[:ITEMS]
+    return JSONResponse(
+        {"t": time - log.start, "values": to_json_values(shown), "unit": unit, "count": len(items)}
+    )
+
+
+def _numbers(values: list[Any], ch: Channel, field: str) -> list[Any]:
+    """Return a list of numbers and None; raises UsageError for other items."""
+    if any(isinstance(item, list) for item in values):
+        values = [one for item in values for one in (item if isinstance(item, list) else [item])]
+    if not all(item is None or isinstance(item, (int, float)) for item in values):
+        raise UsageError(f"{ch.topic}.{field} is no array of numbers", path=ch.log.name)
+    return [int(item) if isinstance(item, bool) else item for item in values]

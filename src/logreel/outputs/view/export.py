@@ -7,30 +7,46 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from logreel.errors import UsageError
+from logreel.io.append_file import Appender
+from logreel.log.decrypted import decrypted_notes
+from logreel.log.log import Log
+from logreel.log.times import interval
+from logreel.log.topic_fields import fields_by_topic
 from logreel.outputs.http.answer import Answer
+from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route
+from logreel.outputs.job import Job
+from logreel.outputs.registry import OUTPUTS
+from logreel.outputs.slice_stream import AppenderFile, file_stem
+from logreel.outputs.tables.combined import long_table
 from logreel.outputs.view.limits import SERIES
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import FROM, TO
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
 
+
 #: Kinds of files: tables of fields, or a log in the format of the log that is shown.
 TABLES, LOG = ("csv", "parquet"), "log"
+_PARAMETERS = (
+    Parameter("kind", text="csv, parquet or log", default=LOG),
+    Parameter("s", text="Series of a table, topic.field", repeated=True),
+    Parameter("topic", text="Topic of a channel", repeated=True),
+    FROM,
+    TO,
+)
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request for a file."""
-    return [ViewRoute("export", _export, ("kind", "s…", "topic…", "from", "to"))]
+    return [Route("/api/logs/{log}/export", _export, _PARAMETERS, BYTES)]
 
 
 def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     # Not needed for the first picture.
     from logreel.outputs.slice_stream import SliceRequest, SliceStream
-    from logreel.outputs.view.table_stream import TableStream
 
-    kind = given.get("kind") or LOG
+    kind = given.get("kind")
     start, end = (log.clock(t) for t in given.interval())
     names, topics = given.all("s"), tuple(given.all("topic"))
     if len(names) > SERIES:
@@ -46,3 +62,34 @@ def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
             raise UsageError(f"no kind {kind!r:.80}; there are: {', '.join((*TABLES, LOG))}")
         lost = sum(problem.lost for problem in opened.problems)
     return Answer(log, stream, session.flows, session.tell, lost)
+
+
+class TableStream:
+    """Fields of a log as one table: a row per message for one topic, a row per value for several.
+
+    wanted  names as for ``logreel.plot``
+    suffix  of a table: ``.csv``, ``.parquet``
+
+    Attributes are those of SliceStream. Raises UsageError, TopicError, NotFoundError.
+    """
+
+    forward = True
+
+    def __init__(self, log: Log, wanted: list[str], start: int | None, end: int | None, suffix: str) -> None:
+        if not wanted:
+            raise UsageError("a table needs a topic, or series: s=topic.field")
+        decrypted_notes(log)
+        self._log, self._output = log, OUTPUTS.own()[suffix]
+        self._fields = fields_by_topic(log, wanted)
+        self._interval = interval(log, start, end)
+        self.name, self.media = file_stem(log) + suffix, self._output.media
+        self.skipped: list[str] = []
+
+    def write(self, out: Appender) -> None:
+        """Write all bytes to *out*."""
+        self.skipped = []
+        channels = [self._log[topic] for topic in self._fields]
+        job = Job(self._log, channels, *self._interval, fields=self._fields, skipped=self.skipped)
+        schema, batches = job.table(channels[0])[:2] if len(channels) == 1 else long_table(job)
+        self._output.writer()(AppenderFile(out), schema, batches)
+        out.finish()

@@ -1,4 +1,4 @@
-"""The strip of time below everything: how dense messages are, and what happened when."""
+"""What happened in a log: density of messages, gaps, bands, problems, lines of text, parameters of the robot."""
 
 from __future__ import annotations
 
@@ -8,18 +8,79 @@ import numpy as np
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
+from logreel.errors import Problem, UsageError
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
+from logreel.log.scan import Parameter as RobotParameter
 from logreel.meaning.charts import bands
 from logreel.meaning.gaps import regular_times
-from logreel.outputs.view.limits import BINS, GAPS, MARKS
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.problems import problems_of
-from logreel.outputs.view.route import ViewRoute
+from logreel.ops.inspect.text import level_number
+from logreel.ops.json_values import to_json_values
+from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.view.limits import (
+    BINS,
+    GAPS,
+    LINES,
+    MARKS,
+    PARAMETERS,
+    PROBLEMS,
+    SEARCH_CHARACTERS,
+    TEXT_CHARACTERS,
+)
+from logreel.outputs.view.parameters import FROM, TO
 
 if TYPE_CHECKING:
+    from logreel.ops.rewrite.recover import Loss
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
+
+
+#: Problems that get times.
+TIMED = 200
+
+
+def problem_routes() -> list[Route]:
+    """Return the request for the problems."""
+    return [Route("/api/logs/{log}/problems", _problems)]
+
+
+def _problems(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    # Not cached: reading messages can find more.
+    with log.open(given) as opened:
+        return JSONResponse(problems_of(opened, log.start)[:PROBLEMS])
+
+
+def problems_of(log: Log, start: int) -> list[dict[str, Any]]:
+    """Return all problems in the order of the file, with the ns since *start* of the messages around them if known."""
+    every = log.problems
+    places: dict[Problem, Loss] = {}
+    # A log of several files has no places of its own.
+    timed: list[Problem] = []
+    if len(log.parts) == 1 and log.parts[0] is log:
+        timed = [p for p in every if p.size or p.lost][:TIMED]
+    if timed:
+        # Sound logs, which are most, do not wait for these modules.
+        from logreel.ops.rewrite.recover import losses
+
+        places = dict(zip(timed, losses(log, timed), strict=True))
+    found = []
+    for p in every[:PROBLEMS]:
+        loss = places.get(p)
+        before, after = (loss.start_ns, loss.end_ns) if loss else (None, None)
+        found.append(
+            {
+                "code": p.code,
+                "text": p.text,
+                "lost": p.lost,
+                "offset": p.offset,
+                "size": p.size,
+                "file": p.file,
+                "from": None if before is None else before - start,
+                "to": None if after is None else after - start,
+            }
+        )
+    return found
+
 
 #: Messages of a channel of which the times are looked at, evenly spread over the file; more are estimated from these.
 SAMPLES = 1 << 16
@@ -27,13 +88,18 @@ SAMPLES = 1 << 16
 NO_LEVEL = 8
 
 
-def routes() -> list[ViewRoute]:
-    """Return the request for the overview."""
-    return [ViewRoute("overview", _overview, ("bins",))]
+def routes() -> list[Route]:
+    """Return the requests for the overview, problems, text and parameters of the robot."""
+    return [
+        Route("/api/logs/{log}/overview", _overview, (Parameter("bins", number(1, BINS), "Columns", 512),)),
+        *problem_routes(),
+        *text_routes(),
+        *parameter_routes(),
+    ]
 
 
 def _overview(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    bins = given.number("bins", 1, BINS, 512)
+    bins = given.get("bins")
     if not log.ready.is_set():
         nothing = ("channels", "bands", "marks", "gaps", "dropouts", "damage")
         return JSONResponse({"density": [], **{name: [] for name in nothing}, "complete": False})
@@ -127,3 +193,89 @@ def _dropouts(log: Log, start: int) -> list[dict[str, int]]:
         {"from": int(t) - start, "to": int(t) - start + int(length) * scale}
         for t, length in zip(ch.times, lengths, strict=True)
     ]
+
+
+#: Lines between two looks at whether the client still waits, and names of sources in an answer.
+LOOK, SOURCES = 4096, 500
+_TEXT_PARAMETERS = (
+    FROM,
+    TO,
+    Parameter("level", text="Least severe level, by name or 0 to 7"),
+    Parameter("source", text="Sender", repeated=True),
+    Parameter("q", text="Text that is searched for", default=""),
+    Parameter("limit", number(1, LINES), "Lines in the answer", 500),
+    Parameter("after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0),
+)
+
+
+def text_routes() -> list[Route]:
+    """Return the request for lines of text."""
+    return [Route("/api/logs/{log}/text", _text, _TEXT_PARAMETERS)]
+
+
+def _text(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    lo, hi = given.interval()
+    level = given.get("level")
+    highest = None if level is None else level_number(level)
+    sources = set(given.all("source"))
+    wanted = given.get("q").casefold()
+    if len(wanted) > SEARCH_CHARACTERS:
+        raise UsageError(f"q is longer than {SEARCH_CHARACTERS} characters")
+    limit, after = given.get("limit"), given.get("after")
+    lines = log.once("text", lambda opened: [one for one in opened.text if not one.repeated], given)
+    names = log.once(
+        "text sources", lambda opened: sorted({one.source for one in opened.text})[:SOURCES], given
+    )
+    found: list[dict[str, Any]] = []
+    following = None
+    for i in range(after, len(lines)):
+        if i % LOOK == 0:
+            given.check()
+        line = lines[i]
+        t = line.time - log.start
+        if (lo is not None and t < lo) or (hi is not None and t >= hi):
+            continue
+        if highest is not None and line.level is not None and line.level > highest:
+            continue
+        if sources and line.source not in sources:
+            continue
+        if wanted and wanted not in line.text.casefold():
+            continue
+        if len(found) == limit:
+            following = i
+            break
+        text = line.text[:TEXT_CHARACTERS]
+        found.append({"t": t, "level": line.level, "source": line.source, "text": text, "kind": line.kind})
+    return JSONResponse({"lines": found, "next": following, "sources": names})
+
+
+#: Changes of one parameter that are listed; ``change_count`` has the number of all.
+CHANGES = 1000
+
+
+def parameter_routes() -> list[Route]:
+    """Return the request for the parameters."""
+    return [Route("/api/logs/{log}/parameters", _parameters)]
+
+
+def _parameters(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    with log.open(given) as opened:
+        every = list(opened.parameters.values())[:PARAMETERS]
+    return JSONResponse([_parameter(one, log.start) for one in every])
+
+
+def _parameter(one: RobotParameter, start: int) -> dict[str, Any]:
+    """Return a parameter; *default* is that of the system, or else of the set-up, where it differs from the value."""
+    default = next((one.defaults[kind] for kind in ("system", "setup") if kind in one.defaults), None)
+    return {
+        "name": one.name,
+        "type": one.type,
+        "value": _value(one.value),
+        "default": _value(default),
+        "changes": [{"t": c.time - start, "value": _value(c.value)} for c in one.changes[:CHANGES]],
+        "change_count": len(one.changes),
+    }
+
+
+def _value(value: Any) -> Any:
+    return value[:TEXT_CHARACTERS] if isinstance(value, str) else to_json_values(value)

@@ -14,9 +14,7 @@ from logreel.lenses import Image, Picture
 from logreel.meaning.channels import lenses_of
 from logreel.meaning.scenes import last_time
 from logreel.outputs.media.frames import VIDEO, frame_of
-from logreel.outputs.media.pictures import PNG_MAGIC
-from logreel.outputs.media.pixels import pixels_of
-from logreel.outputs.media.png import png
+from logreel.outputs.media.pictures import PNG_MAGIC, pixels_of, png
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

@@ -1,37 +1,78 @@
-"""Fields over time, with no more points than the pixels can show; and one field over another."""
+"""Fields over time with no more points than the pixels can show, one field over another, charts and spectrograms."""
 
 from __future__ import annotations
 
+import json
+import struct
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from starlette.responses import JSONResponse
+from numpy.typing import NDArray
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
 from logreel.io.arrays import F64, I64
+from logreel.layout.arrow_arrays import text_metadata
+from logreel.lenses.facts import LINE, Chart, Series
+from logreel.log.log import Log
+from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
-from logreel.meaning.curves import FUNCTIONS
-from logreel.outputs.view.arrow_answer import arrow_response, arrow_stream, several
-from logreel.outputs.view.columns import NAMES, Wanted, wanted_series
-from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.meaning.curves import FUNCTIONS, spectral_density
+from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
+from logreel.outputs.view.columns import Wanted, wanted_series
+from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL, SPECTROGRAM
+from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
 
+
+MEDIA = "application/vnd.apache.arrow.stream"
+
+
+def arrow_stream(columns: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
+    """Return columns of equal length as the bytes of an Arrow IPC stream, with *metadata* of its schema."""
+    import pyarrow as pa
+
+    fields = [(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
+    schema = pa.schema(fields, metadata=text_metadata(dict(metadata)))
+    arrays = [pa.array(np.ascontiguousarray(values)) for values in columns.values()]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as out:
+        out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def arrow_response(columns: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> Response:
+    """Return one stream as an answer."""
+    return Response(arrow_stream(columns, metadata), media_type=MEDIA)
+
+
+def several(streams: Iterable[bytes]) -> Response:
+    """Return several streams as one answer: each after its length as u32, little-endian."""
+    body = b"".join(part for data in streams for part in (struct.pack("<I", len(data)), data))
+    return Response(body, media_type="application/octet-stream")
+
+
 #: Pixels if a request does not say how many there are.
 PIXELS = 1000
+_PAIR_PIXELS = PAIRS // (4 * POINTS_PER_PIXEL)
+_X = Parameter("x", text="Series of one axis, topic.field")
+_Y = Parameter("y", text="Series of the other axis")
 
 
-def routes() -> list[ViewRoute]:
-    """Return the requests for series, pairs of series, and the functions that they may have."""
+def routes() -> list[Route]:
+    """Return the requests for series, pairs of series, the functions that they may have, charts and spectrograms."""
     return [
-        ViewRoute("series", _series, (*NAMES, "from", "to", "px", "s…")),
-        ViewRoute("pairs", _pairs, ("from", "to", "px", "x", "y", "s…")),
-        ViewRoute("functions", _functions, of_log=False),
+        Route("/api/logs/{log}/series", _series, (*ONE_SERIES, FROM, TO, pixels(PIXELS), SERIES), ARROW),
+        Route("/api/logs/{log}/pairs", _pairs, (FROM, TO, pixels(_PAIR_PIXELS), _X, _Y, SERIES), ARROW),
+        Route("/api/functions", _functions),
+        *chart_routes(),
+        *spectrogram_routes(),
     ]
 
 
@@ -41,7 +82,7 @@ def _functions(session: Session, given: Parameters) -> ASGIApp:
 
 def _series(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     lo, hi = given.interval()
-    pixels = given.pixels(default=PIXELS)
+    pixels = given.get("px")
     wanted = list(wanted_series(given))
     if "s" not in given:
         return arrow_response(*_columns(log, wanted[0], lo, hi, pixels, given))
@@ -82,7 +123,7 @@ def _pairs(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     if len(wanted) != 2:
         raise UsageError("pairs are of two series: x and y")
     # As many points as a line of this width can show, so that zooming shows more.
-    most = min(PAIRS, 4 * POINTS_PER_PIXEL * given.pixels(default=PAIRS // (4 * POINTS_PER_PIXEL)))
+    most = min(PAIRS, 4 * POINTS_PER_PIXEL * given.get("px"))
     x, y = (log.columns.get(one, given) for one in wanted)
     window = Window(x, log.clock(lo), log.clock(hi))
     with log.reading(x, given):
@@ -112,3 +153,124 @@ def _last_values(column: SortedColumn, times: I64) -> F64:
     there = rows >= 0
     found[there] = values[known.searchsorted(rows[there])]
     return found
+
+
+#: Columns of the picture that are computed at once, between two looks at whether the client still waits.
+AT_ONCE = 64
+#: Values of a picture: this many decibels below the greatest power are the darkest ones.
+RANGE_DB = 80.0
+#: Samples of a spectrum at least, without which it says nothing.
+LEAST = 16
+_SIZE = tuple(Parameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height"))
+
+
+def spectrogram_routes() -> list[Route]:
+    """Return the request for a spectrogram."""
+    return [Route("/api/logs/{log}/spectrogram", _spectrogram, (*ONE_SERIES, FROM, TO, *_SIZE), BYTES)]
+
+
+def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    lo, hi = given.interval()
+    width, height = given.get("width"), given.get("height")
+    (wanted,) = wanted_series(given)
+    column = log.columns.get(wanted, given)
+    window = Window(column, log.clock(lo), log.clock(hi))
+    height = min(height, len(window) // 2)
+    if height < LEAST // 2:
+        raise UsageError(f"a spectrogram needs at least {LEAST} samples, here are {len(window)}")
+    rows = _segments(window, width, 2 * height)
+    power = np.empty((len(rows), height))
+    times = np.empty((len(rows), 2), np.int64)
+    steps: list[F64] = []
+    for at in range(0, len(rows), AT_ONCE):
+        some = rows[at : at + AT_ONCE]
+        known, where = np.unique(some, return_inverse=True)
+        with log.reading(column, given):
+            t, v = column.read(known)
+        t, v = t[where].reshape(some.shape), v[where].reshape(some.shape)
+        times[at : at + len(some)] = t[:, [0, -1]]
+        steps.append(np.diff(t, axis=1).ravel().astype(np.float64))
+        power[at : at + len(some)] = spectral_density(v)
+    step = float(np.median(np.concatenate(steps)))
+    if not step > 0:
+        raise UsageError("the samples have no distance in time")
+    picture, least, most = in_decibels(power * (step / 1e9))
+    middle = times.mean(axis=1) - log.start
+    half = (middle[-1] - middle[0]) / (2 * max(1, len(rows) - 1))
+    head = {
+        "from": int(middle[0] - half),
+        "to": int(middle[-1] + half),
+        "frequency_max": 0.5e9 / step,
+        "width": len(rows),
+        "height": height,
+        "unit": f"({column.unit})²/Hz" if column.unit else "",
+        "least": least,
+        "most": most,
+    }
+    text = json.dumps(head).encode()
+    return Response(
+        struct.pack("<I", len(text)) + text + picture.tobytes(), media_type="application/octet-stream"
+    )
+
+
+def _segments(window: Window, width: int, samples: int) -> I64:
+    """Return int64[w, samples]: rows of overlapping or distant segments that are evenly spread, w <= width."""
+    count = len(window) - samples + 1
+    first = np.unique(np.linspace(0, count - 1, min(width, count)).astype(np.int64))
+    rows: I64 = window.first + first[:, None] + np.arange(samples)
+    return rows
+
+
+def in_decibels(power: F64) -> tuple[NDArray[np.uint8], float, float]:
+    """Return uint8[h, w], lowest frequency first, with the decibels that 0 and 255 mean."""
+    most = float(10 * np.log10(power.max())) if power.max() > 0 else 0.0
+    least = most - RANGE_DB
+    with np.errstate(divide="ignore"):
+        decibels = 10 * np.log10(power)
+    scaled = np.clip((decibels - least) * (255 / RANGE_DB), 0, 255)
+    return np.ascontiguousarray(scaled.T.astype(np.uint8)), least, most
+
+
+#: Kind of the panel that shows a chart, where it has another name.
+PANELS = {LINE: "plot"}
+
+
+def chart_routes() -> list[Route]:
+    """Return the request for the charts."""
+    return [Route("/api/logs/{log}/charts", _charts)]
+
+
+def _charts(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+    return JSONResponse(log.once("charts", _all_charts, given))
+
+
+def _all_charts(log: Log) -> dict[str, Any]:
+    found = charts(log)
+    return {
+        "panels": [_panel(chart) for chart in found],
+        "side": side_panels(log),
+        "first": first_charts(found),
+    }
+
+
+def _panel(chart: Chart) -> dict[str, Any]:
+    return {
+        "title": chart.title,
+        "kind": PANELS.get(chart.kind, chart.kind),
+        "group": chart.group,
+        "series": [_chart_series(series) for series in chart.series],
+        "y": None if chart.y is None else list(chart.y),
+        "bands": chart.kind == LINE,
+    }
+
+
+def _chart_series(one: Series) -> dict[str, Any]:
+    return {
+        "topic": one.topic,
+        "field": one.field,
+        "function": one.function,
+        "where": one.where,
+        "label": one.name,
+        "unit": one.unit,
+        "scale": 1,
+    }

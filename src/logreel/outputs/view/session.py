@@ -19,9 +19,8 @@ from logreel.log.log import Log
 from logreel.log.times import utc_shift
 from logreel.ops.inspect.info import recorded_by
 from logreel.outputs.http.answer import Flows
+from logreel.outputs.http.routes import Parameters, Route
 from logreel.outputs.view.limits import HEARTBEAT, OPENING
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
 from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog
 
@@ -155,9 +154,9 @@ class Session:
             one.close()
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the request about the session."""
-    return [ViewRoute("session", _session, of_log=False)]
+    return [Route("/api/session", _session)]
 
 
 def _session(session: Session, given: Parameters) -> ASGIApp:

@@ -19,10 +19,10 @@ from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
+from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
 from logreel.outputs.view import pictures
-from logreel.outputs.view.arrow_answer import arrow_response
-from logreel.outputs.view.parameters import Parameters
-from logreel.outputs.view.route import ViewRoute
+from logreel.outputs.view.parameters import AT, FROM, TO, TOPIC
+from logreel.outputs.view.series import arrow_response
 from logreel.outputs.view.session import Session
 from logreel.outputs.view.tiles import MOST_ZOOM
 from logreel.outputs.view.view_log import ViewLog
@@ -36,20 +36,29 @@ _COLUMNS = {"geo": ("lat", "lon", "alt"), "local": ("x", "y", "z")}
 _VIDEO = 60 * 10**9
 #: The first picture is shown for moments at most this long before it, ns.
 _SOON = 10**9
+_TRACK = Parameter("track", text="Id of a track")
+_COLOUR = Parameter("color", text="Field whose values colour it, topic.field")
+_SCENE = (
+    Parameter("fixed_frame", text="Frame that does not move"),
+    Parameter("topic", text="Topic of a channel; all without it", repeated=True),
+    Parameter("have", text="Times of what the page has, by topic, as JSON"),
+)
+_WIDTH = Parameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
+_TILE = tuple(Parameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
 
 
-def routes() -> list[ViewRoute]:
+def routes() -> list[Route]:
     """Return the requests about space and pictures."""
     return [
-        ViewRoute("tracks", _tracks),
-        ViewRoute("track", _track, ("track", "color")),
-        ViewRoute("scene/sources", _scene_sources),
-        ViewRoute("scene", _scene, ("at", "fixed_frame", "topic…", "have")),
-        ViewRoute("pictures", _pictures),
-        ViewRoute("picture", _picture, ("topic", "at", "width")),
-        ViewRoute("video", _video, ("topic", "from", "to")),
-        ViewRoute("world", _world, of_log=False),
-        ViewRoute("tiles/{z}/{x}/{y}", _tile, of_log=False),
+        Route("/api/logs/{log}/tracks", _tracks),
+        Route("/api/logs/{log}/track", _track, (_TRACK, _COLOUR), ARROW),
+        Route("/api/logs/{log}/scene/sources", _scene_sources),
+        Route("/api/logs/{log}/scene", _scene, (replace(AT, default=0), *_SCENE), BYTES),
+        Route("/api/logs/{log}/pictures", _pictures),
+        Route("/api/logs/{log}/picture", _picture, (TOPIC, replace(AT, default=0), _WIDTH), BYTES),
+        Route("/api/logs/{log}/video", _video, (TOPIC, FROM, TO), BYTES),
+        Route("/api/world", _world),
+        Route("/api/tiles/{z}/{x}/{y}", _tile, _TILE, BYTES),
     ]
 
 
@@ -98,7 +107,7 @@ def _scene_sources(session: Session, one: ViewLog, given: Parameters) -> ASGIApp
 
 
 def _scene(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    at = one.clock(given.time("at", 0)) or 0
+    at = one.clock(given.get("at")) or 0
     have = _times(given.get("have"), one.start)
     with one.open(given) as log:
         topics = given.all("topic") or None
@@ -162,7 +171,7 @@ def _pictures(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
 
 
 def _picture(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    at, width = one.clock(given.time("at", 0)) or 0, given.number("width", 1, 1 << 14, 1 << 14)
+    at, width = one.clock(given.get("at")) or 0, given.get("width")
     with one.open(given) as log:
         ch = log[given.text("topic")]
         try:
@@ -223,7 +232,7 @@ def _world(session: Session, given: Parameters) -> ASGIApp:
 
 
 def _tile(session: Session, given: Parameters) -> ASGIApp:
-    place = [given.number(name, 0, (1 << MOST_ZOOM) - 1) for name in "zxy"]
+    place = [given.get(name) for name in "zxy"]
     tiles = session.map_tiles
     found = tiles.tile(*place) if tiles is not None else None
     if found is None:

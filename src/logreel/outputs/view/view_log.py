@@ -15,8 +15,8 @@ from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Log
 from logreel.meaning.columns import MemoryColumn, SortedColumn
 from logreel.meaning.pyramids import PyramidColumn
+from logreel.outputs.http.routes import Parameters
 from logreel.outputs.view.columns import Columns
-from logreel.outputs.view.parameters import Parameters
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

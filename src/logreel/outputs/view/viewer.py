@@ -5,17 +5,18 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import quote
 
 from logreel.errors import UsageError
-from logreel.outputs.http.guard import LOCAL, Guard, Rules
-from logreel.outputs.http.server import HttpServer, valid_token
-from logreel.outputs.view.app import App
+from logreel.ops.selection import keywords
+from logreel.outputs.http.guard import LOCAL
+from logreel.outputs.http.server import Endpoint, EndpointOptions
+from logreel.outputs.view.app import app_of
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
 from logreel.registry.log_files import is_pattern, several_logs
@@ -45,52 +46,47 @@ class Viewer:
     """Shows logs to a browser on this machine; listens when created.
 
     logs         paths, anything else that ``logreel.open`` takes, and open Logs; each is one log of the viewer
-    host, port   address to listen at; port 0: any free port
-    token        required of every request about the logs; None: a random one
     follow       watch the files for growth
     layout       a layout saved by the page, as JSON data; None: plots that fit the log
     tiles        path of a PMTiles file, or address of map tiles; None: the map without tiles
-    allow_hosts  further host names accepted in requests, needed for a *host* other than this machine
     in_notebook  let pages of this machine show the viewer in a frame
     tell         called with sentences about errors of the viewer itself; None: not reported
-    log          True: also report every request
     definitions  as for ``logreel.open``
     decrypt      True: the page can also save parts of encrypted logs, as files that are not encrypted, and show them to
                  other machines than that of the viewer
+    options      members of ``Endpoint``: host, port, token, allow_hosts (needed for a host other than this
+                 machine), and log to report every request
 
     Raises UsageError for an invalid token or host and without a log, OSError for a missing file, LogError if it cannot
     listen.
     """
 
+    @keywords(EndpointOptions, Endpoint)
     def __init__(
         self,
         logs: Sequence[Openable | Log],
         *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        token: str | None = None,
         follow: bool = False,
         layout: Mapping[str, Any] | None = None,
         tiles: str | None = None,
-        allow_hosts: Iterable[str] = (),
         in_notebook: bool = False,
         tell: Callable[[str], None] | None = None,
-        log: bool = False,
         definitions: Definitions = (),
         decrypt: bool = False,
+        **options: Unpack[EndpointOptions],
     ) -> None:
-        names = tuple(allow_hosts)
         if not logs:
             raise UsageError("a viewer needs a log to show")
-        if not names and not _is_local(host):
+        endpoint = Endpoint.of(options)
+        if not endpoint.allow_hosts and not _is_local(endpoint.host):
             raise UsageError(
-                f"{host!r} is not this machine alone: name the hosts as which others reach it (allow_hosts)"
+                f"{endpoint.host!r} is not this machine alone: name the hosts as which others reach it (allow_hosts)"
             )
         sources = [source for one in logs for source in _sources(one, follow)]
         #: The token required of requests about the logs.
-        self.token = valid_token(token)
+        self.token = endpoint.token or ""
         tell = tell or _discard
-        self._server = HttpServer(host, port)
+        self._server = endpoint.listen()
         #: URL of the viewer, without the token.
         self.url = self._server.url
         self._session = Session(
@@ -100,13 +96,12 @@ class Viewer:
             tiles=tiles,
             definitions=definitions,
             decrypt=decrypt,
-            leaves=not _is_local(host),
+            leaves=not _is_local(endpoint.host),
             tell=tell,
         )
-        self._app = App(self._session, tell)
+        self._app = app_of(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)
-        rules = Rules.of(self.token, host, names, private="/api/", in_query=False, policy=policy)
-        self._guard = Guard(self._app.asgi, rules, tell if log else None)
+        self._guard = endpoint.guarded(self._app, tell, private="/api/", in_query=False, policy=policy)
         self._thread: Thread | None = None
 
     @property

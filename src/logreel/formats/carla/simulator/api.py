@@ -5,27 +5,25 @@ It only hands on names: ``Format.api`` names it, and users get it as ``logreel.c
 
 from __future__ import annotations
 
-from logreel.formats.carla.metric_run.basic_metric import BasicMetric
-from logreel.formats.carla.metric_run.runner import run_metric
-from logreel.formats.carla.simulator.blocked import blocked
-from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.metrics import MetricsLog
+from logreel.formats.carla.simulator.queries import blocked, collisions
 from logreel.formats.carla.simulator.replay import Replay
-from logreel.formats.carla.simulator.tick import Tick
 from logreel.formats.carla.simulator.tick_log import write_ticks
 from logreel.formats.carla.simulator.values import (
+    Axes,
     Box,
     Poses,
     Rotation,
     SceneLight,
+    Tick,
     Transform,
     Vector,
     VehicleControl,
 )
 
 __all__ = [
-    "BasicMetric",
+    "Axes",
     "Box",
     "MetricsLog",
     "Poses",
@@ -39,6 +37,5 @@ __all__ = [
     "blocked",
     "collisions",
     "info",
-    "run_metric",
     "write_ticks",
 ]

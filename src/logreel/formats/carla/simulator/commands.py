@@ -8,14 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
-from logreel.formats.carla.metric_run.command import OPTIONS as METRIC_OPTIONS
-from logreel.formats.carla.metric_run.command import metrics
-from logreel.formats.carla.simulator.blocked import MIN_DISTANCE, MIN_TIME, blocked
-from logreel.formats.carla.simulator.collisions import collisions
 from logreel.formats.carla.simulator.info import info
+from logreel.formats.carla.simulator.printing import WORDINGS
+from logreel.formats.carla.simulator.queries import MIN_DISTANCE, MIN_TIME, blocked, collisions
 from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay
 from logreel.formats.carla.simulator.tick_log import tick_log
-from logreel.formats.carla.simulator.wording import WORDINGS
 from logreel.registry.commands import Answer, Command, Example, Option, Playback
 
 if TYPE_CHECKING:
@@ -79,8 +76,7 @@ def replay(
     if offset is not None and not follow:
         raise UsageError(
             "an offset is for an actor to follow: give its id",
-            hint="name the actor with follow",
-            cli="name the actor with --follow",
+            hint="name the actor with follow=",
         )
     if not 0 < delta < math.inf:
         raise UsageError(f"a step is greater than 0, not {delta}")
@@ -205,18 +201,6 @@ COMMANDS = (
             Example("logreel carla replay town.log --to foxglove", "play the steps to Foxglove"),
         ),
         plays=True,
-    ),
-    Command(
-        "metrics",
-        "Run a metric of the scenario runner: a class in a Python file, which is executed. It gets the recording as "
-        "the simulator's metrics_manager.py passes it, without a server.",
-        metrics,
-        METRIC_OPTIONS,
-        (
-            Example("logreel carla metrics town.log --metric metric.py", "run the metric of a file"),
-            Example("logreel carla metrics town.log --metric metric.py --json", "with the result as JSON"),
-        ),
-        prints=True,
     ),
     Command(
         "actors",

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.errors import DefinitionError
 from logreel.formats.carla.actors import type_name
 from logreel.formats.carla.columns import Columns
 from logreel.formats.carla.records import END, HEAD
-from logreel.formats.carla.simulator.known_actors import recording_summary
 from logreel.formats.carla.simulator.packet_text import texts
-from logreel.formats.carla.simulator.printing import closing, number, opening
-from logreel.formats.carla.simulator.wording import Wording, wording
+from logreel.formats.carla.simulator.printing import (
+    Wording,
+    closing,
+    number,
+    opening,
+    recording_summary,
+    wording,
+)
 from logreel.io.chunks import FILE
+from logreel.layout.nodes import Sequence as Counted
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel, Log
+    from logreel.log.log import Channel, Log, Message
+
 
 EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
 
@@ -132,3 +141,41 @@ def _collided(columns: Columns) -> dict[str, list[Any]]:
         "other": columns("collisions", "actor2").tolist(),
         "collision_id": columns("collisions", "collision_id").tolist(),
     }
+
+
+def frames(log: Log) -> Callable[[Sequence[Message]], list[str]]:
+    """Return a function that describes the packets of a frame: records per kind, then each event."""
+    words = wording(None, log.metadata, log.channels)
+
+    @cache
+    def event_texts(topic: str) -> dict[int, str]:
+        """Return the text of each packet of a channel of events, by payload offset."""
+        return dict(zip(log.index.offsets(log[topic].number).tolist(), texts(log[topic], words), strict=True))
+
+    def describe(packets: Sequence[Message]) -> list[str]:
+        title, counts, events = "", list[str](), list[str]()
+        for packet in packets:
+            topic = packet.channel.topic
+            if topic == "frames":
+                frame = packet.decode()
+                title = f"Frame {frame['frame']} at {number(frame['elapsed'])} seconds"
+            elif topic in EVENTS:
+                events += event_texts(topic).get(packet.offset or 0, "").split("\n")[:-1]
+            else:
+                counts.append(f"{topic} {_record_count(packet)}".rstrip())
+        return [": ".join(filter(None, [title, ", ".join(counts)])), *events]
+
+    return describe
+
+
+def _record_count(packet: Message) -> str:
+    """Return the number of records that a packet states; empty if its kind has no count."""
+    counted = _has_count(packet.channel) and len(packet.data) >= 2
+    return str(int.from_bytes(packet.data[:2], "little")) if counted else ""
+
+
+def _has_count(ch: Channel) -> bool:
+    try:
+        return isinstance(ch.layout.root, Counted)
+    except DefinitionError:
+        return False

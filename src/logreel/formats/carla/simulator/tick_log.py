@@ -12,8 +12,8 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.formats.carla.columns import Columns
-from logreel.formats.carla.simulator.frame_stream import STATES, Records, pose_dtype
-from logreel.formats.carla.simulator.tick import Tick
+from logreel.formats.carla.simulator.replay import STATES, Records, pose_dtype
+from logreel.formats.carla.simulator.values import Tick
 from logreel.log.schema import Schema
 from logreel.registry.open import open_log
 from logreel.write.writer import create

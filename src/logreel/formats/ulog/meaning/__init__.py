@@ -1,18 +1,17 @@
-"""What happened in a flight, from the topics of PX4 of all generations."""
+"""What happened in a flight, from the topics of PX4 of all generations.
+
+``flight``, ``vehicle`` and ``sensors`` yield the sections of the summary, in words. ``Format.meaning`` names the
+function below; the detectors of ``ulog.health`` and the charts take phases and limits from here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logreel.formats.ulog.meaning.estimator import estimator
-from logreel.formats.ulog.meaning.flight import flight
-from logreel.formats.ulog.meaning.phases import Phases
-from logreel.formats.ulog.meaning.power import power
-from logreel.formats.ulog.meaning.safety import safety
-from logreel.formats.ulog.meaning.satellites import satellites
-from logreel.formats.ulog.meaning.vehicle import vehicle
-from logreel.formats.ulog.meaning.vibration import vibration
-from logreel.lenses.meaning import Section, Topics
+from logreel.formats.ulog.meaning.flight import Phases, flight, safety
+from logreel.formats.ulog.meaning.sensors import estimator, satellites, vibration
+from logreel.formats.ulog.meaning.vehicle import power, vehicle
+from logreel.lenses.facts import Section, Topics
 from logreel.log.log import Log
 
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import re
+import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.log.schema import Schema
 from logreel.ops.record.source import Feed, LiveChannel
-from logreel.ops.record.sources.websocket import ConnectionLostError, WebSocket, safe_url
-from logreel.schemas.common import message_encoding
+from logreel.schemas.languages import language_by_encoding, language_named, message_encoding
 
 #: Versions of the protocol, the preferred one first; what is used of them here is the same.
 SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
 #: Address of servers that say nothing else.
 ADDRESS = "ws://127.0.0.1:8765"
+#: Seconds to connect, and to wait for the answer to a close.
+OPEN_SECONDS, CLOSE_SECONDS = 10.0, 1.0
+#: Seconds after which a server is asked for a sign of life, and in which it must give one.
+SILENT_SECONDS = 20.0
 #: Most bytes of one message of the server.
 LARGEST = 256 << 20
 #: Seconds of attempts to connect again, and between two of them: the first and the last.
@@ -42,16 +47,131 @@ MOST_TEXTS = 20
 MESSAGE_DATA = 1
 HEAD = struct.Struct("<BIQ")
 _LATEST = (1 << 63) - 1
-#: Encoding of schemas where the server does not state it, by encoding of messages.
-SCHEMA_ENCODINGS = {
-    "ros1": "ros1msg",
-    "cdr": "ros2msg",
-    "json": "jsonschema",
-    "protobuf": "protobuf",
-    "flatbuffer": "flatbuffer",
-}
-#: Encodings of schemas that the protocol sends as base64.
-BINARY = ("protobuf", "flatbuffer")
+
+
+class ConnectionLostError(LogError):
+    """A WebSocket connection that ended.
+
+    reason     why it ended
+    too_large  True: the server sent a message larger than allowed
+    """
+
+    reason = ""
+    too_large = False
+
+
+class WebSocket:
+    """A connection to a WebSocket server, opened by the constructor.
+
+    url           ``ws://`` or ``wss://``; certificates of the latter are verified with those of the system
+    subprotocols  the server must speak one of them
+    largest       most bytes of one message
+
+    Redirects are not followed, no proxy is used, nothing is compressed. Raises UsageError for an invalid URL, LogError
+    if the server refuses.
+    """
+
+    def __init__(self, url: str, subprotocols: Sequence[str], largest: int) -> None:
+        client, uris = _imported()
+        self.name = safe_url(url)
+        try:
+            uri = uris.parse_uri(url)
+        except Exception as error:  # its classes differ between releases
+            raise UsageError(f"{self.name!r} is no URL of a WebSocket server, such as {ADDRESS}") from error
+        try:
+            # A connection that is there already goes through no proxy and follows no redirect.
+            connected = socket.create_connection((uri.host, uri.port), OPEN_SECONDS)
+        except OSError as error:
+            raise LogError(f"no server answers at {self.name}: {error.strerror or error}") from error
+        connected.settimeout(None)
+        try:
+            self._connection = client.connect(
+                url,
+                sock=connected,
+                subprotocols=subprotocols,
+                max_size=largest,
+                compression=None,
+                proxy=None,
+                open_timeout=OPEN_SECONDS,
+                close_timeout=CLOSE_SECONDS,
+                ping_interval=SILENT_SECONDS,
+                ping_timeout=SILENT_SECONDS,
+            ).__enter__()
+        except TimeoutError as error:
+            raise LogError(f"{self.name} does not answer as a WebSocket server does") from error
+        except OSError as error:
+            raise LogError(f"{self.name}: the connection failed: {error.strerror or error}") from error
+        except Exception as error:  # of the handshake, or of the attempt to follow a redirect
+            if 300 <= _status(error) < 400:
+                raise LogError(
+                    f"{self.name} redirects to another address; redirects are not followed"
+                ) from error
+            raise LogError(f"{self.name} refuses the connection: {error}") from error
+        if self._connection.subprotocol is None:
+            self.close()
+            raise LogError(f"{self.name} speaks none of the protocols {', '.join(subprotocols)}")
+
+    def send_text(self, text: str) -> None:
+        """Send a text message; raise ConnectionLostError if the connection ended."""
+        try:
+            self._connection.send(text)
+        except Exception as error:  # OSError, or a state of the protocol
+            raise self._lost(error) from error
+
+    def receive(self, seconds: float) -> str | bytes | None:
+        """Return the next message, text or bytes; None after *seconds* without any.
+
+        Raises ConnectionLostError when the connection ended, after all messages before that were returned.
+        """
+        try:
+            message: str | bytes = self._connection.recv(seconds)
+        except TimeoutError:
+            return None
+        except Exception as error:  # OSError, or a state of the protocol
+            raise self._lost(error) from error
+        return message
+
+    def _lost(self, error: Exception) -> ConnectionLostError:
+        sent = getattr(error, "sent", None)
+        closed = getattr(error, "rcvd", None) or sent
+        if closed is not None:
+            reason = f"code {closed.code}" + (f", {closed.reason}" if closed.reason else "")
+        else:
+            reason = str(error.__cause__ or "") or "without a word"
+        lost = ConnectionLostError(f"{self.name}: the connection ended: {reason}")
+        lost.reason = reason
+        lost.too_large = sent is not None and sent.code == 1009
+        return lost
+
+    def close(self) -> None:
+        """End the connection."""
+        with contextlib.suppress(OSError):
+            self._connection.close()
+
+
+def _status(error: BaseException | None) -> int:
+    """Return the status of the answer that led to *error*; 0 if there is none."""
+    while error is not None:
+        if (response := getattr(error, "response", None)) is not None:
+            return int(response.status_code)
+        error = error.__cause__ or error.__context__
+    return 0
+
+
+def safe_url(url: str) -> str:
+    """Return *url* without name and password."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}" if mark else url
+
+
+def _imported() -> tuple[Any, Any]:
+    try:
+        from websockets import uri
+        from websockets.sync import client
+    except ImportError as error:
+        raise MissingDependencyError("websockets", "foxglove") from error
+    return client, uri
 
 
 class FoxgloveSource:
@@ -91,11 +211,11 @@ class FoxgloveSource:
         while connection is not None:
             try:
                 while not feed.stopping:
-                    for is_text, data in connection.receive(PATIENCE):
-                        if is_text:
-                            self._text(data, connection, feed)
-                        else:
-                            self._binary(data, feed)
+                    message = connection.receive(PATIENCE)
+                    if isinstance(message, str):
+                        self._text(message, connection, feed)
+                    elif message is not None:
+                        self._binary(message, feed)
                     if self._again:
                         feed.wait(ATTEMPT_SECONDS)
                         self._subscribe(self._again, connection)
@@ -149,10 +269,10 @@ class FoxgloveSource:
             return
         feed.put(channel, stamp, data[HEAD.size :])
 
-    def _text(self, data: bytes, connection: WebSocket, feed: Feed) -> None:
+    def _text(self, text: str, connection: WebSocket, feed: Feed) -> None:
         """Handle a JSON message."""
         try:
-            message = json.loads(data)
+            message = json.loads(text)
             match message["op"]:
                 case "advertise":
                     self._advertise(message["channels"], connection, feed)
@@ -161,7 +281,7 @@ class FoxgloveSource:
                 case "status":
                     self._status(message, feed)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            feed.skip(f"a JSON message of {len(data)} bytes is invalid: {error!r:.100}")
+            feed.skip(f"a JSON message of {len(text)} characters is invalid: {error!r:.100}")
 
     def _advertise(self, channels: list[Mapping[str, Any]], connection: WebSocket, feed: Feed) -> None:
         """Subscribe the channels that the recording wants."""
@@ -241,8 +361,10 @@ def schema_of(described: Mapping[str, Any]) -> tuple[str, Schema]:
     name = str(described.get("schemaName") or "")
     language = described.get("schemaEncoding")
     if language is None:
-        language = SCHEMA_ENCODINGS.get(encoding, encoding) if name or text else ""
-    if language not in BINARY:
+        usual = language_by_encoding(encoding) if name or text else None
+        language = usual.name if usual is not None else encoding if name or text else ""
+    known = language_named(str(language))
+    if known is None or not known.binary:
         return encoding, Schema(name, str(language), text)
     try:
         return encoding, Schema.of(name, language, base64.b64decode(text, validate=True))

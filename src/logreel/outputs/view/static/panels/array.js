@@ -3,7 +3,7 @@
 import { css, el, fit, frame } from "../dom.js";
 import { nameOf, short } from "../series.js";
 import { axes, extent } from "./axes.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 export function create(context, settings) {
   return new ArrayPanel(context, settings);

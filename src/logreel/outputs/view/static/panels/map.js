@@ -3,7 +3,7 @@
 import { button, drag, el, fit, frame } from "../dom.js";
 import { seriesColour } from "../colours.js";
 import { menu } from "../menu.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 import { short } from "../series.js";
 import { colourBar, colours, drawTracks, ground, inset, marker, scaleBar } from "./map/draw.js";
 import { Sight } from "./map/flat.js";

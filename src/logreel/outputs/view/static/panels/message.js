@@ -2,7 +2,7 @@
 
 import { button, el, frame } from "../dom.js";
 import { short } from "../series.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 const DEEP = 4;
 

@@ -3,7 +3,7 @@
 import { el, frame } from "../dom.js";
 import { match } from "../fuzzy.js";
 import { short } from "../series.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 const MOST = 600;
 

@@ -2,7 +2,7 @@
 
 import { button, el, frame } from "../dom.js";
 import { menu } from "../menu.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 import { Stills } from "./picture/still.js";
 import { Video, able } from "./picture/video.js";
 

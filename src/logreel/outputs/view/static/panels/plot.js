@@ -4,7 +4,7 @@ import { el } from "../dom.js";
 import { seriesColour } from "../colours.js";
 import { Curves, nameOf, short, valueAt, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 import { bands, marks, stripes } from "./plot_draw.js";
 import { pointer } from "./plot_pointer.js";
 import { derive } from "./derive.js";

@@ -1,7 +1,7 @@
 // What is wrong with the log, and where.
 
 import { el } from "../dom.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 export function create(context) {
   return new Problems(context);

@@ -1,5 +1,7 @@
 // Kinds of panels; each is loaded when the first of its kind is shown.
 
+import { sentence } from "./sentence.js";
+
 export const PANELS = {
   plot: () => import("./plot.js"),
   xy: () => import("./xy.js"),
@@ -60,13 +62,4 @@ export async function mount(kind, settings, context, element) {
     dispose?.();
   };
   return panel;
-}
-
-/** Return an element that says a sentence in the middle of a panel. */
-export function sentence(text, bad = false) {
-  const element = document.createElement("div");
-  element.className = bad ? "sentence bad" : "sentence";
-  element.textContent = text;
-  if (bad) element.setAttribute("role", "alert");
-  return element;
 }

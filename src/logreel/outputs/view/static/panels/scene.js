@@ -3,7 +3,7 @@
 import * as THREE from "/vendor/three/three.module.min.js";
 import { button, el, frame } from "../dom.js";
 import { menu } from "../menu.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 import { metres } from "./map/flat.js";
 import { decode } from "./scene/decode.js";
 import { Orbit } from "./scene/orbit.js";

@@ -6,7 +6,7 @@ import { css, el, fit, frame } from "../dom.js";
 import { nameOf, short, wish } from "../series.js";
 import { axes, EDGE } from "./axes.js";
 import { LEFT, RIGHT } from "./plot.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 export function create(context, settings) {
   return new Spectrogram(context, settings);

@@ -2,7 +2,7 @@
 
 import { LEVELS, levelClass } from "../colours.js";
 import { button, el, frame, plain } from "../dom.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 const LIMIT = 400;
 

@@ -4,7 +4,7 @@ import { RAMP } from "../colours.js";
 import { css, el, fit, frame } from "../dom.js";
 import { before, nameOf, short, wish } from "../series.js";
 import { axes, EDGE, extent } from "./axes.js";
-import { sentence } from "./registry.js";
+import { sentence } from "./sentence.js";
 
 const PIXELS = 4000;
 

@@ -1,1 +1,0 @@
-"""Decoders of raw sensor data, independent of the log format."""

@@ -1,0 +1,393 @@
+"""Requests of an HTTP service as a table: path, parameters with their types, and kind of answer of each.
+
+A service is a list of ``Route``. ``RouteTable`` checks the parameters of a request, ``document`` describes all requests
+as OpenAPI, and ``RoutedApp`` answers them in threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
+from typing import Any
+
+from starlette import routing
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from logreel.errors import UsageError
+from logreel.outputs.http.answer import ErrorAnswers
+
+_NUMBER = re.compile(r"-?\d{1,19}(\.\d{0,9})?(e\+?\d{1,2})?", re.ASCII)
+_IN_PATH = re.compile(r"{(\w+)(?::\w+)?}")
+#: Status of an answer for which no client waits.
+GONE = 499
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterType:
+    """What a parameter may be.
+
+    schema  JSON schema, or a function that returns it
+    read    returns the value of a text, given the name of the parameter; raises UsageError
+    """
+
+    schema: Schema | Callable[[], Schema]
+    read: Callable[[str, str], Any]
+
+
+TEXT = ParameterType({"type": "string"}, lambda name, text: text)
+FLAG = ParameterType({"type": "string", "enum": ["1", "true"]}, lambda name, text: text in ("1", "true"))
+
+
+def number(least: int, most: int) -> ParameterType:
+    """Return the type of an integer from *least* to *most*; a fraction is cut off."""
+
+    def read(name: str, text: str) -> int:
+        if not _NUMBER.fullmatch(text) or not least <= (value := int(float(text))) <= most:
+            raise UsageError(f"the {name} {text!r:.80} is no number from {least} to {most}")
+        return value
+
+    return ParameterType({"type": "integer", "minimum": least, "maximum": most}, read)
+
+
+def choice(values: Collection[str]) -> ParameterType:
+    """Return the type of one of *values*."""
+
+    def read(name: str, text: str) -> str:
+        if text not in values:
+            raise UsageError(f"no {name} {text!r:.80}; there are: {', '.join(values)}")
+        return text
+
+    return ParameterType({"type": "string", "enum": list(values)}, read)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a request: in the path of its address if that names it, else in the query.
+
+    text      what it is, for people
+    default   value if it is missing
+    repeated  whether it may be given several times; its value is the list of all
+    """
+
+    name: str
+    type: ParameterType = TEXT
+    text: str = ""
+    default: Any = None
+    repeated: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of its values."""
+        schema = self.type.schema if isinstance(self.type.schema, Mapping) else self.type.schema()
+        if self.repeated:
+            return {"type": "array", "items": dict(schema)}
+        return {**schema, **({} if self.default is None else {"default": self.default})}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Kind of the answer to a request.
+
+    media    media type
+    schema   name of the JSON schema of the answer, or the schema; None: any object
+    headers  texts and JSON types of further headers, by name
+    """
+
+    text: str = ""
+    schema: str | Schema | None = None
+    media: str = "application/json"
+    headers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+JSON = Result()
+BYTES = Result(media="application/octet-stream", schema={"type": "string", "contentMediaType": "*/*"})
+ARROW = Result(
+    media="application/vnd.apache.arrow.stream", schema={"type": "string", "contentMediaType": "*/*"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One request.
+
+    path        of its address; parts in braces are parameters: ``/logs/{id}/slice``
+    handler     answers it in a thread; called as the service calls its handlers, with the Parameters as last argument;
+                may raise LogError and Cancelled
+    parameters  that it may have; those in the path are text unless they are declared
+    name, text  for the document
+    errors      statuses of errors, besides those that every request can have
+    has_head    whether HEAD has an answer of its own
+    is_quick    whether it is answered at once, not in a thread
+    """
+
+    path: str
+    handler: Callable[..., ASGIApp]
+    parameters: tuple[Parameter, ...] = ()
+    result: Result = JSON
+    name: str = ""
+    text: str = ""
+    errors: tuple[int, ...] = ()
+    has_head: bool = False
+    is_quick: bool = False
+
+    @property
+    def in_path(self) -> tuple[str, ...]:
+        """Names of the parameters in the path."""
+        return tuple(_IN_PATH.findall(self.path))
+
+    @property
+    def known(self) -> dict[str, Parameter]:
+        """All parameters by name."""
+        return {name: Parameter(name) for name in self.in_path} | {p.name: p for p in self.parameters}
+
+
+class Cancelled(Exception):
+    """The client does not wait for the answer any more."""
+
+
+class Parameters:
+    """Values of the parameters of a request, checked and converted to their types.
+
+    items    names and texts of the query, as they came
+    known    parameters that the request may have, by name
+    stop     set when the client has gone
+    in_path  texts of the parameters in the path, by name
+
+    Raises UsageError for unknown and repeated parameters, and for texts that are no values of their types.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[tuple[str, str]],
+        known: Mapping[str, Parameter],
+        stop: Event | None = None,
+        in_path: Mapping[str, str] | None = None,
+    ) -> None:
+        self._known, self._stop = known, stop or Event()
+        fixed = in_path or {}
+        self._values = {name: [known[name].type.read(name, text)] for name, text in fixed.items()}
+        for name, text in items:
+            if name not in known or name in fixed:
+                # Those that are given once are what people mistype.
+                names = sorted((n for n in known if n not in fixed), key=lambda n: known[n].repeated)
+                raise UsageError(f"no parameter {name!r:.80}; there are: {', '.join(names) or 'none'}")
+            if name in self._values and not known[name].repeated:
+                raise UsageError(f"the parameter {name!r} is given twice")
+            self._values.setdefault(name, []).append(known[name].type.read(name, text))
+
+    def check(self) -> None:
+        """Raise Cancelled if the client has gone; long work calls this every some milliseconds."""
+        if self._stop.is_set():
+            raise Cancelled
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def all(self, name: str) -> list[Any]:
+        """Return all values of a parameter."""
+        return self._values.get(name, [])
+
+    def get(self, name: str) -> Any:
+        """Return the value of a parameter, or its default; None if the request cannot have it."""
+        if name in self._values:
+            return self._values[name][0]
+        return self._known[name].default if name in self._known else None
+
+    def text(self, name: str) -> str:
+        """Return the value of a parameter; raises UsageError if it is missing."""
+        value = self.get(name)
+        if value is None:
+            raise UsageError(f"the parameter {name!r} is missing")
+        return str(value)
+
+    def interval(self) -> tuple[int | None, int | None]:
+        """Return ``from`` and ``to``; raises UsageError if they are in wrong order."""
+        first, last = self.get("from"), self.get("to")
+        if first is not None and last is not None and first > last:
+            raise UsageError(f"the interval ends at {last} before it begins at {first}")
+        return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTable:
+    """All requests of a service, and how their parameters are read.
+
+    longest      most characters of a parameter; None: what fits into a head
+    skips_empty  whether empty parameters count as missing; else they are refused
+    elsewhere    names of parameters that others check, such as the token
+    """
+
+    routes: Sequence[Route]
+    longest: int | None = None
+    skips_empty: bool = False
+    elsewhere: frozenset[str] = frozenset()
+
+    def parameters(self, route: Route, request: Request, stop: Event | None = None) -> Parameters:
+        """Return the checked parameters of *request*; raises UsageError."""
+        items = []
+        for name, text in request.query_params.multi_items():
+            if name in self.elsewhere or (self.skips_empty and not text and name in route.known):
+                continue
+            if self.longest is not None and len(text) > self.longest and name in route.known:
+                raise UsageError(f"the parameter {name!r} is longer than {self.longest} characters")
+            if not text and name in route.known:
+                raise UsageError(f"the parameter {name!r} is empty")
+            items.append((name, text))
+        return Parameters(items, route.known, stop, request.path_params)
+
+
+class RoutedApp:
+    """ASGI application that answers the requests of *table* in threads.
+
+    answer   calls the handler of a route with the Parameters, in a thread
+    more     further routes of Starlette, behind those of the table
+    errors   answers to requests that failed
+    threads  number of threads that answer
+    waiting  most requests that wait for one; None: any number
+    """
+
+    def __init__(
+        self,
+        table: RouteTable,
+        answer: Callable[[Route, Parameters], ASGIApp],
+        errors: ErrorAnswers,
+        *,
+        more: Sequence[routing.BaseRoute] = (),
+        threads: int = 4,
+        waiting: int | None = None,
+    ) -> None:
+        self._table, self._answer, self._most = table, answer, waiting
+        self._pool = ThreadPoolExecutor(threads, "logreel-http")
+        self._waiting = 0
+        routes = [routing.Route(route.path, partial(self._serve, route)) for route in table.routes]
+        self._app = Starlette(routes=[*routes, *more], exception_handlers=errors.handlers)
+        self._app.router.redirect_slashes = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """Stop the threads that answer."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, route: Route, request: Request) -> ASGIApp:
+        """Answer in a thread; if the client goes meanwhile, its work is stopped."""
+        if self._most is not None and self._waiting >= self._most:
+            raise HTTPException(503, "too many requests are waiting: try again later", {"Retry-After": "1"})
+        stop = Event()
+        parameters = self._table.parameters(route, request, stop)
+        if route.is_quick:
+            return self._answer(route, parameters)
+        watcher = asyncio.create_task(_watch(request, stop))
+        self._waiting += 1
+        try:
+            job = partial(self._unless_gone, route, parameters)
+            return await asyncio.get_running_loop().run_in_executor(self._pool, job)
+        finally:
+            self._waiting -= 1
+            stop.set()
+            watcher.cancel()
+
+    def _unless_gone(self, route: Route, parameters: Parameters) -> ASGIApp:
+        try:
+            parameters.check()
+            return self._answer(route, parameters)
+        except Cancelled:
+            return Response(status_code=GONE)
+
+
+async def _watch(request: Request, stop: Event) -> None:
+    """Set *stop* when the client has gone."""
+    with contextlib.suppress(asyncio.CancelledError):
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        stop.set()
+
+
+# ------------------------------------------------------------------------------------------------------ OpenAPI
+
+
+def document(
+    routes: Iterable[Route], info: Mapping[str, str], schemas: Mapping[str, Schema], errors: Sequence[int]
+) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of *routes*; the token may be in a header or in the query.
+
+    info     title, version and description
+    schemas  JSON schemas of the answers by name; ``Error`` is that of errors
+    errors   statuses of errors that every request can have
+    """
+    described = list(routes)
+    in_path = {name: route.known[name] for route in described for name in route.in_path}
+    return {
+        "openapi": "3.1.0",
+        "info": dict(info),
+        "security": [{"bearer": []}, {"query": []}],
+        "paths": {route.path: _operations(route, errors) for route in described},
+        "components": {
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "query": {"type": "apiKey", "in": "query", "name": "token"},
+            },
+            "parameters": {name: _described(parameter, "path") for name, parameter in in_path.items()},
+            "responses": {
+                "Error": {
+                    "description": "One sentence about what is wrong",
+                    "content": _content(Result(schema="Error")),
+                }
+            },
+            "schemas": dict(schemas),
+        },
+    }
+
+
+def _operations(route: Route, errors: Sequence[int]) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": route.result.text, "content": _content(route.result)}
+    if route.result.headers:
+        success["headers"] = {
+            name: {"description": text, "schema": {"type": kind}}
+            for name, (text, kind) in route.result.headers.items()
+        }
+    failures = {
+        str(status): {"$ref": "#/components/responses/Error"} for status in sorted({*errors, *route.errors})
+    }
+    operation = {
+        "summary": route.text,
+        "parameters": [
+            *({"$ref": f"#/components/parameters/{name}"} for name in route.in_path),
+            *(_described(p, "query") for p in route.parameters if p.name not in route.in_path),
+        ],
+        "responses": {"200": success, **failures},
+    }
+    methods = {"get": ""} | ({"head": "head"} if route.has_head else {})
+    return {method: {"operationId": prefix + route.name, **operation} for method, prefix in methods.items()}
+
+
+def _described(parameter: Parameter, place: str) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "in": place,
+        "required": place == "path",
+        "description": parameter.text,
+        "schema": parameter.schema,
+    }
+
+
+def _content(result: Result) -> dict[str, Any]:
+    schema = result.schema
+    if schema is None:
+        schema = {"type": "object"}
+    elif isinstance(schema, str):
+        schema = {"$ref": f"#/components/schemas/{schema}"}
+    return {result.media: {"schema": schema}}

@@ -1,0 +1,428 @@
+"""Plots of fields over time: in a terminal, as pictures, and as pages that work offline."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import IO, Any
+
+import numpy as np
+
+from logreel.errors import MissingDependencyError, UsageError
+from logreel.io.atomic_file import keep_sources
+from logreel.io.output_stream import Destination, name_and_stream
+from logreel.log.decrypted import refusal
+from logreel.log.joined_log import Openable, inputs_of
+from logreel.log.log import Log
+from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
+from logreel.meaning.curves import Curve, curves
+from logreel.outputs.files import new_file
+from logreel.outputs.page.html import packed, page, printable
+from logreel.registry.open_logs import as_open_log
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves with one value axis."""
+
+    curves: tuple[Curve, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Name of each curve, without the topic if it is that of all."""
+        topics = {curve.topic for curve in self.curves}
+        return [curve.field if len(topics) == 1 else curve.name for curve in self.curves]
+
+    @property
+    def title(self) -> str:
+        """The topic if all curves share it, and the unit if all share it."""
+        topics, units = ({getattr(c, name) for c in self.curves} for name in ("topic", "unit"))
+        unit = f" [{units.pop()}]" if len(units) == 1 and units != {""} else ""
+        return (topics.pop() if len(topics) == 1 else "") + unit
+
+
+@dataclass(frozen=True, repr=False)
+class Panels:
+    """Curves of a log, in panels with one time axis.
+
+    name    of the log
+    panels  one for each name that was asked for
+    origin  ns of the log's clock that the time axis counts from
+    shift   ns from the log's clock to UTC for an axis of UTC times; None: seconds since *origin*
+    begins  description of *origin*, such as ``2025-05-17T08:42:20.000Z``
+    inputs  names of the files of the log, which no plot replaces
+    """
+
+    name: str
+    panels: Sequence[Panel]
+    origin: int
+    shift: int | None
+    begins: str
+    inputs: Sequence[str] = ()
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last time of all curves, ns of the log's clock."""
+        ends = [(c.times[0], c.times[-1]) for panel in self.panels for c in panel.curves if len(c.times)]
+        if not ends:
+            return self.origin, self.origin
+        return int(min(a for a, _ in ends)), int(max(b for _, b in ends))
+
+    @property
+    def axis(self) -> str:
+        """Label of the time axis."""
+        if self.shift is None:
+            return f"seconds since {self.begins}"
+        first = self.span[0] + self.shift
+        return f"UTC, {utc_text(first, 0)[:10]}"
+
+
+class Plot(Panels):
+    """Curves of a log, which can be shown as text, pictures and pages; ``logreel.plot`` makes it."""
+
+    #: Why it must not be written to a file; None: it may.
+    _refusal: UsageError | None = None
+
+    def __repr__(self) -> str:
+        names = [curve.name for panel in self.panels for curve in panel.curves]
+        first, last = self.span
+        some = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        return f"<logreel.Plot of {some}: {duration_text(last - first)}>"
+
+    def text(self, width: int = 100, height: int = 0, color: bool = False) -> str:
+        """Return the plot as text of *width* columns; needs ``logreel[plot]``.
+
+        height  lines for all panels; 0: 14 for each
+        color   True: with escape sequences for colours
+        """
+        return text_of(self, width, height, color)
+
+    def save(self, out: Destination, *, format: str | None = None, force: bool = False) -> None:
+        """Write the plot to *out*: ``.png``, ``.svg`` or ``.pdf`` (needs ``logreel[plot]``), or ``.html``.
+
+        out     path, whose suffix selects the kind of file, or a binary file object
+        format  the suffix, for a file object
+        force   replace an existing file
+
+        Raises UsageError for an encrypted log that was not opened with ``decrypt=True``.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        name, stream = name_and_stream(out)
+        write = renderer(format or name)
+        if stream is None:
+            keep_sources(name, self.inputs)
+        with new_file(name, force, stream, seeks=True) as file:
+            write(self, file)
+
+    def _repr_html_(self) -> str:
+        return frame(self)
+
+
+def renderer(name: str) -> Renderer:
+    """Return the function that writes files with the suffix of *name*; raises UsageError for an unknown one."""
+    suffix = os.path.splitext(name)[1].lower() or f".{name.lower().removeprefix('.')}"
+    if suffix not in RENDERERS:
+        raise UsageError(f"{suffix!r} is no kind of plot; there are {', '.join(RENDERERS)}")
+    return RENDERERS[suffix]
+
+
+def plot(
+    log: Openable | Log,
+    *fields: str | Iterable[str],
+    start: Time | None = None,
+    end: Time | None = None,
+    utc: bool = False,
+) -> Plot:
+    """Return a Plot of fields over time.
+
+    log         a path, or an open Log
+    fields      a panel each: ``topic.field``, ``topic:field,field``, a topic with numeric fields, or a list of these
+    start, end  as for ``Channel.to_arrow``
+    utc         axis of UTC times, for logs with a known offset to UTC
+
+    Raises TopicError and NotFoundError for unknown names, UsageError for fields without numbers.
+    """
+    with as_open_log(log) as opened:
+        if not fields:
+            raise UsageError("say what to plot: topic.field", path=opened.name)
+        panels = [Panel(tuple(curves(opened, wanted, start, end))) for wanted in fields]
+        found = Plot(
+            opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened), inputs_of(opened)
+        )
+        # Its class is frozen, and has no such field.
+        object.__setattr__(found, "_refusal", refusal(opened))
+        return found
+
+
+def _begins(log: Log) -> str:
+    """Return what the seconds of the axis count from."""
+    shift = utc_shift(log)
+    if shift is None or log.start is None:
+        return "the start"
+    return utc_text(log.start + shift, 3)
+
+
+# As text, in Braille dots.
+
+#: Colours of the 256 of terminals that are distinct on light and dark backgrounds, and for the colour-blind.
+TERMINAL_COLOURS = (32, 208, 36, 169, 178, 75, 166, 244)
+#: Least size of a panel that can be read.
+LEAST_WIDTH, LEAST_HEIGHT = 30, 6
+HEIGHT = 14
+#: Columns of the numbers at the left.
+NUMBERS = 10
+#: Least distance of numbers below the chart, in columns.
+APART = 12
+
+
+def text_of(plot: Panels, width: int, height: int, color: bool) -> str:
+    """Return *plot* as lines of *width* columns; see ``Plot.text``."""
+    width = max(width, LEAST_WIDTH)
+    each = max(height // len(plot.panels) - 1 if height else HEIGHT, LEAST_HEIGHT)
+    first, last = plot.span
+    lines = []
+    for number, panel in enumerate(plot.panels):
+        lines.append(_heading(panel, color))
+        lines += _panel(plot, panel, (first, last), width, each, color, number == len(plot.panels) - 1)
+    lines.append(plot.axis.rjust(width))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _heading(panel: Panel, color: bool) -> str:
+    names = []
+    for i, (name, curve) in enumerate(zip(map(printable, panel.names), panel.curves, strict=True)):
+        label = f"⣀⡠ {name}" if len(panel.curves) > 1 else name
+        if not len(curve.times):
+            label += " (no messages)"
+        names.append(_colored(label, i) if color else label)
+    return f"{printable(panel.title)}  {'  '.join(names)}".strip()
+
+
+def _colored(text: str, number: int) -> str:
+    return f"\x1b[38;5;{TERMINAL_COLOURS[number % len(TERMINAL_COLOURS)]}m{text}\x1b[0m"
+
+
+def _panel(
+    plot: Panels, panel: Panel, span: tuple[int, int], width: int, height: int, color: bool, last: bool
+) -> Sequence[str]:
+    try:
+        import plotext
+    except ImportError as error:
+        raise MissingDependencyError("plotext", "plot") from error
+
+    # The only figure of the library; its size would be limited by that of the terminal.
+    figure = plotext.figure
+    plotext.terminal.limit(False, False)
+    figure.clear()
+    figure.plot_size(width, height)
+    figure.theme("colorless")
+    drawn = [curve.reduced(2 * width) for curve in panel.curves]
+    some = [curve.values[np.isfinite(curve.values)] for curve in drawn]
+    values = np.concatenate(some) if some else np.empty(0)
+    lo, hi = _limits(values)
+    for number, curve in enumerate(drawn):
+        for seconds, numbers in _pieces(plot, curve):
+            signal = figure.signal(seconds, numbers, marker=_marker(plotext, number, color))
+            figure.draw(signal.lines())
+    x, y = figure.ruler("x"), figure.ruler("y")
+    begin, end = ((t - plot.origin) / 1e9 for t in span)
+    x.lim(begin, end if end > begin else begin + 1)
+    y.lim(lo, hi)
+    marks = _ticks(lo, hi, max(2, height // 4))
+    y.ticks(marks, [f"{mark:.6g}".rjust(NUMBERS) for mark in marks])
+    moments = _ticks(begin, end, max(2, (width - NUMBERS) // APART)) if last else []
+    x.ticks(moments, [_moment(plot, at) for at in moments])
+    text: str = figure.build().string()
+    plain: str = text if color else plotext.uncolorize(text)
+    return plain.splitlines()
+
+
+def _marker(plotext: Any, number: int, color: bool) -> Any:
+    if not color:
+        return "braille"
+    return plotext.marker("braille", TERMINAL_COLOURS[number % len(TERMINAL_COLOURS)])
+
+
+def _pieces(plot: Panels, curve: Any) -> Any:
+    """Yield runs of points without NaN, as seconds and values."""
+    sound = np.isfinite(curve.values)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], sound, [False]])))
+    for lo, hi in zip(edges[::2], edges[1::2], strict=True):
+        yield ((curve.times[lo:hi] - plot.origin) / 1e9).tolist(), curve.values[lo:hi].tolist()
+
+
+def _limits(values: Any) -> tuple[float, float]:
+    """Return least and greatest value, apart from each other."""
+    if not len(values):
+        return 0.0, 1.0
+    lo, hi = float(values.min()), float(values.max())
+    if hi > lo:
+        return lo, hi
+    return lo - (abs(lo) * 0.01 or 1.0), hi + (abs(hi) * 0.01 or 1.0)
+
+
+def _ticks(lo: float, hi: float, count: int) -> list[float]:
+    """Return up to *count* round numbers from *lo* to *hi*."""
+    if not hi > lo:
+        return [lo]
+    step = 10.0 ** np.floor(np.log10((hi - lo) / count))
+    step *= next(k for k in (1, 2, 5, 10, 20) if (hi - lo) / (step * k) < count)
+    marks = np.arange(np.ceil(lo / step), np.floor(hi / step) + 1) * step
+    # Without negative zeros.
+    return [float(mark) + 0.0 for mark in marks] or [lo]
+
+
+def _moment(plot: Panels, seconds: float) -> str:
+    if plot.shift is None:
+        return f"{seconds:.6g}"
+    at = plot.origin + round(seconds * 1e9) + plot.shift
+    return utc_text(at, 1)[11:-1] if at > 0 else seconds_text(at, 1)
+
+
+# As pictures, by matplotlib.
+
+#: Colours that the colour-blind can distinguish (Okabe and Ito), without yellow, which is hard to see on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+#: Size in inches: width, height of a panel, and of titles and the time axis; dots per inch of PNG.
+_WIDTH, _PANEL, _MARGIN, _DPI = 11.0, 2.2, 0.9, 110
+
+
+def write_png(plot: Panels, out: IO[bytes]) -> None:
+    """Write *plot* as PNG."""
+    _figure(plot).savefig(out, format="png", dpi=_DPI)
+
+
+def write_svg(plot: Panels, out: IO[bytes]) -> None:
+    """Write *plot* as SVG, with text as text."""
+    import matplotlib as mpl
+
+    figure = _figure(plot)
+    # Without the date, equal plots are equal files.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "logreel"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+
+
+def write_pdf(plot: Panels, out: IO[bytes]) -> None:
+    """Write *plot* as PDF."""
+    _figure(plot).savefig(out, format="pdf", metadata={"CreationDate": None})
+
+
+def _figure(plot: Panels) -> Any:
+    try:
+        from matplotlib import dates
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError("matplotlib", "plot") from error
+
+    figure = Figure(figsize=(_WIDTH, _MARGIN + _PANEL * len(plot.panels)), layout="constrained")
+    figure.suptitle(_plain(os.path.basename(plot.name)), fontsize=10)
+    axes = figure.subplots(len(plot.panels), 1, sharex=True, squeeze=False)[:, 0]
+    pixels = int(_WIDTH * _DPI)
+    for panel, ax in zip(plot.panels, axes, strict=True):
+        for number, (name, curve) in enumerate(zip(panel.names, panel.curves, strict=True)):
+            drawn = curve.reduced(pixels)
+            color = _COLOURS[number % len(_COLOURS)]
+            ax.plot(_moments(plot, drawn.times), drawn.values, label=_plain(name), color=color, linewidth=1)
+        if not any(len(curve.times) for curve in panel.curves):
+            ax.set_yticks([])
+            ax.text(
+                0.5, 0.5, "no messages", transform=ax.transAxes, ha="center", va="center", color="#666666"
+            )
+        ax.set_title(_plain(panel.title), fontsize=9, loc="left")
+        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+        ax.grid(color="#dddddd", linewidth=0.6)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=8)
+    if plot.shift is not None:
+        # matplotlib has no types for these.
+        untyped: Any = dates
+        locator = untyped.AutoDateLocator()
+        axes[-1].xaxis.set_major_locator(locator)
+        axes[-1].xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    axes[-1].set_xlabel(_plain(plot.axis), fontsize=8)
+    return figure
+
+
+def _moments(plot: Panels, times: Any) -> Any:
+    if plot.shift is None:
+        return (times - plot.origin) / 1e9
+    return (times + plot.shift).astype("datetime64[ns]")
+
+
+def _plain(text: str) -> str:
+    """Return printable *text* without meaning for matplotlib, which reads ``$`` as mathematics."""
+    return printable(text).replace("$", r"\$")
+
+
+# As pages.
+
+#: Number of points in a page, about; each takes 21 bytes. Few curves have more points each.
+POINTS = 400_000
+#: Least number of pixels for which a curve has points.
+PIXELS = 2_000
+
+_BODY = """<header><h1>{title}</h1><span>{axis}</span><span>{reduced}</span>
+<button id="whole">Whole time</button></header>
+<main id="panels"></main>
+<footer>Drag: zoom. Double-click, or the key 0: whole time. Click a name: hide or show.</footer>
+<noscript>This page needs JavaScript to draw.</noscript>"""
+
+
+def write_html(plot: Panels, out: IO[bytes]) -> None:
+    """Write *plot* as a page."""
+    out.write(page_of(plot).encode("utf-8", "replace"))
+
+
+def frame(plot: Panels) -> str:
+    """Return HTML that shows the page in a notebook."""
+    height = 120 + 270 * len(plot.panels)
+    return f'<iframe style="width:100%;height:{height}px;border:0" srcdoc="{escape(page_of(plot))}"></iframe>'
+
+
+def page_of(plot: Panels) -> str:
+    """Return *plot* as the text of a page."""
+    count = sum(len(panel.curves) for panel in plot.panels)
+    pixels = max(POINTS // 4 // max(count, 1), PIXELS)
+    first, last = plot.span
+    zero = plot.origin if plot.shift is None else -plot.shift
+    data = {
+        "utc": plot.shift is not None,
+        "span": [(first - zero) / 1e9, (max(last, first + 1) - zero) / 1e9],
+        "panels": [
+            {
+                "title": panel.title,
+                "curves": [
+                    _curve_data(name, curve.reduced(pixels), zero)
+                    for name, curve in zip(panel.names, panel.curves, strict=True)
+                ],
+            }
+            for panel in plot.panels
+        ],
+    }
+    points = max((len(curve.times) for panel in plot.panels for curve in panel.curves), default=0)
+    reduced = f"extreme values of {points} messages" if points > 4 * pixels else ""
+    title = escape(os.path.basename(plot.name))
+    body = _BODY.format(title=title, axis=escape(plot.axis), reduced=reduced)
+    return page(title, body, data, "plot.css", ["plot.js"])
+
+
+def _curve_data(name: str, curve: Curve, zero: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "unit": curve.unit,
+        "times": packed(np.asarray((curve.times - zero) / 1e9, "<f8")),
+        "values": packed(np.asarray(curve.values, "<f8")),
+    }
+
+
+Renderer = Callable[[Panels, IO[bytes]], None]
+#: Function that writes a plot for each suffix.
+RENDERERS: dict[str, Renderer] = {
+    ".png": write_png,
+    ".svg": write_svg,
+    ".pdf": write_pdf,
+    ".html": write_html,
+}
