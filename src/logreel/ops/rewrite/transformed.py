@@ -39,9 +39,8 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, ChannelInfo, Parameter
-from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
-from logreel.ops.rewrite.shifted_log import shift_clock
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
+from logreel.ops.rewrite.parts import Part, shift_clock, whole_log
 from logreel.ops.rewrite.streams import Batch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
 from logreel.write.log_copier import copier_for
