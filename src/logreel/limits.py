@@ -377,7 +377,7 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of a file name from a log",
-        "logreel.outputs.file_names:MAX_BYTES",
+        "logreel.outputs.files:MAX_BYTES",
         "file systems allow 255",
         "the name is shortened",
     ),

@@ -12,7 +12,7 @@ from support.harness.cli_runner import Spawn
 SCRIPT = """
 import os, signal, sys
 from logreel.cli import main
-from logreel.ops.rewrite.rewrite import NewLog
+from logreel.ops.rewrite.engine import NewLog
 
 def stop(*args, **options):
     os.kill(os.getpid(), getattr(signal, os.environ["SENT"]))

@@ -186,7 +186,7 @@ def test_progress_of_two_passes_rises_from_nothing_to_all(tmp_path: Path) -> Non
 
 
 def test_nothing_is_sent_of_a_recovery_before_it_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.ops.rewrite.rewrite import NewLog
+    from logreel.ops.rewrite.engine import NewLog
 
     def refuse(self: NewLog, path: Path) -> None:
         raise logreel.LogError("the new file is damaged")

@@ -156,7 +156,7 @@ def test_messages_with_the_same_bytes_are_copied_as_if_encoded(
 def test_layouts_with_the_same_bytes() -> None:
     from logreel.layout.layout import Layout
     from logreel.layout.nodes import Field, FixedArray, Padding, Scalar, String, Struct
-    from logreel.ops.rewrite.same_bytes import same_bytes
+    from logreel.ops.rewrite.transcode import same_bytes
 
     def layout(*nodes: object) -> Layout:
         return Layout(Struct(tuple(Field(f"f{n}", node) for n, node in enumerate(nodes))), "T")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 import logreel
 from logreel.errors import LogError
 from logreel.log.scan import Attachment
-from logreel.outputs.attachments import extract
+from logreel.outputs.files import extract
 from support.harness.cli_runner import Run
 
 

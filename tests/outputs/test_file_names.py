@@ -11,8 +11,7 @@ import pytest
 
 from logreel.errors import LogError
 from logreel.log.scan import Attachment
-from logreel.outputs.attachments import extract
-from logreel.outputs.file_names import MAX_BYTES, attachment_names, file_names
+from logreel.outputs.files import MAX_BYTES, attachment_names, extract, file_names
 
 # fmt: off
 HOSTILE = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logreel.outputs.parallel_files import FILES, DecodeLock, run_parallel
+from logreel.outputs.write import FILES, DecodeLock, run_parallel
 
 
 def test_only_one_thread_decodes_at_a_time() -> None:

@@ -238,7 +238,7 @@ def attachments(logs: inputs.Logs, folder: str | None, name: str | None, force: 
     """List or extract the files attached to logs; of several logs, each gets a folder in DIR."""
     from logreel.errors import NotFoundError
     from logreel.log.joined_log import inputs_of
-    from logreel.outputs.attachments import extract
+    from logreel.outputs.files import extract
 
     if folder == inputs.STDOUT or (folder is None and name is not None and not as_json):
         logs.only("the content of one attachment goes to stdout")

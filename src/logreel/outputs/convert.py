@@ -23,8 +23,8 @@ from logreel.log.times import Length, interval, shift_of, utc_shift
 from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
 from logreel.ops.query.align import Alignment
+from logreel.ops.rewrite.engine import Transform, rewrite
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
-from logreel.ops.rewrite.rewrite import Transform, rewrite
 from logreel.ops.rewrite.target import (
     CopyOptions,
     Rewritten,

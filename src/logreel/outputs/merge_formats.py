@@ -22,8 +22,7 @@ from logreel.ops.rewrite.merge import (
     merge_translated,
     span_of,
 )
-from logreel.ops.rewrite.parts import Part, by_file, whole_log
-from logreel.ops.rewrite.shifted_log import shift_clock
+from logreel.ops.rewrite.parts import Part, by_file, shift_clock, whole_log
 from logreel.ops.rewrite.target import Rewritten, Target, log_output_of
 from logreel.ops.selection import Selection, keywords
 from logreel.registry.format import Format

@@ -14,8 +14,8 @@ from logreel.io.append_file import Appender
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import Time, interval
+from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import select_part
-from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
 from logreel.ops.rewrite.transcode import Transcode
 from logreel.ops.selection import Selection

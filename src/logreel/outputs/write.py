@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from threading import RLock
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
@@ -15,16 +18,70 @@ from logreel.log.brief import Brief
 from logreel.log.joined_log import inputs_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
-from logreel.outputs.file_names import file_names
-from logreel.outputs.files import MANIFEST, MANIFEST_KEY, new_file, new_folder, new_table, sync_all, synced
+from logreel.outputs.files import (
+    MANIFEST,
+    MANIFEST_KEY,
+    file_names,
+    new_file,
+    new_folder,
+    new_table,
+    sync_all,
+    synced,
+)
 from logreel.outputs.job import Job
 from logreel.outputs.media.items import write_items
-from logreel.outputs.parallel_files import DecodeLock, run_parallel
 from logreel.outputs.registry import Output, Shape
 from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
+
+
+Item = TypeVar("Item")
+
+#: Files written in parallel: writing takes about as long as decoding, and each file has a row group in memory.
+FILES = 2
+
+
+class Stopped(Exception):
+    """Raised in a task after another one failed."""
+
+
+class DecodeLock:
+    """Lets one thread at a time decode, since logs are not thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self.stopped = False
+
+    def call(self, work: Callable[[], Item]) -> Item:
+        """Return the result of *work*, called with the lock held; raises Stopped after a failure."""
+        with self._lock:
+            if self.stopped:
+                raise Stopped
+            return work()
+
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield *items*, each produced with the lock held."""
+        left = iter(items)
+        while (found := self.call(lambda: next(left, None))) is not None:
+            yield found
+
+
+def run_parallel(tasks: Sequence[Callable[[], Item]], decode_lock: DecodeLock) -> list[Item]:
+    """Run *tasks* in threads and return their results in order; the first failure stops all and is raised."""
+    pool = ThreadPoolExecutor(min(FILES, os.cpu_count() or 1))
+    try:
+        futures = [pool.submit(task) for task in tasks]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        errors = [error for future in done if (error := future.exception()) is not None]
+        for error in sorted(errors, key=lambda error: isinstance(error, Stopped)):
+            raise error
+        return [future.result() for future in futures]
+    finally:
+        decode_lock.stopped = True
+        pool.shutdown(cancel_futures=True)
+
 
 #: Suffix of lines of JSON, which hold messages, or rows of one table of several channels.
 LINES = ".ndjson"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from logreel.ops.migrate.migrate import Migrated, MissingRuleError, TypeChange, migrate
-from logreel.ops.migrate.templates import write_template
+from logreel.ops.migrate.migrate import Migrated, MissingRuleError, TypeChange, migrate, write_template
 
 __all__ = ["Migrated", "MissingRuleError", "TypeChange", "migrate", "write_template"]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from logreel.layout.arrow_from_buffers import arrow_type
 from logreel.layout.nodes import Node, Struct
-from logreel.ops.migrate.implicit import Implicit
-from logreel.ops.migrate.rule import Columns, ColumnUpdate, NestedColumns, NotColumnsError
+from logreel.ops.migrate.rule import Columns, ColumnUpdate, Implicit, NestedColumns, NotColumnsError
 from logreel.ops.migrate.types import REAL_NUMBERS, FieldType, TypeVersion
 
 #: Whole numbers of at most 32 bits, whose products with factors below 2**31 fit 64 bits.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.ops.migrate.implicit import implicit
 from logreel.ops.migrate.rule import (
     Columns,
     ColumnUpdate,
@@ -18,6 +17,7 @@ from logreel.ops.migrate.rule import (
     NotColumnsError,
     Update,
     Values,
+    implicit,
 )
 from logreel.ops.migrate.types import (
     REAL_NUMBERS,

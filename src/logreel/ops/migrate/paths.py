@@ -8,8 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from logreel.errors import UsageError
-from logreel.ops.migrate.implicit import Implicit, implicit
-from logreel.ops.migrate.rule import BoundRule, Columns, ColumnUpdate, NotColumnsError, Rule, Update, Values
+from logreel.ops.migrate.rule import (
+    BoundRule,
+    Columns,
+    ColumnUpdate,
+    Implicit,
+    NotColumnsError,
+    Rule,
+    Update,
+    Values,
+    implicit,
+)
 from logreel.ops.migrate.types import Identity, TypeVersion, current_name
 from logreel.ops.migrate.values import RuleError
 

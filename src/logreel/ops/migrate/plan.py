@@ -3,18 +3,455 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import pathlib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, NoReturn
 
 from logreel.errors import DefinitionError, UsageError
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, String, Struct, Time
+from logreel.layout.nodes import Sequence as Many
 from logreel.log.log import Channel, Log
-from logreel.ops.migrate.derived import with_new_parts
+from logreel.ops.migrate.bmr import read_bmr
+from logreel.ops.migrate.field_changes import Change, Mapped, MissingSourceError, field_type, parse_path
 from logreel.ops.migrate.paths import Path, Paths
-from logreel.ops.migrate.read_rules import read_rules
-from logreel.ops.migrate.types import NAMED, TypeVersion, current_name, from_definition, from_layout
+from logreel.ops.migrate.rule import BoundRule, Rule
+from logreel.ops.migrate.types import (
+    NAMED,
+    TypeVersion,
+    current_name,
+    from_definition,
+    from_layout,
+    from_text,
+)
 from logreel.schemas import ros1msg
+from logreel.schemas.ros1msg import Registry
+
+#: Suffixes of rule files of ROS.
+ROS_SUFFIXES = (".bmr", ".py")
+SUFFIXES = (*ROS_SUFFIXES, ".toml")
+
+
+def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[Rule]:
+    """Return the rules of all files; of a folder, those of the rule files in and below it, by name.
+
+    Raises UsageError for a path without rules, and the errors of ``read_bmr`` and ``read_toml``.
+    """
+    rules = []
+    for path in map(pathlib.Path, paths):
+        files = [path]
+        if path.is_dir():
+            files = sorted(one for one in path.rglob("*") if one.suffix in (".bmr", ".toml"))
+            if not files:
+                raise UsageError("there is no rule file (*.bmr, *.toml) in this folder", path=str(path))
+        for file in files:
+            rules += _read(file)
+    return rules
+
+
+def _read(file: pathlib.Path) -> list[Rule]:
+    if file.suffix not in SUFFIXES:
+        raise UsageError(f"rules are read from files *{', *'.join(SUFFIXES)}", path=str(file))
+    try:
+        found = read_toml(file) if file.suffix == ".toml" else read_bmr(file)
+    except OSError as error:
+        raise UsageError(f"the rules cannot be read: {error.strerror}", path=str(file)) from None
+    if not found:
+        raise UsageError("there is no rule in this file", path=str(file))
+    return found
+
+
+#: Largest rule file.
+MAX_BYTES = 16 << 20
+_RULE_KEYS = {
+    *(
+        "type",
+        "to",
+        "md5",
+        "version",
+        "to_version",
+        "order",
+        "definition",
+        "old_definition",
+        "fields",
+        "rename",
+    ),
+    *("remove", "topic", "valid"),
+}
+_FIELD_KEYS = {"from", "type", "value", "scale", "offset", "values", "overflow", "unit"}
+_MD5 = re.compile(r"[0-9a-f]{32}")
+
+
+def read_toml(path: str | os.PathLike[str]) -> list[Rule]:
+    """Return the rules of a file, in its order; raises UsageError for a file that is no TOML or has unknown keys."""
+    name = os.fspath(path)
+    if pathlib.Path(path).stat().st_size > MAX_BYTES:
+        raise UsageError(f"a rule file of more than {MAX_BYTES >> 20} MiB", path=name)
+    try:
+        content = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"no TOML: {error}", path=name) from None
+    rules = content.pop("rule", [])
+    if content or not isinstance(rules, list) or not all(isinstance(one, dict) for one in rules):
+        raise UsageError("a rule file has a table [[rule]] for each rule, and nothing else", path=name)
+    return [_TomlRule(name, number, one).rule() for number, one in enumerate(rules, 1)]
+
+
+class _TomlRule:
+    """One table ``[[rule]]``."""
+
+    def __init__(self, file: str, number: int, table: Mapping[str, Any]) -> None:
+        self.file, self.number, self.table = file, number, table
+        self.location = f"{file}:rule {number}"
+        unknown = sorted(table.keys() - _RULE_KEYS)
+        if unknown:
+            self.wrong(f"there is no key {unknown[0]!r}; there are {', '.join(sorted(_RULE_KEYS))}")
+        if table.get("valid", True) is not True:
+            self.wrong("is not complete: fill in its fields, then remove valid")
+        self.type = self.text("type") or self.wrong("needs type, the name of the type")
+        self.to = self.text("to") or self.type
+        self.md5, self.version = self.text("md5"), str(table.get("version", ""))
+        if self.md5 and not _MD5.fullmatch(self.md5):
+            self.wrong(f"md5 is {self.md5!r:.40}, not 32 digits of 0-9 a-f")
+        self.definition, self.old_definition = self.text("definition"), self.text("old_definition")
+        self.remove = self.names("remove")
+        self.changes = self.field_changes()
+        self.known: dict[str, BoundRule] = {}
+
+    def wrong(self, text: str) -> NoReturn:
+        raise UsageError(f"rule {self.number} {text}", path=self.file)
+
+    def text(self, key: str) -> str:
+        value = self.table.get(key, "")
+        if not isinstance(value, str):
+            self.wrong(f"needs a text as {key}")
+        return value
+
+    def names(self, key: str) -> tuple[str, ...]:
+        value = self.table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            self.wrong(f"needs a list of fields as {key}")
+        return tuple(value)
+
+    def field_changes(self) -> dict[tuple[str, ...], Change]:
+        """Return the changes by path of the new field; ``rename`` is short for fields with ``from`` alone."""
+        renamed, fields = self.table.get("rename", {}), self.table.get("fields", {})
+        if not isinstance(renamed, dict) or not all(isinstance(one, str) for one in renamed.values()):
+            self.wrong("needs a table of old = new names as rename")
+        if not isinstance(fields, dict):
+            self.wrong("needs a table of fields as fields")
+        given = {new: {"from": old} for old, new in renamed.items()} | fields
+        found: dict[tuple[str, ...], Change] = {}
+        for name, one in given.items():
+            path = tuple(part for part, _ in self.path(name))
+            found[path] = self.change(name, {"from": one} if isinstance(one, str) else one)
+        return found
+
+    def path(self, text: str) -> list[tuple[str, int | None]]:
+        try:
+            return parse_path(text)
+        except UsageError as error:
+            self.wrong(error.text)
+
+    def change(self, name: str, table: Any) -> Change:
+        if not isinstance(table, dict) or table.keys() - _FIELD_KEYS:
+            self.wrong(f"field {name!r} needs some of: {', '.join(sorted(_FIELD_KEYS))}")
+        if "from" in table and "value" in table:
+            self.wrong(f"field {name!r} has both from and value")
+        kind, unit, values = table.get("type", ""), table.get("unit"), table.get("values", {})
+        scale, offset = table.get("scale", 1), table.get("offset", 0)
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (scale, offset))
+        if not (isinstance(kind, str) and isinstance(values, dict) and numbers):
+            self.wrong(f"field {name!r}: type is a text, values a table, scale and offset are numbers")
+        if table.get("overflow", "leave-out") not in ("leave-out", "clamp"):
+            self.wrong(f"field {name!r}: overflow is 'leave-out' or 'clamp'")
+        source = None if "value" in table else self.path(str(table.get("from", name)))
+        return Change(
+            name,
+            source,
+            table.get("value"),
+            kind,
+            scale,
+            offset,
+            values,
+            table.get("overflow") == "clamp",
+            None if unit is None else str(unit),
+        )
+
+    def rule(self) -> Rule:
+        order = self.table.get("order", self.number)
+        if not isinstance(order, int):
+            self.wrong("needs a whole number as order")
+        fixed = None
+        if self.old_definition and self.md5:
+            old = self._typed(self.old_definition, self.type)
+            fixed = self.bind(old)
+        return Rule(self.location, self.type, self.to, order, self.bind, fixed)
+
+    def bind(self, old: TypeVersion) -> BoundRule | None:
+        """Return the rule for *old*; None if it does not apply to this version.
+
+        A rule without md5 and version applies to every version with the fields that it needs.
+        """
+        if (self.md5 and self.md5 != old.key) or (self.version and self.version != old.version):
+            return None
+        if old.identity[1] not in self.known:
+            try:
+                self.known[old.identity[1]] = self._bound(old)
+            except MissingSourceError as error:
+                if self.md5 or self.version:
+                    self.wrong(f"does not fit {old.label}: {error.text}")
+                return None
+            except DefinitionError as error:
+                self.wrong(f"does not fit {old.label}: {error.text}")
+        return self.known[old.identity[1]]
+
+    def _bound(self, version: TypeVersion) -> BoundRule:
+        old = version
+        if self.old_definition:
+            old = self._typed(self.old_definition, self.type, version)
+        if self.definition:
+            new = self._typed(self.definition, self.to, version)
+        else:
+            new = derived(old, self.to, self.changes, self.remove)
+        stated = str(self.table.get("to_version", ""))
+        if stated:
+            new = new.with_version(stated)
+        elif old.version and not self.definition:
+            new = new.with_version(old.version)
+        if new.key == old.key and any(
+            not one.is_plain or one.source is None for one in self.changes.values()
+        ):
+            # Other values in the same fields, such as another unit.
+            new = replace(new, variant=self.location)
+        mapped = Mapped(old, new, self.changes, frozenset(self.remove))
+        return BoundRule(
+            self.location,
+            version,
+            new,
+            mapped.make,
+            mapped.parts,
+            exact=bool(self.md5 or self.version),
+            layout=old.layout if self.old_definition else None,
+            topic=self.text("topic"),
+            make_columns=mapped.make_columns,
+        )
+
+    def _typed(self, text: str, name: str, like: TypeVersion | None = None) -> TypeVersion:
+        """Return the version of a type from the text of its definition, in the language of messages of ROS 1."""
+        encoding = NAMED if like is None else like.encoding
+        made = from_text(text, name if "/" in name else f"x/{name}", Registry(known=False))
+        return made if encoding == NAMED else made.as_plain(name, encoding)
+
+
+__all__: Sequence[str] = ["read_toml"]
+
+
+_TYPE = re.compile(r"([A-Za-z]\w*)(?:(\[)(\d{0,7})\])?", re.ASCII)
+_BUILTIN: dict[str, Node] = {
+    **{name: Scalar(name) for name in ("bool", "char", "float32", "float64")},
+    **{f"{sign}int{bits}": Scalar(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "byte": Scalar("int8"),
+    "string": String(4),
+    "time": Time(),
+    "duration": Time(signed=True),
+}
+Changes = Mapping[tuple[str, ...], Change]
+
+
+def derived(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]) -> TypeVersion:
+    """Return the version called *name* of *old* with changed fields; new ones come last.
+
+    Raises MissingSourceError for a field that *old* does not have, DefinitionError for changes that need a definition.
+    """
+    if old.encoding == NAMED:
+        return _from_text(old, name, changes, remove)
+    return _from_layout(old, name, changes, remove)
+
+
+# --------------------------------------------------------------------------------------------- definitions
+
+
+def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]) -> TypeVersion:
+    """Return the new version by changed lines of the definition, with its comments."""
+    deep = [".".join(path) for path in changes if len(path) > 1] + [one for one in remove if "." in one]
+    if deep:
+        raise DefinitionError(f"{deep[0]} is in a type of its own: the rule needs a definition")
+    todo = dict(changes)
+    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    uses = definition.uses[definition.name]
+    moved = old.name.rpartition("/")[0] != name.rpartition("/")[0]
+    lines = []
+    for line in definition.root.text.split("\n"):
+        code = line.partition("#")[0]
+        words = code.split()
+        if not words or "=" in code:
+            lines.append(line)
+            continue
+        written, field = words[0], words[1]
+        change = todo.pop((field,), None)
+        if change is not None:
+            lines.append(_line(change, field, old, line))
+            continue
+        place = next((path for path, one in todo.items() if _is_renamed(one, field, old, todo)), None)
+        if place is not None:
+            lines.append(_line(todo.pop(place), place[0], old, line))
+        elif field not in remove:
+            base = written.partition("[")[0]
+            # In another package, names of types need theirs.
+            full = uses.get(base, base) if moved and base != "Header" else base
+            lines.append(line.replace(base, full, 1))
+    end = [] if not lines or lines[-1] else [lines.pop()]
+    lines += [_line(change, path[0], old, "") for path, change in todo.items()]
+    others = [
+        f"{'=' * 80}\nMSG: {other}\n{message.text}"
+        for other, message in definition.messages.items()
+        if other != definition.name
+    ]
+    return from_text("\n".join(["\n".join([*lines, *end]), *others]), name, ros1msg.Registry(known=False))
+
+
+def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> TypeVersion | None:
+    """Return the version of a type of ROS 1 whose parts are what rules make of them; None if no rule applies to them.
+
+    end  returns the way of a version by all rules for it
+    """
+    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    texts: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for name in definition.users:
+        path = end(old.types[name]) if name != definition.name else None
+        if path is None or not path.steps or path.gaps:
+            texts[name] = _respelled(definition, name, names)
+            continue
+        names[name] = path.new.name
+        made = ros1msg.parse(path.new.text, path.new.name, ros1msg.Registry(known=False))
+        texts |= {one: message.text for one, message in made.messages.items()}
+    if not names:
+        return None
+    root = texts.pop(definition.name)
+    others = [f"{'=' * 80}\nMSG: {name}\n{text}" for name, text in texts.items()]
+    return from_text("\n".join([root, *others]), old.name, ros1msg.Registry(known=False))
+
+
+def _respelled(definition: ros1msg.Definition, name: str, names: Mapping[str, str]) -> str:
+    """Return the text of the message *name* with types renamed; *names*: new ones by old ones."""
+    lines = definition.messages[name].text.split("\n")
+    for n, line in enumerate(lines):
+        words = line.partition("#")[0].split()
+        if words and "=" not in line.partition("#")[0]:
+            base = words[0].partition("[")[0]
+            used = definition.uses[name].get(base)
+            if used is not None and names.get(used, used) != used:
+                lines[n] = line.replace(base, names[used], 1)
+    return "\n".join(lines)
+
+
+def _is_renamed(change: Change, field: str, old: TypeVersion, todo: Changes) -> bool:
+    """Return whether *change* gives the old *field* a new name in its place."""
+    source = change.source
+    return source is not None and source == [(field, None)] and (field,) not in todo
+
+
+def _line(change: Change, name: str, old: TypeVersion, line: str) -> str:
+    """Return the line of a changed field, with the comment of the old *line*."""
+    kind = change.kind or _type_of(change, name, old)
+    comment = f"  # [{change.unit}]" if change.unit is not None else ""
+    _, mark, text = line.partition("#")
+    return f"{kind} {name}{comment or f'  #{text}' * bool(mark)}"
+
+
+def _type_of(change: Change, name: str, old: TypeVersion) -> str:
+    if change.source is None:
+        raise DefinitionError(f"{name} is new: the rule needs its type, or a definition")
+    return field_type(old, change.source, MissingSourceError).spelled
+
+
+# ------------------------------------------------------------------------------------------------- layouts
+
+
+def _from_layout(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]) -> TypeVersion:
+    """Return the new version by changed fields of the Layout, also in nested structs."""
+    root = old.layout.root
+    if not isinstance(root, Struct):
+        raise DefinitionError("messages of many records cannot be migrated")
+    todo = dict(changes)
+    made = _struct(root, (), old, todo, set(remove))
+    return from_layout(name, old.encoding, Layout(made, name), "", "")
+
+
+def _struct(
+    node: Struct,
+    path: tuple[str, ...],
+    old: TypeVersion,
+    todo: dict[tuple[str, ...], Change],
+    remove: set[str],
+) -> Struct:
+    fields = []
+    for f in node.visible():
+        here = (*path, f.name)
+        change = todo.pop(here, None)
+        if change is not None:
+            fields.append(_field(change, f.name, f, old))
+            continue
+        place = next((one for one in todo if _takes_place(todo[one], one, here)), None)
+        if place is not None:
+            fields.append(_field(todo.pop(place), place[-1], f, old))
+        elif ".".join(here) not in remove:
+            fields.append(Field(f.name, _inner(f.node, here, old, todo, remove), f.unit))
+    for new in [one for one in todo if one[:-1] == path]:
+        fields.append(_field(todo.pop(new), new[-1], None, old))
+    return Struct(tuple(fields))
+
+
+def _takes_place(change: Change, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
+    source = change.source
+    return new[:-1] == old[:-1] and source is not None and source == [(name, None) for name in old]
+
+
+def _inner(
+    node: Node, path: tuple[str, ...], old: TypeVersion, todo: dict[tuple[str, ...], Change], remove: set[str]
+) -> Node:
+    if not any(one[: len(path)] == path for one in todo) and not any(
+        one.startswith(".".join(path) + ".") for one in remove
+    ):
+        return node
+    match node:
+        case Struct():
+            return _struct(node, path, old, todo, remove)
+        case FixedArray(item=item, count=count):
+            return FixedArray(_inner(item, path, old, todo, remove), count)
+        case Many(item=item, width=width, grid=grid):
+            return Many(_inner(item, path, old, todo, remove), width, grid)
+        case _:
+            raise DefinitionError(f"{'.'.join(path)} has no fields")
+
+
+def _field(change: Change, name: str, before: Field | None, old: TypeVersion) -> Field:
+    unit = change.unit if change.unit is not None else before.unit if before is not None else ""
+    if change.kind:
+        return Field(name, _node(change.kind, name), unit)
+    if before is not None and (change.source is None or change.source[-1] == (before.name, None)):
+        return Field(name, before.node, unit)
+    return Field(name, _node(_type_of(change, name, old), name), unit)
+
+
+def _node(kind: str, name: str) -> Node:
+    """Return the node of a type as in a definition: ``float32``, ``uint8[4]``, ``char[16]`` for a text."""
+    match = _TYPE.fullmatch(kind)
+    if match is None or match[1] not in _BUILTIN:
+        raise DefinitionError(f"{name}: {kind!r:.40} is no type; there are {', '.join(_BUILTIN)}")
+    item = _BUILTIN[match[1]]
+    if not match[2]:
+        return item
+    if match[3]:
+        return FixedArray(item, int(match[3]))
+    return Bytes(4) if item == Scalar("uint8") else Many(item, 4)
+
 
 PathLike = str | os.PathLike[str]
 #: Files or folders with rules or definitions.

@@ -16,7 +16,7 @@ from logreel.log.times import SECOND, Length, Time, duration_ns
 from logreel.log.topic_match import fitting
 from logreel.ops.replay.sink import Sink
 from logreel.ops.replay.timeline import NewTopics
-from logreel.ops.rewrite.latched import is_latched_by_name
+from logreel.ops.rewrite.parts import is_latched_by_name
 
 
 class _Waiting(Event):

@@ -25,8 +25,8 @@ from logreel.log.log import Channel, Log, Message
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.log.topic_match import match_topics
-from logreel.ops.rewrite.latched import in_force, is_latched_by_name
 from logreel.ops.rewrite.merge import kept_topics
+from logreel.ops.rewrite.parts import in_force, is_latched_by_name
 from logreel.ops.selection import Selection, SpanOptions
 
 

@@ -20,8 +20,8 @@ from logreel.ops.edit.edit import Changed, Edits, plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.migrate.migrate import Migration, TypeChange, plan_migration
 from logreel.ops.migrate.plan import Files, Planner
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, part_of, whole_log
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.target import Target, format_of
 from logreel.ops.rewrite.transformed import TransformedLog, transformed
 from logreel.ops.selection import Selection

@@ -16,8 +16,8 @@ from logreel.log.log import Log
 from logreel.log.part_checks import RecordingFacts, boot_differences
 from logreel.log.times import interval
 from logreel.log.topic_match import match_in_each
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import Selection, SpanOptions, keywords

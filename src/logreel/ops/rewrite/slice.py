@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from logreel.io.output_stream import Destination
 from logreel.log.log import Log
+from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import part_of
-from logreel.ops.rewrite.rewrite import rewrite
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target
 from logreel.ops.selection import Selection, keywords
 from logreel.registry.open_logs import as_log_to_copy

@@ -5,6 +5,7 @@ Columns are decoded, fitted to what the other format can express, and encoded, s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,29 +19,166 @@ from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
 from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct
+from logreel.layout.nodes import Field, FixedArray, Node, Padding, Scalar, Struct, Time
 from logreel.layout.nodes import Sequence as Counted
-from logreel.lenses.text import line_fields
+from logreel.lenses.text import LineFields, line_fields
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL
-from logreel.log.tables import TableReader
-from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls
+from logreel.log.tables import TableReader, as_numpy
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
+from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls, zeros
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
-from logreel.ops.rewrite.same_bytes import same_bytes
 from logreel.ops.rewrite.streams import Batch
-from logreel.ops.rewrite.text_channel import TextTranscoded
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants
 from logreel.write.log_copier import metadata_names
 from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
 from logreel.write.payloads import Payloads, chained
-from logreel.write.schema_maker import Abilities, SchemaMaker
+from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 from logreel.write.writer import Writer, add_channel
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from logreel.ops.rewrite.fit import Arrays
+
+
+#: Level of lines whose level is unknown.
+UNKNOWN = -1
+
+
+@dataclass(slots=True)
+class TextTranscoded:
+    """A channel of log lines; *fields*: where text, level and source are.
+
+    lost     number of messages with other fields that are not zero or empty, by field
+    changed  number of lines whose level the format cannot hold
+    named    number of lines with a source
+    """
+
+    channel: Channel
+    fields: LineFields
+    target: TextChannel
+    schemas: SchemaMaker
+    number: int
+    rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    done: int = 0
+    filled: int = 0
+    rounded: int = 0
+    changed: int = 0
+    named: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+
+    def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
+        """Return the payloads of the next *count* messages, at *time*; which could be decoded; and their times."""
+        rows = self.rows[self.done : self.done + count]
+        self.done += count
+        arrays, kept = read_rows(self.channel, rows)
+        members = list(self.channel.layout.record.visible())
+        column: dict[str, Any] = {}
+        for f, array in zip(members, arrays, strict=True):
+            self.filled += missing(array)
+            column[f.name] = without_nulls(f.node, array)
+        fields, n = self.fields, len(kept)
+        for f in members:
+            if f.name not in fields.names and n:
+                self.lost[f.name] += _not_empty(f.node, column[f.name], time[kept])
+        level = np.full(n, UNKNOWN, np.int64)
+        if fields.level is not None:
+            level = fields.levels_of(column[fields.level])
+        source = column[fields.source] if fields.source else _same(fields.default_source, n)
+        self.named += int(np.count_nonzero(np.asarray(source, object) != ""))
+        stored, again = self.target.level_of(level)
+        self.changed += int(np.count_nonzero(again != level))
+        import pyarrow as pa
+
+        columns = self.target.columns(TextColumns(time[kept], stored, column[fields.text], source))
+        return self.schemas.encode(self.number, pa.table(columns)), kept, time[kept]
+
+    def losses(self) -> list[str]:
+        """Return sentences about fields that the text channel has not."""
+        lost = [name for name, count in self.lost.items() if count]
+        topic = self.channel.topic
+        text = f"channel {topic!r}: {', '.join(lost)} left out: lines of text have no such fields"
+        return [text] if lost else []
+
+    def notes(self) -> list[str]:
+        """Return sentences about changed levels, and sources that became part of the text."""
+        topic, found = self.channel.topic, list[str]()
+        if self.changed:
+            found.append(f"{self.changed} lines of channel {topic!r} have the next level that the format has")
+        if self.named and not self.target.has_source:
+            found.append(f"the sources of lines of channel {topic!r} are in brackets before the text")
+        return found
+
+
+def _not_empty(node: Node, array: pa.Array[Any], time: I64) -> int:
+    """Return the number of values that are neither zero nor empty, nor a stamp that is the *time* of the message."""
+    if isinstance(node, Struct):
+        parts = zip(node.visible(), as_struct(array).flatten(), strict=True)
+        return sum(_not_empty(f.node, part, time) for f, part in parts)
+    if isinstance(node, Time):
+        stamp = as_numpy(array)
+        return int(np.count_nonzero((stamp != 0) & (stamp != time)))
+    empty = zeros(node, 1)[0]
+    return sum(value != empty for value in array)
+
+
+def _same(text: str, n: int) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    return pa.array([text] * n, pa.string())
+
+
+#: Longest list of runs that is compared.
+MAX_RUNS = 4096
+
+#: Type of consecutive numbers, and how many there are.
+Run = tuple[str, int]
+_PADDING = "padding"
+
+
+def same_bytes(old: Layout, new: Layout) -> int | None:
+    """Return how many first bytes of messages of *old* are the messages of *new*; None if they have to be encoded.
+
+    Only for messages of fixed size. What *old* has behind the fields is padding.
+    """
+    if old.size is None or new.size is None or new.size > old.size:
+        return None
+    before, after = list[Run](), list[Run]()
+    if not _collect(old.root, before) or not _collect(new.root, after):
+        return None
+    if before and before[-1][0] == _PADDING and before[:-1] == after:
+        return new.size
+    return new.size if before == after else None
+
+
+def _collect(node: Node, out: list[Run]) -> bool:
+    """Append the runs of *node*; return False if there are too many, or it has bytes of another kind."""
+    match node:
+        case Scalar(type=name):
+            return _add(out, name, 1)
+        case Time(signed=signed):
+            return _add(out, f"time {signed}", 1)
+        case Padding(size=size):
+            return _add(out, _PADDING, size)
+        case FixedArray(item=Scalar(type=name), count=count):
+            return _add(out, name, count)
+        case FixedArray(item=item, count=count):
+            return count <= MAX_RUNS and all(_collect(item, out) for _ in range(count))
+        case Struct(fields=fields):
+            return all(_collect(field.node, out) for field in fields)
+    return False
+
+
+def _add(out: list[Run], name: str, count: int) -> bool:
+    if out and out[-1][0] == name:
+        out[-1] = name, out[-1][1] + count
+    elif count:
+        out.append((name, count))
+    return len(out) <= MAX_RUNS
+
 
 #: Topic of the messages of parameters.
 PARAMETERS = "~parameter"

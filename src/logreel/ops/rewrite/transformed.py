@@ -39,9 +39,8 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import Attachment, ChannelInfo, Parameter
-from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.rewrite import NewChannel, NewLog, Transform
-from logreel.ops.rewrite.shifted_log import shift_clock
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
+from logreel.ops.rewrite.parts import Part, shift_clock, whole_log
 from logreel.ops.rewrite.streams import Batch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
 from logreel.write.log_copier import copier_for
@@ -190,7 +189,9 @@ class _Work:
 
     def _stamped(self, batch: Batch) -> Batch:
         """Return *batch* with payloads in one buffer, in which log times are those of the messages."""
-        batch = replace(batch, time=self.new.format_writer.stored_times(batch.time))
+        # Where times are in payloads, their unit is that of the other times.
+        unit = min((stamp.mul for stamp in self._stamps.values()), default=1)
+        batch = batch if unit == 1 else replace(batch, time=batch.time // unit * unit)
         batch = _joined(batch)
         data, start, size = batch.payloads.data, batch.payloads.start, batch.payloads.size
         for queue, channel in enumerate(batch.channels.tolist()):

@@ -33,13 +33,12 @@ from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.schema import Schema
 from logreel.log.tables import Shape, as_numpy, table
-from logreel.ops.rewrite import rewrite as engine
+from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
 from logreel.ops.rewrite.streams import Batch, by_time, in_order, in_time_order, merged_batches
 from logreel.outputs.foxglove import motion, sensors
-from logreel.outputs.foxglove.encoders import Encoder, Fill, Rows
-from logreel.outputs.foxglove.wellknown import PACKAGE, wellknown
+from logreel.outputs.foxglove.encoders import PACKAGE, Encoder, Fill, Rows, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.languages import language_named, portable
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder

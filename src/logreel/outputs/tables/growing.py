@@ -24,13 +24,12 @@ from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.log.tables import Shape, TableReader, own_paths
 from logreel.ops.query.record_batches import BYTES, ROWS
-from logreel.outputs.file_names import file_names
-from logreel.outputs.files import MANIFEST, GrowingFolder, sync_all
+from logreel.outputs.files import MANIFEST, GrowingFolder, file_names, sync_all
 from logreel.outputs.job import Job, with_definition
-from logreel.outputs.parallel_files import DecodeLock
 from logreel.outputs.registry import Output
 from logreel.outputs.write import (
     Converted,
+    DecodeLock,
     Written,
     conversion_errors,
     one_channel,

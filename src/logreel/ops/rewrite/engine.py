@@ -43,8 +43,7 @@ from logreel.log.scan import MADE_OF, Attachment
 from logreel.log.schema import Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
-from logreel.ops.rewrite.parts import Part, by_file
-from logreel.ops.rewrite.shifted_log import shift_clock
+from logreel.ops.rewrite.parts import Part, by_file, shift_clock
 from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import (
     Copied,

@@ -1,0 +1,250 @@
+"""Changes, conditions and conversions in one pass equal the passes one after another, and need no log between them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import logreel
+from support.builders.contents import SAMPLES, content
+from support.samples.ulog.builder import flight
+
+#: Of each format: a channel with a field of numbers, a rule for its type, and another channel.
+CHANNELS = {
+    ".bag": ("/odom", "pose.pose.position.x", "nav_msgs/Odometry", "/imu"),
+    ".ulg": ("battery_status", "voltage_v", "battery_status", "sensor_accel"),
+    ".mcap": ("/fix", "latitude", "", "/imu"),
+    ".bddf": ("patrol/speed", "", "", "blob"),
+    ".vel": ("OBDDataM", "", "", "ImageM/0"),
+    ".rec": ("position", "", "", "actors"),
+}
+#: Names of reserved channels differ, since readers make their messages of others.
+TARGETS = (".mcap", ".bag", ".ulg", "same")
+
+
+def plain(path: Path) -> dict[str, Any]:
+    """Return the content of a log without text, parameters and dropouts, whose times follow from other messages."""
+    found = {}
+    for topic, (schema, messages) in content(path, "file").items():
+        if topic.lstrip("/").split("/")[0] not in ("~text", "~parameter", "~dropout", "parameter", "rosout"):
+            found[topic] = schema, sorted(messages)
+    return found
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[str, str, dict[str, Any] | None, str, str]:
+    """Return suffixes of source and target, a recipe, a rule and a condition."""
+    suffix = draw(st.sampled_from(sorted(CHANNELS)))
+    topic, field, kind, other = CHANNELS[suffix]
+    edits: list[dict[str, Any]] = [{"shift": "2s"}, {"shift": "-100ms"}, {"drop_topic": other}]
+    if suffix not in (".vel", ".rec"):
+        edits += [{"rename": {other: f"{other}_2"}}, {"rename": {topic: "renamed"}}]
+    if suffix not in (".vel", ".rec", ".bddf"):
+        edits += [{"scale": 1.5}, {"zero": f"{topic}.{field}"}]
+    chosen = draw(st.lists(st.sampled_from(edits), max_size=2, unique_by=lambda edit: next(iter(edit))))
+    recipe = {name: value for edit in chosen for name, value in edit.items()}
+    rule = ""
+    if suffix == ".ulg" and draw(st.booleans()):
+        rule = f'[[rule]]\ntype = "{kind}"\n[rule.fields]\nvolts = {{ from = "{field}", type = "float64" }}\n'
+    if suffix == ".bag" and draw(st.booleans()):
+        rule = f'[[rule]]\ntype = "{kind}"\nrename = {{ child_frame_id = "child" }}\n'
+    where = ""
+    renamed = recipe.get("rename", {}).get(topic, topic)
+    if field and not rule and draw(st.booleans()):
+        where = f'"{renamed}"."{field}" >= 0' if "." not in field else f'"{renamed}".{field} >= 0'
+    return suffix, draw(st.sampled_from(TARGETS)), recipe or None, rule, where
+
+
+def one_after_another(
+    folder: Path, source: Path, out: Path, recipe: dict[str, Any] | None, rules: Path | None, where: str
+) -> None:
+    if recipe is not None:
+        logreel.edit(source, folder / f"edited{source.suffix}", **recipe)
+        source = folder / f"edited{source.suffix}"
+    if rules is not None:
+        logreel.migrate(source, folder / f"migrated{source.suffix}", rules=rules)
+        source = folder / f"migrated{source.suffix}"
+    if where:
+        logreel.slice(source, folder / f"part{source.suffix}", where=where)
+        source = folder / f"part{source.suffix}"
+    logreel.convert(source, out)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(chain=chains())
+def test_a_chain_of_changes_is_what_its_passes_make_one_after_another(chain: tuple[Any, ...]) -> None:
+    suffix, target, recipe, rule, where = chain
+    target = suffix if target == "same" else target
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / f"source{suffix}"
+        source.write_bytes(SAMPLES[suffix]())
+        rules = folder / "rules.toml" if rule else None
+        if rules is not None:
+            rules.write_text(rule)
+        options = {"edit": recipe, "migrate": None if rules is None else {"rules": rules}}
+        try:
+            one_after_another(folder, source, folder / f"two{target}", recipe, rules, where)
+        except logreel.LogError as error:
+            with pytest.raises(type(error)):
+                logreel.convert(source, folder / f"one{target}", where=where, **options)
+            return
+        logreel.convert(source, folder / f"one{target}", where=where, **options)
+        one, two = plain(folder / f"one{target}"), plain(folder / f"two{target}")
+        assert one.keys() == two.keys()
+        for topic in two:
+            assert one[topic] == two[topic], topic
+
+
+def test_tables_have_the_changes(tmp_path: Path) -> None:
+    source = tmp_path / "a.ulg"
+    source.write_bytes(flight(3.0))
+    recipe = {"rename": {"battery_status": "battery"}, "zero": "battery_status.current_a", "shift": "5s"}
+    logreel.edit(source, tmp_path / "edited.ulg", **recipe)
+    logreel.convert(tmp_path / "edited.ulg", f"{tmp_path}/two.csv/", where="battery.voltage_v > 0")
+    logreel.convert(source, f"{tmp_path}/one.csv/", edit=recipe, where="battery.voltage_v > 0")
+    one, two = ((tmp_path / name / "battery.csv").read_text() for name in ("one.csv", "two.csv"))
+    assert one == two
+    assert one.count("\n") > 10
+
+
+@pytest.mark.parametrize("what", ["position", "position=remove", "text"])
+def test_what_is_redacted_is_in_no_other_format(tmp_path: Path, what: str) -> None:
+    source = tmp_path / "a.ulg"
+    source.write_bytes(flight(3.0))
+    logreel.edit(source, tmp_path / "edited.ulg", redact=what)
+    logreel.convert(tmp_path / "edited.ulg", tmp_path / "two.mcap")
+    logreel.convert(source, tmp_path / "one.mcap", edit={"redact": what})
+    one, two = plain(tmp_path / "one.mcap"), plain(tmp_path / "two.mcap")
+    assert one.keys() == two.keys()
+    for topic in two:
+        assert one[topic] == two[topic], topic
+
+
+def test_redacted_times_are_in_no_other_format(tmp_path: Path) -> None:
+    for suffix in (".ulg", ".bag"):
+        source, out = tmp_path / f"a{suffix}", tmp_path / f"a{suffix}.mcap"
+        source.write_bytes(SAMPLES[suffix]())
+        logreel.convert(source, out, edit={"redact": "all"})
+        before, after = logreel.open(source), logreel.open(out)
+        assert before.start is not None
+        assert after.start is not None
+        day = 86400 * 10**9
+        assert abs(after.start - (before.start + (before.utc_offset or 0))) > day
+        assert all(
+            (abs(ch.times - (before.start + (before.utc_offset or 0))) > day).all() for ch in after.values()
+        )
+
+
+def test_unknown_changes_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "a.ulg"
+    source.write_bytes(flight(1.0))
+    with pytest.raises(logreel.UsageError, match="is no edit"):
+        logreel.convert(source, tmp_path / "x.mcap", edit={"nothing": 1})
+    with pytest.raises(logreel.UsageError, match="is no option of a migration"):
+        logreel.convert(source, tmp_path / "x.mcap", migrate={"nothing": 1})
+    assert os.listdir(tmp_path) == ["a.ulg"]
+
+
+# ------------------------------------------------------------------------------------------ no other files
+
+_WRITTEN: list[str] = []
+_WATCHES: list[bool] = []
+
+
+def _note(event: str, args: tuple[Any, ...]) -> None:
+    """Note the names of files and folders that are opened for writing, or made."""
+    if not _WATCHES:
+        return
+    if event == "open" and isinstance(args[0], str | bytes):
+        _, mode, flags = args
+        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        if writes or (isinstance(mode, str) and set(mode) & set("wxa+")):
+            _WRITTEN.append(os.path.basename(os.fsdecode(args[0])))
+    elif event in ("os.mkdir", "tempfile.mkstemp", "tempfile.mkdtemp"):
+        _WRITTEN.append(os.path.basename(os.fsdecode(args[0])))
+
+
+@contextmanager
+def written_files() -> Iterator[list[str]]:
+    """Yield a list of the files and folders that are written in the block; the hook stays, as hooks do, and sleeps."""
+    if not any(hook is _note for hook in _HOOKS):
+        sys.addaudithook(_note)
+        _HOOKS.append(_note)
+    _WRITTEN.clear()
+    _WATCHES.append(True)
+    try:
+        yield _WRITTEN
+    finally:
+        _WATCHES.clear()
+
+
+_HOOKS: list[Any] = []
+
+
+def others(written: list[str], out: str) -> list[str]:
+    """Return what is not the file *out*, also under its unfinished name."""
+    unfinished = {name for name in written if name.startswith(".logreel-") and name.endswith(".partial")}
+    assert len(unfinished) <= 1
+    return [name for name in written if out not in name and name not in unfinished]
+
+
+def test_a_merge_of_formats_and_shifted_clocks_writes_only_its_output(tmp_path: Path) -> None:
+    for suffix, make in SAMPLES.items():
+        (tmp_path / f"a{suffix}").write_bytes(make())
+    sources = [tmp_path / f"a{suffix}" for suffix in SAMPLES]
+    with written_files() as written:
+        logreel.merge(sources, tmp_path / "all.mcap", align="utc")
+        assert written
+        assert others(written, "all.mcap") == []
+    with written_files() as written:
+        logreel.merge(sources[:3], tmp_path / "shifted.mcap", align="+3s", anyway=True)
+        assert others(written, "shifted.mcap") == []
+    files = [tmp_path / "1.ulg", tmp_path / "2.ulg"]
+    for file, seconds in zip(files, (4.0, 3.0), strict=True):
+        file.write_bytes(flight(seconds))
+    with written_files() as written, logreel.open(files, align="+100s", anyway=True) as log:
+        logreel.convert(log, tmp_path / "parts.mcap")
+        assert others(written, "parts.mcap") == []
+    with written_files() as written:
+        logreel.convert(files[0], tmp_path / "changed.mcap", edit={"shift": "1s"}, migrate=True)
+        assert others(written, "changed.mcap") == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"align": "utc"}, {"align": "+3s", "prefixes": ["a/", "", "c/"]}, {"align": "start", "start": "+1s"}],
+    ids=str,
+)
+def test_a_merge_of_formats_is_that_of_its_conversions(tmp_path: Path, options: dict[str, Any]) -> None:
+    sources = [tmp_path / f"a{suffix}" for suffix in (".ulg", ".bag", ".bddf")]
+    for source in sources:
+        source.write_bytes(SAMPLES[source.suffix]())
+        logreel.convert(source, source.with_suffix(f"{source.suffix}.mcap"))
+    made = [source.with_suffix(f"{source.suffix}.mcap") for source in sources]
+    logreel.merge(sources, tmp_path / "one.mcap", **options)
+    logreel.merge(made, tmp_path / "two.mcap", **options)
+    one, two = content(tmp_path / "one.mcap", "file"), content(tmp_path / "two.mcap", "file")
+    assert one.keys() == two.keys()
+    for topic in two:
+        assert one[topic] == two[topic], topic
+    first, second = logreel.open(tmp_path / "one.mcap"), logreel.open(tmp_path / "two.mcap")
+    assert (first.start, first.end, first.epoch, first.utc_offset) == (
+        second.start,
+        second.end,
+        second.epoch,
+        second.utc_offset,
+    )
+    times = first.index.time
+    assert (times[1:] >= times[:-1]).all()
+    assert dict(first.parameters) == dict(second.parameters)
+    assert first.attachments.keys() == second.attachments.keys()
