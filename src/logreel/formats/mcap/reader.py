@@ -98,8 +98,12 @@ class Reader:
             why, self.pos = _read_until_chunk(source, self.pos, end, file, buffers)
             pos, is_chunk = self.pos, self.pos < end and source.view[self.pos] == records.CHUNK
             if why == mcap.STOP and is_chunk:
-                self.pos = _read_chunk(source, pos, end, file, self._trust)
-            elif why == mcap.STOP:
+                try:
+                    self.pos = _read_chunk(source, pos, end, file, self._trust)
+                    continue
+                except BadRecord:
+                    why = mcap.BAD
+            if why == mcap.STOP:
                 if not self._is_final and record_at(source, pos, end).end + len(MAGIC) > end:
                     raise _IncompleteError
                 # The offset of the summary, which a file without one states as 0.
@@ -186,11 +190,8 @@ def _after_footer(source: Source, pos: int, end: int, file: FoundFile) -> int:
 
 
 def _read_chunk(source: Source, pos: int, end: int, file: FoundFile, trust: bool) -> int:
-    """Read a whole chunk and the message index after it; return the offset of the next record."""
-    try:
-        chunk = Chunk.read(source, pos, end)
-    except BadRecord:
-        return _skip_damage(source, pos, end, file, False)
+    """Read a whole chunk and the message index after it; return the offset of the next record, or raise BadRecord."""
+    chunk = Chunk.read(source, pos, end)
     after = record_at(source, pos, end).end
     if chunk.compression not in COMPRESSIONS:
         text = f"a chunk of unknown compression {chunk.compression[:20]!r}"
