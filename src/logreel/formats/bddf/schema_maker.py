@@ -14,29 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.content_types import (
+from logreel.formats.bddf.descriptors import (
     BEFORE,
     DESCRIPTORS,
     JSON,
     JSON_SCHEMA,
-    PROTOBUF,
-    own_descriptors,
-    schema_in_annotations,
-)
-from logreel.formats.bddf.descriptors import (
     POD_TYPES,
+    PROTOBUF,
     Identifier,
     MessageType,
     PodType,
     Series,
     StructType,
+    own_descriptors,
+    schema_in_annotations,
 )
 from logreel.formats.bddf.encode_blocks import series_descriptor
 from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
-from logreel.formats.bddf.pod_series import RAW, block_layout
 from logreel.formats.bddf.records import MAX_DESCRIPTOR
 from logreel.formats.bddf.scan_builder import TEXT, topic_of
 from logreel.formats.bddf.signals import TICK, Signals
+from logreel.formats.bddf.value_series import RAW, block_layout
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct

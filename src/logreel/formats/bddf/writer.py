@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, FileChangedError, LogError, Problem, UsageError
 from logreel.formats.bddf import descriptors, encode_blocks
-from logreel.formats.bddf.content_types import JSON
 from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
+    JSON,
     FileDescriptor,
     FileIndex,
     Series,

@@ -11,7 +11,7 @@ from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import HEAD
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.schema_maker import kind_of
-from logreel.formats.koblenz.time_index import seconds_between
+from logreel.formats.koblenz.variant import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.order import in_file_order
 from logreel.log.log import Log

@@ -15,11 +15,11 @@ from logreel.formats.koblenz.definitions import (
     RAW,
     UNCOMPRESSED,
     USUAL_VERSION,
+    Kind,
     MessageType,
     registered_types,
     type_id,
 )
-from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.own_types import class_name, definition_of
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
 from logreel.index.rules import FieldAt

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.formats.koblenz.definitions import USUAL_VERSION, registered_types, type_id
+from logreel.formats.koblenz.definitions import USUAL_VERSION, Kind, registered_types, type_id
 from logreel.formats.koblenz.framing import MAX_UNKNOWN
-from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.own_types import described_type, pack_types
 from logreel.formats.koblenz.records import (
     HEAD,
@@ -27,8 +26,7 @@ from logreel.formats.koblenz.records import (
     pack_utc_note,
 )
 from logreel.formats.koblenz.schema_maker import KoblenzSchemaMaker, kind_of, layout_of, misfits
-from logreel.formats.koblenz.time_index import TimeIndexBuilder
-from logreel.formats.koblenz.variant import MAJOR, MINOR
+from logreel.formats.koblenz.variant import MAJOR, MINOR, TimeIndexBuilder
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer

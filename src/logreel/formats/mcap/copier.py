@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from logreel.formats.mcap.channels import to_json
 from logreel.formats.mcap.clock import clock_record, shifted_to_utc
+from logreel.formats.mcap.definitions import to_json
 from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.writer import McapWriter
 from logreel.log.log import Log

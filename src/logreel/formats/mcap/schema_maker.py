@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, metadata_to_text
+from logreel.formats.mcap.definitions import ADDED, ENCODING, UNDEFINED, metadata_to_text
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.channels import NO_SCHEMA, from_json, to_json
 from logreel.formats.mcap.clock import Clock, source_facts, span_entry
+from logreel.formats.mcap.definitions import NO_SCHEMA, from_json, to_json
 from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.records import (
     ENTRY,

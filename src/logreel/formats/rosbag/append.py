@@ -7,8 +7,7 @@ from typing import NoReturn
 
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag import reader_v1, reader_v2
-from logreel.formats.rosbag.channels import Channels, Connection
-from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.definitions import Channels, Connection, Definitions
 from logreel.formats.rosbag.records import U64, read_record
 from logreel.formats.rosbag.schema_maker import Declared, declare
 from logreel.formats.rosbag.writer import (

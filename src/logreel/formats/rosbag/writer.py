@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.channels import CONNECTION
 from logreel.formats.rosbag.chunks import Chunk
+from logreel.formats.rosbag.definitions import CONNECTION
 from logreel.formats.rosbag.found import FoundFile, add_connection
 from logreel.formats.rosbag.records import (
     U32,
