@@ -23,7 +23,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
-from logreel.ops.record.parts import PartWriter
+from logreel.ops.record.parts import SplitWriter
 from logreel.ops.record.source import TopicFilter, readable
 from logreel.registry.format import Format
 from logreel.write.log_copier import copier_for, try_each
@@ -223,7 +223,7 @@ class LineRecorder:
 
     def __init__(
         self,
-        writer: PartWriter,
+        writer: SplitWriter,
         fmt: Format,
         ahead: int,
         strict: bool,

@@ -66,7 +66,7 @@ class _Given:
     copied: bool
 
 
-class PartWriter:
+class SplitWriter:
     """Writes a log as ``Writer`` does, and begins a new file when a part is full. For one thread.
 
     path    of the log; parts are called ``part_name(path, 0)``, 1, 2 …; without *split*, it is the only file

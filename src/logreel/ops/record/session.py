@@ -17,12 +17,12 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, String, Struct
 from logreel.log.schema import Schema
 from logreel.ops.record.lines import LineRecorder
-from logreel.ops.record.parts import PartWriter
+from logreel.ops.record.parts import SplitWriter
 from logreel.ops.record.source import (
     DRAIN_WITHIN,
     OVERHEAD,
     PATIENCE,
-    Declared,
+    DeclaredChannel,
     DrainLimit,
     Entry,
     Feed,
@@ -87,7 +87,7 @@ def checker(layout: Layout) -> Callable[[bytes], bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class TopicLoss:
     """Messages of a topic that were lost while recording; *source*: where they came from."""
 
     topic: str
@@ -110,7 +110,7 @@ class Recorded(Rewritten):
     broken: int
     stopped: bool
     parts: tuple[str, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[TopicLoss, ...] = ()
 
     @property
     def lost(self) -> int:
@@ -185,7 +185,7 @@ class _Stream:
     ended: bool = False
 
 
-class Session:
+class RecordingSession:
     """Runs sources and writes what they deliver.
 
     writer     of the log
@@ -199,7 +199,7 @@ class Session:
 
     def __init__(
         self,
-        writer: PartWriter,
+        writer: SplitWriter,
         lines: LineRecorder,
         selection: TopicFilter,
         queue: LiveQueue,
@@ -381,7 +381,7 @@ class Session:
                     self._collect(channel, time, payload)
                 continue
             self._write_batch()
-            if isinstance(entry, Declared):
+            if isinstance(entry, DeclaredChannel):
                 self._add(entry.channel)
             elif isinstance(entry, Lost):
                 self._write_loss(entry)
@@ -392,8 +392,8 @@ class Session:
         if self._held is None:
             return
         held, self._held = self._held, None
-        self._take(deque(entry for entry in held if isinstance(entry, Declared)))
-        self._take(deque(entry for entry in held if not isinstance(entry, Declared)))
+        self._take(deque(entry for entry in held if isinstance(entry, DeclaredChannel)))
+        self._take(deque(entry for entry in held if not isinstance(entry, DeclaredChannel)))
 
     def _collect(self, channel: LiveChannel, time: int, payload: Any) -> None:
         """Add a message to the batch; write it at once if it is a dict."""
@@ -543,10 +543,10 @@ class Session:
         return [stream.feed for stream in self._streams]
 
     @property
-    def losses(self) -> tuple[Loss, ...]:
+    def losses(self) -> tuple[TopicLoss, ...]:
         """Messages lost, by topic and source."""
         return tuple(
-            Loss(ch.topic, ch.lost, feed.name) for feed in self._feeds for ch in feed.channels if ch.lost
+            TopicLoss(ch.topic, ch.lost, feed.name) for feed in self._feeds for ch in feed.channels if ch.lost
         )
 
     @property

@@ -335,7 +335,7 @@ RUN, RUN_BYTES = 2048, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlayPosition:
     """A position between two messages.
 
     time    ns; earlier messages are before the position, later ones after it
@@ -347,10 +347,10 @@ class Place:
     passed: int = 0
     step: int = 1
 
-    def behind(self, time: int, count: int, step: int) -> Place:
+    def behind(self, time: int, count: int, step: int) -> PlayPosition:
         """Return the position after *count* more messages of *time* in direction *step*."""
         more = self.passed if (time, step) == (self.time, self.step) else 0
-        return Place(time, more + count, step)
+        return PlayPosition(time, more + count, step)
 
 
 class Timeline:
@@ -464,13 +464,13 @@ class Timeline:
 
     # ---------------------------------------------------------------------------------------------- messages
 
-    def facing(self, place: Place, step: int) -> Place:
+    def facing(self, place: PlayPosition, step: int) -> PlayPosition:
         """Return the same position for direction *step*."""
         if step == place.step:
             return place
-        return Place(place.time, self._count_at(place.time) - place.passed, step)
+        return PlayPosition(place.time, self._count_at(place.time) - place.passed, step)
 
-    def runs(self, place: Place) -> Iterator[Run]:
+    def runs(self, place: PlayPosition) -> Iterator[Run]:
         """Yield the messages after *place* in its direction."""
         skip, step = place.passed, place.step
         span = (place.time, None) if step > 0 else (None, place.time + 1)

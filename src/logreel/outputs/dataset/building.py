@@ -25,11 +25,11 @@ from logreel.log.log import Channel, Log
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,
-    Camera,
-    Column,
     Episode,
-    Head,
-    Records,
+    EpisodeCamera,
+    EpisodeColumn,
+    EpisodeHead,
+    EpisodeRecords,
     Stats,
     Store,
     as_arrays,
@@ -264,14 +264,14 @@ def dataset(
     with locked(target):
         _recover(target)
         job = _Job(several, chosen, to, definitions, progress, decrypt)
-        there = Records(target) if target.is_dir() else None
+        there = EpisodeRecords(target) if target.is_dir() else None
         if there is None or not there.head:
             # A run may have died before it wrote anything.
             if there is not None and any(one.name != FOLDER for one in target.iterdir()):
                 raise LogError("exists already, and is no dataset of logreel", path=os.fspath(out))
             is_new = not target.exists()
             target.mkdir(exist_ok=True)
-            records = Records(target)
+            records = EpisodeRecords(target)
             records.create(to, chosen)
             sync_folder(target.parent)
             try:
@@ -294,7 +294,7 @@ def dataset(
         return _replaced(job, target, os.fspath(out))
 
 
-def _remove_unused(records: Records, is_new: bool) -> None:
+def _remove_unused(records: EpisodeRecords, is_new: bool) -> None:
     """Remove what a run that failed has made, if it has not finished one episode."""
     target = records.root
     if records.episodes or any(one.name != FOLDER for one in target.iterdir()):
@@ -325,19 +325,19 @@ def _replaced(job: _Job, target: Path, name: str) -> DatasetWritten:
     beside = _next_of(target)
     done: DatasetWritten | None = None
     if beside.is_dir():
-        records = Records(beside)
+        records = EpisodeRecords(beside)
         if records.head and records.head["to"] == job.to and records.head["spec"] == spec_data(job.spec):
             try:
-                done = job.run(records, Records(target), name)
+                done = job.run(records, EpisodeRecords(target), name)
             except _DivergedError:
                 job = _Job(job.logs, job.spec, job.to, job.definitions, job.progress, job.decrypt)
         if done is None:
             shutil.rmtree(beside)
     if done is None:
         beside.mkdir()
-        records = Records(beside)
+        records = EpisodeRecords(beside)
         records.create(job.to, job.spec)
-        done = job.run(records, Records(target), name)
+        done = job.run(records, EpisodeRecords(target), name)
     sync_folder(beside)
     if exchange(beside, target):
         os.rename(beside, _old_of(target))
@@ -357,7 +357,7 @@ class _DivergedError(Exception):
 class _Old:
     """The dataset that is replaced: its episodes and pictures by key."""
 
-    records: Records
+    records: EpisodeRecords
     store: Store | None = None
     episodes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     cameras: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)
@@ -381,7 +381,7 @@ class _Job:
     skipped: list[str] = field(default_factory=list)
     errors: list[LogError | OSError] = field(default_factory=list)
 
-    def run(self, records: Records, old: Records | None, name: str) -> DatasetWritten:
+    def run(self, records: EpisodeRecords, old: EpisodeRecords | None, name: str) -> DatasetWritten:
         """Bring the dataset of *records* up to date, with what can be reused of *old*."""
         self.records, self.old = records, _known(old)
         self.store: Store | None = None
@@ -560,7 +560,7 @@ class _Job:
                 pictures[name] = self._old_camera(found, old_name)
                 self.reused_videos += 1
                 continue
-            pictures[name] = Camera(
+            pictures[name] = EpisodeCamera(
                 (shapes[name][0], shapes[name][1]),
                 len(planned.times),
                 _reader(
@@ -581,7 +581,7 @@ class _Job:
         }
         self._add(record, vectors, pictures, {name: vector_stats(values) for name, values in vectors.items()})
 
-    def _head(self, plan: LogPlan, stretch: SampledStretch, planned: Planned) -> Head:
+    def _head(self, plan: LogPlan, stretch: SampledStretch, planned: Planned) -> EpisodeHead:
         """Return what all episodes share; raises UsageError if those of this log have another shape."""
         columns = []
         known = self.records.head_of(self.spec)
@@ -589,7 +589,7 @@ class _Job:
         for one in self.spec.features:
             if one.name in plan.samplers:
                 sampler = plan.samplers[one.name]
-                column = Column(one.name, (len(sampler.names),), sampler.names, one.dtype)
+                column = EpisodeColumn(one.name, (len(sampler.names),), sampler.names, one.dtype)
                 # Without names of its own, a feature is called by the topics of the first log.
                 if one.name in named and named[one.name].shape == column.shape:
                     column = named[one.name]
@@ -602,20 +602,20 @@ class _Job:
                     # All of them are broken.
                     times = set(planned.pictures[one.name].tolist())
                     raise BrokenPicturesError(picker.ch.topic, times, "not one can be decoded")
-                column = Column(one.name, shape, (), "uint8", True)
+                column = EpisodeColumn(one.name, shape, (), "uint8", True)
             if one.name in named and named[one.name] != column:
                 raise UsageError(
                     f"{one.name} has {column.shape[0]} elements, but {named[one.name].shape[0]} in the logs before",
                     path=plan.log.name,
                 )
             columns.append(column)
-        head = Head(self.spec, tuple(columns))
+        head = EpisodeHead(self.spec, tuple(columns))
         if known is None:
             self.records.set_columns(columns)
             self._open_store()
         return head
 
-    def _old_camera(self, record: Mapping[str, Any], name: str) -> Camera:
+    def _old_camera(self, record: Mapping[str, Any], name: str) -> EpisodeCamera:
         found = _opened_store(self.old.store).camera(record, name)
         found.stats = as_arrays(record["stats"])[name]
         return found
@@ -642,7 +642,7 @@ class _Job:
         self,
         record: dict[str, Any],
         vectors: Mapping[str, NDArray[Any]],
-        cameras: Mapping[str, Camera],
+        cameras: Mapping[str, EpisodeCamera],
         stats: dict[str, Stats],
     ) -> None:
         """Store one more episode, and count it as finished."""
@@ -671,7 +671,7 @@ def _opened_store(store: Store | None) -> Store:
     return store
 
 
-def _dtype(head: Head, name: str) -> str:
+def _dtype(head: EpisodeHead, name: str) -> str:
     return next(one.dtype for one in head.columns if one.name == name)
 
 
@@ -679,10 +679,10 @@ def _reader(ch: Any, times: Any, feature: Feature, shape: tuple[int, int]) -> Ca
     return lambda: frames(ch, times, feature.size, shape)
 
 
-def _known(old: Records | None) -> _Old:
+def _known(old: EpisodeRecords | None) -> _Old:
     """Return what can be reused of the dataset that is replaced."""
     if old is None:
-        return _Old(Records(Path(os.devnull)))
+        return _Old(EpisodeRecords(Path(os.devnull)))
     found = _Old(old)
     for one in old.episodes:
         found.episodes[one["key"]] = one
@@ -692,7 +692,7 @@ def _known(old: Records | None) -> _Old:
     return found
 
 
-def _broken_before(records: Records, old: _Old, identity: str) -> dict[str, list[int]]:
+def _broken_before(records: EpisodeRecords, old: _Old, identity: str) -> dict[str, list[int]]:
     """Return the pictures that an earlier run could not decode, of the log with the digest *identity*."""
     for one in chain(records.logs, old.records.logs):
         if one.get("identity") == identity:

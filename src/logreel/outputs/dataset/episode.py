@@ -129,7 +129,7 @@ RGB = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class EpisodeColumn:
     """One feature of a dataset: the same for all of its episodes.
 
     shape     number of elements of a vector; height and width of pictures
@@ -154,13 +154,13 @@ class Column:
         }
 
     @classmethod
-    def of(cls, name: str, data: Mapping[str, Any]) -> Column:
+    def of(cls, name: str, data: Mapping[str, Any]) -> EpisodeColumn:
         """Return the column from JSON data."""
         return cls(name, tuple(data["shape"]), tuple(data["names"]), data["dtype"], data["pictures"])
 
 
 @dataclass
-class Camera:
+class EpisodeCamera:
     """Pictures of an episode.
 
     shape   height and width
@@ -205,7 +205,7 @@ class Episode:
     count: int
     task: str
     vectors: Mapping[str, NDArray[Any]]
-    cameras: Mapping[str, Camera]
+    cameras: Mapping[str, EpisodeCamera]
     stats: dict[str, Stats] = field(default_factory=dict)
 
     def all_stats(self) -> dict[str, Stats]:
@@ -214,19 +214,19 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Head:
+class EpisodeHead:
     """What all episodes of a dataset share."""
 
     spec: Spec
-    columns: tuple[Column, ...]
+    columns: tuple[EpisodeColumn, ...]
 
     @property
-    def vectors(self) -> list[Column]:
+    def vectors(self) -> list[EpisodeColumn]:
         """Columns that are vectors."""
         return [one for one in self.columns if not one.pictures]
 
     @property
-    def cameras(self) -> list[Column]:
+    def cameras(self) -> list[EpisodeColumn]:
         """Columns that are pictures."""
         return [one for one in self.columns if one.pictures]
 
@@ -265,7 +265,7 @@ class Store(Protocol):
         """Return the vectors of an episode, by feature."""
         ...
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """Return the pictures of an episode."""
         ...
 
@@ -283,7 +283,7 @@ TARGETS = {
 }
 
 
-def make_store(to: str, root: Path, head: Head, records: Sequence[Record]) -> Store:
+def make_store(to: str, root: Path, head: EpisodeHead, records: Sequence[Record]) -> Store:
     """Return the store of the target *to* at *root*; raises UsageError for an unknown one."""
     made: Store = importlib.import_module(module_of(to)).make(root, head, records)
     return made
@@ -350,7 +350,7 @@ def spec_data(spec: Spec) -> dict[str, Any]:
     return data
 
 
-class Records:
+class EpisodeRecords:
     """The records of the dataset at *root*; they may be those of an interrupted run.
 
     head      content of ``dataset.json``; empty if there is no dataset
@@ -379,14 +379,14 @@ class Records:
         self.head = dict(head)
         _write(self.folder / "dataset.json", self.head)
 
-    def head_of(self, spec: Spec) -> Head | None:
+    def head_of(self, spec: Spec) -> EpisodeHead | None:
         """Return what all episodes share; None as long as there is none."""
         columns = self.head.get("columns")
         if columns is None:
             return None
-        return Head(spec, tuple(Column.of(one["name"], one) for one in columns))
+        return EpisodeHead(spec, tuple(EpisodeColumn.of(one["name"], one) for one in columns))
 
-    def set_columns(self, columns: Iterable[Column]) -> None:
+    def set_columns(self, columns: Iterable[EpisodeColumn]) -> None:
         """Store the columns."""
         self.write_head(self.head | {"columns": [{"name": one.name, **one.as_dict()} for one in columns]})
 

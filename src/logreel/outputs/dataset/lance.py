@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.outputs.dataset.episode import Camera, Episode, Head, Record, checked_index
+from logreel.outputs.dataset.episode import Episode, EpisodeCamera, EpisodeHead, Record, checked_index
 from logreel.outputs.files import sync_all
 from logreel.outputs.media.pictures import png
 
@@ -28,7 +28,7 @@ FEW, MANY = 16, 65536
 NAME = "frames.lance"
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> LanceStore:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> LanceStore:
     """Return the dataset at *root*; see ``Store``."""
     return LanceStore(root, head, records)
 
@@ -47,7 +47,7 @@ def _version_of(manifest: Path) -> int:
 class LanceStore:
     """See ``Store``. Lance itself adds an episode completely or not at all, but does not sync it to disk."""
 
-    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+    def __init__(self, root: Path, head: EpisodeHead, records: Sequence[Record]) -> None:
         try:
             import lance
         except ImportError as error:
@@ -170,7 +170,7 @@ class LanceStore:
         )
         return scanned.to_table()
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
 
         def read() -> Iterator[NDArray[np.uint8]]:
@@ -182,7 +182,7 @@ class LanceStore:
                     (found,) = av.CodecContext.create("png", "r").decode(av.Packet(data))
                     yield found.to_ndarray(format="rgb24")
 
-        return Camera(self.head.picture_shape(name), int(record["frames"]), read)
+        return EpisodeCamera(self.head.picture_shape(name), int(record["frames"]), read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

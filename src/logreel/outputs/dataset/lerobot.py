@@ -22,10 +22,10 @@ from logreel.errors import MissingDependencyError, UsageError
 from logreel.io.atomic_file import make_folders, sync_folder
 from logreel.outputs.dataset.episode import (
     KEYS,
-    Camera,
-    Column,
     Episode,
-    Head,
+    EpisodeCamera,
+    EpisodeColumn,
+    EpisodeHead,
     Record,
     Stats,
     as_arrays,
@@ -56,7 +56,7 @@ DEFAULTS = {
 _DATA_MB, _VIDEO_MB = 100, 200
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> LeRobotStore:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> LeRobotStore:
     """Return the dataset at *root*; see ``Store``."""
     return LeRobotStore(root, head, records)
 
@@ -64,7 +64,7 @@ def make(root: Path, head: Head, records: Sequence[Record]) -> LeRobotStore:
 class LeRobotStore:
     """See ``Store``. An episode counts for readers when ``meta/info.json`` names it, which is written last."""
 
-    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+    def __init__(self, root: Path, head: EpisodeHead, records: Sequence[Record]) -> None:
         self.root, self.head = root, head
         if head.spec.rate.denominator != 1:
             raise UsageError(
@@ -128,7 +128,7 @@ class LeRobotStore:
             found[one.name] = np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, one.shape[0])
         return found
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
         path = self.video(name, checked_index(record))
 
@@ -136,7 +136,7 @@ class LeRobotStore:
             # The file itself is used.
             return iter(())
 
-        return Camera(self.head.picture_shape(name), int(record["frames"]), read, video=path)
+        return EpisodeCamera(self.head.picture_shape(name), int(record["frames"]), read, video=path)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""
@@ -155,7 +155,7 @@ class LeRobotStore:
             if path.name not in known:
                 shutil.rmtree(path)
 
-    def _encode(self, out: IO[bytes], camera: Camera) -> None:
+    def _encode(self, out: IO[bytes], camera: EpisodeCamera) -> None:
         try:
             import av
         except ImportError as error:
@@ -282,7 +282,7 @@ class LeRobotStore:
             "features": features,
         }
 
-    def _feature(self, one: Column) -> dict[str, Any]:
+    def _feature(self, one: EpisodeColumn) -> dict[str, Any]:
         if not one.pictures:
             return {"dtype": one.dtype, "shape": list(one.shape), "names": list(one.names)}
         height, width = _shape(one)
@@ -303,7 +303,7 @@ class LeRobotStore:
         }
 
 
-def _shape(one: Column) -> tuple[int, ...]:
+def _shape(one: EpisodeColumn) -> tuple[int, ...]:
     """Return the shape of a column in files: videos have even sizes."""
     return tuple(n + n % 2 for n in one.shape) if one.pictures else one.shape
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
-from logreel.outputs.dataset.episode import Camera, Episode, Head, Record
+from logreel.outputs.dataset.episode import Episode, EpisodeCamera, EpisodeHead, Record
 from logreel.outputs.files import new_file, sync_all
 
 NAME = "replay_buffer.zarr"
@@ -29,12 +29,12 @@ ROWS = 4096
 PICTURES = 1
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> ZarrStore:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> ZarrStore:
     """Return the dataset at *root*; see ``Store``."""
     return ZarrStore(root, head, records)
 
 
-def array_names(head: Head) -> dict[str, str]:
+def array_names(head: EpisodeHead) -> dict[str, str]:
     """Return the name of the array of each feature: its last part, or all of it where that is not unique."""
     last = [one.name.rpartition(".")[2] for one in head.columns]
     return {
@@ -72,7 +72,7 @@ class ZarrStore:
     Readers see the shapes in the metadata of the root, which is replaced in one step when an episode is complete.
     """
 
-    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+    def __init__(self, root: Path, head: EpisodeHead, records: Sequence[Record]) -> None:
         try:
             import zarr
         except ImportError as error:
@@ -137,7 +137,7 @@ class ZarrStore:
         data = self._group["data"]
         return {one.name: data[self.names[one.name]][lo:hi] for one in self.head.vectors}
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
         lo, hi = _rows(record)
         array = self._group["data"][self.names[name]]
@@ -146,7 +146,7 @@ class ZarrStore:
             for at in range(lo, hi):
                 yield array[at]
 
-        return Camera(self.head.picture_shape(name), hi - lo, read)
+        return EpisodeCamera(self.head.picture_shape(name), hi - lo, read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

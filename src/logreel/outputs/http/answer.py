@@ -184,7 +184,7 @@ class Flows:
             flow.stop()
 
 
-class Answer:
+class StreamAnswer:
     """ASGI application that sends a slice, or another stream.
 
     lost, skipped  for the headers: places where the logs lost data, logs that are left out

@@ -22,8 +22,8 @@ from logreel.log.topic_match import (
 )
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.http.routes import Parameters
-from logreel.outputs.serve.catalogue import Entry
-from logreel.outputs.serve.log_cache import Contents, ContentsCache, Logs, Stretch
+from logreel.outputs.serve.catalogue import ServedLog
+from logreel.outputs.serve.log_cache import ChannelSpan, Contents, ContentsCache, OpenLogs
 from logreel.outputs.slice_stream import SliceRequest
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.
@@ -53,7 +53,7 @@ class TextFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Question:
     """The channels and the interval that a request is about.
 
     groups  conditions or patterns by parameter; a channel fits if it fits one of each group
@@ -70,7 +70,7 @@ class Wanted:
     end: str | None = None
 
     @classmethod
-    def of(cls, parameters: Parameters) -> Wanted:
+    def of(cls, parameters: Parameters) -> Question:
         """Return what the parameters of a request want; raises UsageError for those that contradict each other."""
         groups = {name: tuple(parameters.all(name)) for name in GROUPS if name in parameters}
         first, last = _unix_time(parameters, "from", "start"), _unix_time(parameters, "to", "end")
@@ -160,18 +160,18 @@ class _Found:
     """Messages of a channel in the interval that was asked for."""
 
     topic: str
-    stretch: Stretch
+    stretch: ChannelSpan
 
 
 class Queries:
     """Answers questions with plain JSON data; the logs are those of a list of entries, in its order."""
 
-    def __init__(self, logs: Logs) -> None:
+    def __init__(self, logs: OpenLogs) -> None:
         self._logs, self._contents = logs, ContentsCache(logs)
 
     # ---------------------------------------------------------------------------------------------- one log
 
-    def index_of(self, entry: Entry, wanted: Wanted) -> Json:
+    def index_of(self, entry: ServedLog, wanted: Question) -> Json:
         """Return the kinds of data of one log.
 
         Raises LogError if it cannot be opened, TopicError for channels that it does not have, UsageError for an
@@ -192,7 +192,7 @@ class Queries:
         }
 
     def text_of(
-        self, entry: Entry, wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
+        self, entry: ServedLog, wanted: Question, chosen: TextFilter, limit: int, after: str | None
     ) -> Json:
         """Return lines of one log; raises as ``index_of``."""
         begin = _place(after, [entry.id])[1]
@@ -204,13 +204,13 @@ class Queries:
 
     # --------------------------------------------------------------------------------------------- all logs
 
-    def index(self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None) -> Json:
+    def index(self, entries: Sequence[ServedLog], wanted: Question, limit: int, after: str | None) -> Json:
         """Return the kinds of data of the logs behind *after*, at most *limit* of those that have any."""
         found, skipped, more = self._matching(entries, wanted, limit, after)
         logs = [_log_json(contents, some) for contents, some in found]
         return {"kinds": _kinds(found), "logs": logs, "skipped": skipped, "next": more}
 
-    def query(self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None) -> Json:
+    def query(self, entries: Sequence[ServedLog], wanted: Question, limit: int, after: str | None) -> Json:
         """Return the logs behind *after* that have wanted messages, at most *limit*, each with its channels."""
         found, skipped, more = self._matching(entries, wanted, limit, after)
         logs = [
@@ -219,7 +219,9 @@ class Queries:
         ]
         return {"logs": logs, "skipped": skipped, "next": more}
 
-    def logs_to_join(self, entries: Sequence[Entry], wanted: Wanted) -> tuple[list[Entry], list[Json]]:
+    def logs_to_join(
+        self, entries: Sequence[ServedLog], wanted: Question
+    ) -> tuple[list[ServedLog], list[Json]]:
         """Return the logs with wanted messages, for one slice of all of them, and those that cannot be asked.
 
         Raises UsageError if there are too many, LogError if there are none or if not all logs could be looked at.
@@ -238,7 +240,12 @@ class Queries:
         return [contents.entry for contents, _ in found], skipped
 
     def text(
-        self, entries: Sequence[Entry], wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
+        self,
+        entries: Sequence[ServedLog],
+        wanted: Question,
+        chosen: TextFilter,
+        limit: int,
+        after: str | None,
     ) -> Json:
         """Return lines of the logs behind *after*, log by log, at most *limit*."""
         begin, row = _place(after, [entry.id for entry in entries])
@@ -263,7 +270,7 @@ class Queries:
         return {"lines": page, "skipped": skipped, "next": None}
 
     def _matching(
-        self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None
+        self, entries: Sequence[ServedLog], wanted: Question, limit: int, after: str | None
     ) -> tuple[list[tuple[Contents, list[_Found]]], list[Json], str | None]:
         """Return the logs with wanted messages, those that cannot be asked, and the id to go on from."""
         ids = [entry.id for entry in entries]
@@ -292,7 +299,7 @@ class Queries:
         return [one for one in each if one.stretch.messages or span == (None, None)]
 
 
-def _examined(entries: Sequence[Entry], begin: int) -> Iterator[tuple[int | None, Entry]]:
+def _examined(entries: Sequence[ServedLog], begin: int) -> Iterator[tuple[int | None, ServedLog]]:
     """Yield the entries from *begin* with their positions; at a limit of the request, None and the next entry."""
     end = monotonic() + SECONDS
     for n in range(begin, len(entries)):
@@ -302,7 +309,7 @@ def _examined(entries: Sequence[Entry], begin: int) -> Iterator[tuple[int | None
         yield n, entries[n]
 
 
-def _no_answer(contents: Contents, wanted: Wanted) -> str:
+def _no_answer(contents: Contents, wanted: Question) -> str:
     """Return why a log cannot be asked; empty if it can."""
     if contents.error:
         return contents.error
@@ -311,12 +318,12 @@ def _no_answer(contents: Contents, wanted: Wanted) -> str:
     return ""
 
 
-def _skipped(entry: Entry, why: str) -> Json:
+def _skipped(entry: ServedLog, why: str) -> Json:
     return {"id": entry.id, "name": entry.name, "why": why}
 
 
 @contextmanager
-def _reported(entry: Entry, skipped: list[Json]) -> Iterator[None]:
+def _reported(entry: ServedLog, skipped: list[Json]) -> Iterator[None]:
     """Add a log that fails in the block to those that were skipped."""
     try:
         yield
@@ -342,7 +349,9 @@ def _place(after: str | None, ids: list[str]) -> tuple[int, int]:
     return _position(log, ids), int(row)
 
 
-def _lines(entry: Entry, log: Log, span: tuple[int | None, int | None], chosen: TextFilter) -> Iterator[Json]:
+def _lines(
+    entry: ServedLog, log: Log, span: tuple[int | None, int | None], chosen: TextFilter
+) -> Iterator[Json]:
     for line in lines_between(log, chosen.level, *span):
         if chosen.kinds and line.kind not in chosen.kinds:
             continue
@@ -354,7 +363,7 @@ def _lines(entry: Entry, log: Log, span: tuple[int | None, int | None], chosen: 
         }  # fmt: skip
 
 
-def _span_json(stretch: Stretch, shift: int | None) -> Json:
+def _span_json(stretch: ChannelSpan, shift: int | None) -> Json:
     """Return the times of messages: as a half-open interval since 1970, and by the clock of the log."""
     if stretch.first is None or stretch.last is None:
         return dict.fromkeys(("from_nsec", "to_nsec", "start_ns", "end_ns"))
@@ -363,12 +372,12 @@ def _span_json(stretch: Stretch, shift: int | None) -> Json:
     return {"from_nsec": since, "to_nsec": until, "start_ns": stretch.first, "end_ns": stretch.last}
 
 
-def _joined(stretches: Iterable[Stretch]) -> Stretch:
+def _joined(stretches: Iterable[ChannelSpan]) -> ChannelSpan:
     some = [one for one in stretches if one.first is not None and one.last is not None]
     if not some:
-        return Stretch(0, None, None)
+        return ChannelSpan(0, None, None)
     first, last = min(one.first or 0 for one in some), max(one.last or 0 for one in some)
-    return Stretch(sum(one.messages for one in some), first, last)
+    return ChannelSpan(sum(one.messages for one in some), first, last)
 
 
 def _log_json(contents: Contents, found: list[_Found]) -> Json:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from logreel.errors import UsageError
-from logreel.outputs.http.answer import Answer
-from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route
+from logreel.outputs.http.answer import StreamAnswer
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route
 from logreel.outputs.view.limits import SERIES
 from logreel.outputs.view.parameters import FROM, TO
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 #: Kinds of files: tables of fields, or a log in the format of the log that is shown.
 TABLES, LOG = ("csv", "parquet"), "log"
 _PARAMETERS = (
-    Parameter("kind", text="csv, parquet or log", default=LOG),
-    Parameter("s", text="Series of a table, topic.field", repeated=True),
-    Parameter("topic", text="Topic of a channel", repeated=True),
+    RequestParameter("kind", text="csv, parquet or log", default=LOG),
+    RequestParameter("s", text="Series of a table, topic.field", repeated=True),
+    RequestParameter("topic", text="Topic of a channel", repeated=True),
     FROM,
     TO,
 )
@@ -52,4 +52,4 @@ def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
         else:
             raise UsageError(f"no kind {kind!r:.80}; there are: {', '.join((*TABLES, LOG))}")
         lost = sum(problem.lost for problem in opened.problems)
-    return Answer(log, stream, session.flows, session.tell, lost)
+    return StreamAnswer(log, stream, session.flows, session.tell, lost)

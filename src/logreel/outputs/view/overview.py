@@ -12,7 +12,7 @@ from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.meaning.charts import bands
 from logreel.meaning.gaps import regular_times
-from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import BINS, GAPS, MARKS
 from logreel.outputs.view.problems import problems_of
 
@@ -29,7 +29,11 @@ NO_LEVEL = 8
 def routes() -> list[Route]:
     """Return the request for the overview."""
     return [
-        Route("/api/logs/{log}/overview", _overview, (Parameter("bins", number(1, BINS), "Columns", 512),))
+        Route(
+            "/api/logs/{log}/overview",
+            _overview,
+            (RequestParameter("bins", number(1, BINS), "Columns", 512),),
+        )
     ]
 
 

@@ -12,7 +12,7 @@ from logreel.errors import LogError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS
-from logreel.outputs.http.routes import ARROW, Parameter, Parameters, Route
+from logreel.outputs.http.routes import ARROW, Parameters, RequestParameter, Route
 from logreel.outputs.view.arrow_answer import arrow_response, arrow_stream, several
 from logreel.outputs.view.columns import Wanted, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 #: Pixels if a request does not say how many there are.
 PIXELS = 1000
 _PAIR_PIXELS = PAIRS // (4 * POINTS_PER_PIXEL)
-_X = Parameter("x", text="Series of one axis, topic.field")
-_Y = Parameter("y", text="Series of the other axis")
+_X = RequestParameter("x", text="Series of one axis, topic.field")
+_Y = RequestParameter("y", text="Series of the other axis")
 
 
 def routes() -> list[Route]:

@@ -15,7 +15,7 @@ from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
 from logreel.meaning.columns import Window
 from logreel.meaning.curves import spectral_density
-from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view.columns import wanted_series
 from logreel.outputs.view.limits import SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, TO
@@ -30,7 +30,9 @@ AT_ONCE = 64
 RANGE_DB = 80.0
 #: Samples of a spectrum at least, without which it says nothing.
 LEAST = 16
-_SIZE = tuple(Parameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height"))
+_SIZE = tuple(
+    RequestParameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height")
+)
 
 
 def routes() -> list[Route]:

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from logreel.errors import UsageError
 from logreel.ops.inspect.text import level_number
-from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import LINES, SEARCH_CHARACTERS, TEXT_CHARACTERS
 from logreel.outputs.view.parameters import FROM, TO
 
@@ -22,11 +22,13 @@ LOOK, SOURCES = 4096, 500
 _PARAMETERS = (
     FROM,
     TO,
-    Parameter("level", text="Least severe level, by name or 0 to 7"),
-    Parameter("source", text="Sender", repeated=True),
-    Parameter("q", text="Text that is searched for", default=""),
-    Parameter("limit", number(1, LINES), "Lines in the answer", 500),
-    Parameter("after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0),
+    RequestParameter("level", text="Least severe level, by name or 0 to 7"),
+    RequestParameter("source", text="Sender", repeated=True),
+    RequestParameter("q", text="Text that is searched for", default=""),
+    RequestParameter("limit", number(1, LINES), "Lines in the answer", 500),
+    RequestParameter(
+        "after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0
+    ),
 )
 
 

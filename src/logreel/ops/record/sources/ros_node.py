@@ -46,7 +46,7 @@ READ_BYTES = 1 << 18
 WRITE_BYTES = 1 << 20
 
 
-class Output:
+class FrameOutput:
     """Frames on their way to the pipe, at most *most* bytes of messages; others are lost and counted."""
 
     def __init__(self, descriptor: int, most: int) -> None:
@@ -129,7 +129,7 @@ class Node:
     about            node whose subscribed topics count as published; empty: all published topics of the system
     """
 
-    def __init__(self, rospy: Any, rosgraph: Any, out: Output, about: str) -> None:
+    def __init__(self, rospy: Any, rosgraph: Any, out: FrameOutput, about: str) -> None:
         self._rospy, self._rosgraph, self._out = rospy, rosgraph, out
         self._about = about
         self._master = rosgraph.Master(rospy.get_name())
@@ -275,7 +275,7 @@ def main() -> int:
         sys.stderr.write(f"rospy cannot be imported: {error}\n")
         return 3
     settings = json.loads(sys.stdin.readline())
-    out = Output(pipe, settings["most"])
+    out = FrameOutput(pipe, settings["most"])
     reason = _run(rospy, rosgraph, out, settings)
     out.frame(END, reason)
     out.close()
@@ -284,7 +284,7 @@ def main() -> int:
     os._exit(0)
 
 
-def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
+def _run(rospy: Any, rosgraph: Any, out: FrameOutput, settings: Any) -> str:
     """Record until standard input ends, or messages can no longer come; return why, or nothing."""
     if not rosgraph.is_master_online():
         return f"no ROS master answers at {rosgraph.get_master_uri()}: start roscore, or set ROS_MASTER_URI"
@@ -320,7 +320,7 @@ def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
     return reasons[0] if reasons else ""
 
 
-def _commands(node: Node, out: Output, stopping: threading.Event) -> None:
+def _commands(node: Node, out: FrameOutput, stopping: threading.Event) -> None:
     """Follow the commands ``[name, topic]`` until standard input ends."""
     for line in sys.stdin:
         name, topic = json.loads(line)

@@ -52,7 +52,7 @@ def whole(text: str, least: int, most: int, what: str) -> int:
     return int(text)
 
 
-class Frames:
+class FrameSplitter:
     """How a source cuts its bytes into frames, and the channel of these.
 
     name    of the source, for people
@@ -201,7 +201,7 @@ class UdpSource:
         self.name = f"udp:{address}"
         self._host, self._port, options = _parsed(self.name, address, _FRAMES)
         topic = options.pop("topic") or f"/udp_{self._port}"
-        self._frames = Frames(self.name, topic, **options, packets=True)
+        self._frames = FrameSplitter(self.name, topic, **options, packets=True)
 
     def run(self, feed: Feed) -> None:
         """Read datagrams until the recording stops."""
@@ -239,7 +239,7 @@ class TcpSource:
             raise UsageError(f"{self.name}: listen is yes or no, not {listen!r:.40}")
         self._listens = listen == "yes"
         topic = options.pop("topic") or f"/tcp_{self._port}"
-        self._frames = Frames(self.name, topic, **options, packets=False)
+        self._frames = FrameSplitter(self.name, topic, **options, packets=False)
 
     def run(self, feed: Feed) -> None:
         """Read frames until the connection ends or the recording stops."""
@@ -408,7 +408,7 @@ class SerialSource:
         if self._parity not in _PARITIES:
             raise UsageError(f"{self.name}: parity is {', '.join(_PARITIES)}, not {self._parity!r:.40}")
         topic = options.pop("topic") or f"/serial_{os.path.basename(path)}"
-        self._frames = Frames(self.name, topic, **options, packets=False)
+        self._frames = FrameSplitter(self.name, topic, **options, packets=False)
 
     def run(self, feed: Feed) -> None:
         """Read frames until the device disappears or the recording stops."""
