@@ -262,9 +262,9 @@ def _live_sources(source: Any) -> list[LiveSource]:
     if isinstance(source, LiveSource):
         return [source]
     if isinstance(source, list | tuple) and source and isinstance(source[0], LiveSource):
-        for one in source:
-            if not isinstance(one, LiveSource):
-                raise UsageError(f"{one!r:.60} is no live source; make one with logreel.live_source")
+        for each in source:
+            if not isinstance(each, LiveSource):
+                raise UsageError(f"{each!r:.60} is no live source; make one with logreel.live_source")
         return list(source)
     return []
 

@@ -263,8 +263,8 @@ class Player:
                     batch(turn.run[turn.first : turn.last])
                     self._mark_played(turn, turn.last - turn.first)
                 else:
-                    for one in self._messages_of_turn(turn):
-                        message(one)
+                    for each in self._messages_of_turn(turn):
+                        message(each)
         return self.tally
 
     def _turns(self) -> Turns:

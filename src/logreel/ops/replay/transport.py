@@ -394,8 +394,8 @@ class Transport:
     def _play_one(self, step: int) -> Turns:
         """Play one message at once."""
         self._requests.ended = False
-        if (found := self._next_message(step)) is not None:
-            run, first = found
+        if (message := self._next_message(step)) is not None:
+            run, first = message
             yield PlayTurn(run, first, first + 1)
             yield from self._clock_messages(self._reached)
 
@@ -410,9 +410,9 @@ class Transport:
     def _play_due(self) -> Going:
         """Yield the next messages when they are due; return False after the last message."""
         step = -1 if self._rate < 0 else 1
-        if (found := self._next_message(step)) is None:
+        if (message := self._next_message(step)) is None:
             return False
-        (run, first), pace = found, self._pace
+        (run, first), pace = message, self._pace
         last, edge = len(run), self._start_of_replay(step)
         if pace is not None and step * run.times[first] < step * edge:
             # Messages from before the start are not timed.
@@ -478,8 +478,8 @@ class Transport:
         if not len(self._breaks) or not self._requests.pausing:
             return len(run)
         begin = first + (self._broken[0] is run and self._broken[1] == first)
-        found = np.flatnonzero(np.isin(run.channel[begin:], self._breaks))
-        return begin + int(found[0]) if len(found) else len(run)
+        breaks = np.flatnonzero(np.isin(run.channel[begin:], self._breaks))
+        return begin + int(breaks[0]) if len(breaks) else len(run)
 
     def _break_at(self, run: Run, first: int) -> None:
         """Pause before a message; it is played when the replay continues."""

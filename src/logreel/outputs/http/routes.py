@@ -356,8 +356,8 @@ def _operations(route: Route, errors: Sequence[int]) -> dict[str, Any]:
     success: dict[str, Any] = {"description": route.result.text, "content": _content(route.result)}
     if route.result.headers:
         success["headers"] = {
-            name: {"description": text, "schema": {"type": kind}}
-            for name, (text, kind) in route.result.headers.items()
+            name: {"description": text, "schema": {"type": json_type}}
+            for name, (text, json_type) in route.result.headers.items()
         }
     failures = {
         str(status): {"$ref": "#/components/responses/Error"} for status in sorted({*errors, *route.errors})

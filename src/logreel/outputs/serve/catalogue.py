@@ -28,9 +28,9 @@ class FileStamp:
     modified_ns: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> FileStamp:
+    def of(cls, status: os.stat_result) -> FileStamp:
         """Return the stamp for the result of ``os.stat``."""
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class LogCatalogue:
     def _entry(self, path: Path, name: str, id: str) -> ServedLog | None:
         """Return the entry of the file at *path*; None if it is no log."""
         try:
-            found = os.stat(path)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode):
                 return None
-            stamp = FileStamp.of(found)
+            stamp = FileStamp.of(status)
             known = self._formats.get(path)
             if known is None or known[0] != stamp:
                 known = self._formats[path] = stamp, _format_of(path)

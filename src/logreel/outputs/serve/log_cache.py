@@ -74,10 +74,10 @@ class CachedLog:
         """Raise ChangedError if the file was written to; a replaced or removed file stays readable."""
         was = self.entry.stamp
         try:
-            found = FileStamp.of(os.stat(self.entry.path))
+            stamp = FileStamp.of(os.stat(self.entry.path))
         except OSError:
-            found = was
-        if (found.device, found.inode) == (was.device, was.inode) and found != was:
+            stamp = was
+        if (stamp.device, stamp.inode) == (was.device, was.inode) and stamp != was:
             raise ChangedError(_CHANGED)
         try:
             if self._log is not None:
@@ -111,14 +111,14 @@ class LogsTogether:
     def log(self) -> Iterator[Log]:
         """Yield all logs as one. Raises what ``logreel.open`` raises for several files, and ChangedError."""
         with self.lock, ExitStack() as stack:
-            logs = [stack.enter_context(one.log()) for one in self._each]
+            logs = [stack.enter_context(cached.log()) for cached in self._each]
             align = None if all(log.epoch == "unix" for log in logs) else "utc"
             yield open_one_of_several(logs, align=align, anyway=self._anyway)
 
     def check(self) -> None:
         """Raise ChangedError if one of the files was written to."""
-        for one in self._each:
-            one.check()
+        for cached in self._each:
+            cached.check()
 
 
 class OpenLogs:
@@ -261,20 +261,20 @@ class ContentsCache:
                 return kept
         try:
             with self._logs.cached(entry).log() as log:
-                found = Contents.of(entry, log)
+                contents = Contents.of(entry, log)
         except LogError as failed:
-            found = Contents(entry, None, None, {}, failed.text)
+            contents = Contents(entry, None, None, {}, failed.text)
         except OSError as failed:
-            found = Contents(entry, None, None, {}, failed.strerror or "cannot be read")
-        self._keep(found)
-        return found
+            contents = Contents(entry, None, None, {}, failed.strerror or "cannot be read")
+        self._keep(contents)
+        return contents
 
-    def _keep(self, found: Contents) -> None:
+    def _keep(self, contents: Contents) -> None:
         with self._lock:
-            self._drop(found.entry.id)
-            self._kept[found.entry.id] = found
+            self._drop(contents.entry.id)
+            self._kept[contents.entry.id] = contents
             # Logs without channels take room, too.
-            self._channels += len(found.channels) + 1
+            self._channels += len(contents.channels) + 1
             while self._channels > CHANNELS and len(self._kept) > 1:
                 self._drop(next(iter(self._kept)))
 

@@ -128,27 +128,27 @@ class App:
         return self._slice_of(self._entry(parameters), wanted, parameters.get("format"))
 
     def _slice_of(
-        self, entry: ServedLog, wanted: Question, kind: str | None, skipped: int = 0
+        self, entry: ServedLog, wanted: Question, format: str | None, skipped: int = 0
     ) -> StreamAnswer:
-        return self._stream(self._logs.cached(entry), wanted, kind, skipped)
+        return self._stream(self._logs.cached(entry), wanted, format, skipped)
 
     def _stream(
-        self, cached: CachedLog | LogsTogether, wanted: Question, kind: str | None, skipped: int
+        self, cached: CachedLog | LogsTogether, wanted: Question, format: str | None, skipped: int
     ) -> StreamAnswer:
         with cached.log() as log:
-            stream = SliceStream(log, wanted.slice_of(log, kind))
+            stream = SliceStream(log, wanted.slice_of(log, format))
             lost = sum(problem.lost for problem in log.problems)
         logs = len(cached) if isinstance(cached, LogsTogether) else 1
         return StreamAnswer(cached, stream, self._flows, self._tell, lost, skipped, logs)
 
     def slice_of_all(self, parameters: Parameters) -> Any:
         """Return one log with a part of all logs, as a stream."""
-        wanted, kind = Question.of(parameters), parameters.get("format")
+        wanted, wanted_format = Question.of(parameters), parameters.get("format")
         entries, skipped = self._queries.logs_to_join(self._catalogue.list(), wanted)
         if len(entries) == 1:
-            return self._slice_of(entries[0], wanted, kind, len(skipped))
+            return self._slice_of(entries[0], wanted, wanted_format, len(skipped))
         together = LogsTogether(entries, *self._options, anyway=bool(parameters.get("anyway")))
-        return self._stream(together, wanted, kind, len(skipped))
+        return self._stream(together, wanted, wanted_format, len(skipped))
 
     def log_index(self, parameters: Parameters) -> Any:
         """Return the kinds of data in a log."""

@@ -59,11 +59,11 @@ class FrameOutput:
         self._thread = threading.Thread(target=self._send, daemon=True)
         self._thread.start()
 
-    def frame(self, kind: int, content: Any, number: int = 0) -> None:
+    def frame(self, frame_type: int, content: Any, number: int = 0) -> None:
         """Append a frame with *content* as JSON; it always fits."""
         data = json.dumps(content).encode()
         with self._changed:
-            self._parts.append(HEAD.pack(kind, number, 0, len(data)) + data)
+            self._parts.append(HEAD.pack(frame_type, number, 0, len(data)) + data)
             self._changed.notify()
 
     def message(self, number: int, stamp: int, data: bytes) -> None:
@@ -113,11 +113,11 @@ class FrameOutput:
 
     def _write(self, parts: deque[bytes]) -> None:
         while parts:
-            some, size = [], 0
+            batch, size = [], 0
             while parts and size < WRITE_BYTES:
                 size += len(parts[0])
-                some.append(parts.popleft())
-            rest = memoryview(b"".join(some))
+                batch.append(parts.popleft())
+            rest = memoryview(b"".join(batch))
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 
@@ -224,13 +224,13 @@ class Node:
             return []
         proxy = importlib.import_module("xmlrpc.client").ServerProxy(address)
         try:
-            code, text, found = proxy.getSubscriptions(self._rospy.get_name())
+            code, text, published = proxy.getSubscriptions(self._rospy.get_name())
         except OSError:
             # The node has crashed, and the master does not know.
             return []
         if code != 1:
             raise RuntimeError(text)
-        return [str(topic) for topic, _ in found]
+        return [str(topic) for topic, _ in published]
 
     def _is_registered(self) -> bool:
         """Return whether the master knows this node; one that was started again does not."""
@@ -256,7 +256,9 @@ class Node:
         node = importlib.import_module("xmlrpc.client").ServerProxy(own)
         for topic, subscriber in list(self._subscribers.items()):
             publishers = self._master.registerSubscriber(topic, "*", own)
-            connected = [one.endpoint_id for one in list(getattr(subscriber.impl, "connections", ()))]
+            connected = [
+                connection.endpoint_id for connection in list(getattr(subscriber.impl, "connections", ()))
+            ]
             # As the master does it when a publisher appears.
             node.publisherUpdate("/master", topic, sorted({*publishers, *connected}))
 
