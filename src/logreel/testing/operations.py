@@ -78,11 +78,11 @@ def check_operations(
 
 def messages_of(log: Log) -> Rows:
     """Return time and payload of messages by channel, in file order; without empty, reserved and synthetic channels."""
-    found: Rows = {}
+    messages: Rows = {}
     for ch in log.match(None):
         if len(ch) and log.index.synthetic(ch.number) is None:
-            found[ch.topic] = [(m.time, bytes(m.data)) for m in log.messages([ch.topic], order="file")]
-    return found
+            messages[ch.topic] = [(m.time, bytes(m.data)) for m in log.messages([ch.topic], order="file")]
+    return messages
 
 
 def between(due: Rows, start: int | None, end: int | None) -> Rows:

@@ -46,9 +46,9 @@ class Hdf5Store:
             file.attrs["fps"] = float(self.head.spec.rate)
             file.attrs["num_samples"] = episode.count
             file.attrs["task"] = episode.task
-            for one in self.head.vectors:
-                made = file.create_dataset(dataset_path(one.name), data=episode.vectors[one.name])
-                made.attrs["names"] = list(one.names)
+            for column in self.head.vectors:
+                made = file.create_dataset(dataset_path(column.name), data=episode.vectors[column.name])
+                made.attrs["names"] = list(column.names)
             times = np.arange(episode.count) / float(self.head.spec.rate)
             file.create_dataset("timestamp", data=times)
             for name, camera in episode.cameras.items():
@@ -71,7 +71,7 @@ class Hdf5Store:
     def vectors(self, record: Record) -> dict[str, NDArray[Any]]:
         """See ``Store``."""
         with self._h5py.File(self.path(checked_index(record)), "r") as file:
-            return {one.name: file[dataset_path(one.name)][:] for one in self.head.vectors}
+            return {column.name: file[dataset_path(column.name)][:] for column in self.head.vectors}
 
     def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""

@@ -36,10 +36,10 @@ def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> ZarrStore:
 
 def array_names(head: EpisodeHead) -> dict[str, str]:
     """Return the name of the array of each feature: its last part, or all of it where that is not unique."""
-    last = [one.name.rpartition(".")[2] for one in head.columns]
+    last = [column.name.rpartition(".")[2] for column in head.columns]
     return {
-        one.name: short if last.count(short) == 1 else one.name
-        for one, short in zip(head.columns, last, strict=True)
+        column.name: short if last.count(short) == 1 else column.name
+        for column, short in zip(head.columns, last, strict=True)
     }
 
 
@@ -89,15 +89,15 @@ class ZarrStore:
             return
         group.attrs["fps"] = float(head.spec.rate)
         data, meta = group.require_group("data"), group.require_group("meta")
-        for one in head.columns:
-            shape = (*one.shape, 3) if one.pictures else one.shape
+        for column in head.columns:
+            shape = (*column.shape, 3) if column.pictures else column.shape
             data.create_array(
-                self.names[one.name],
+                self.names[column.name],
                 shape=(0, *shape),
-                chunks=(PICTURES if one.pictures else ROWS, *shape),
-                dtype=one.dtype,
+                chunks=(PICTURES if column.pictures else ROWS, *shape),
+                dtype=column.dtype,
                 overwrite=True,
-                attributes={} if one.pictures else {"names": list(one.names)},
+                attributes={} if column.pictures else {"names": list(column.names)},
             )
         # A chunk per episode: adding one changes no file that readers may be reading.
         meta.create_array("episode_ends", shape=(0,), chunks=(1,), dtype="int64", overwrite=True)
@@ -106,10 +106,10 @@ class ZarrStore:
         """See ``Store``."""
         end = episode.start + episode.count
         data = self._group["data"]
-        for one in self.head.vectors:
-            array = data[self.names[one.name]]
+        for column in self.head.vectors:
+            array = data[self.names[column.name]]
             array.resize((end, *array.shape[1:]))
-            array[episode.start : end] = episode.vectors[one.name]
+            array[episode.start : end] = episode.vectors[column.name]
         for name, camera in episode.cameras.items():
             array = data[self.names[name]]
             array.resize((end, *array.shape[1:]))
@@ -135,7 +135,7 @@ class ZarrStore:
         """See ``Store``."""
         lo, hi = _rows(record)
         data = self._group["data"]
-        return {one.name: data[self.names[one.name]][lo:hi] for one in self.head.vectors}
+        return {column.name: data[self.names[column.name]][lo:hi] for column in self.head.vectors}
 
     def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
