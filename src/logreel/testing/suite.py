@@ -23,7 +23,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log
 from logreel.ops.replay import Player
-from logreel.ops.replay.timeline import Place, Timeline
+from logreel.ops.replay.timeline import PlayPosition, Timeline
 from logreel.outputs.sinks.stdout import Frames
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
@@ -142,7 +142,7 @@ class FormatSuite:
             messages = list(log.messages())
             expect(list(Player(log, rate=0)) == messages, "a replay gives other messages than the log")
             line = Timeline([log])
-            runs = line.runs(line.facing(Place(messages[-1].time + 1), -1))
+            runs = line.runs(line.facing(PlayPosition(messages[-1].time + 1), -1))
             back = [message for run in runs for message in run.messages()]
             expect(back == messages[::-1], "a replay backwards has another order")
             out = io.BytesIO()

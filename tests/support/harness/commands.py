@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
+from logreel.cli.help import VERBS
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

@@ -15,7 +15,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.tables import TableReader, empty_table, flattened, own_paths
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import CHANNELS, FIELDS, ITEMS, LIST_ITEMS, MESSAGE_NODES, TEXT_CHARACTERS
 from logreel.outputs.view.parameters import AT, FIELD, TOPIC
 from logreel.registry.registry import states_of
@@ -129,7 +129,7 @@ EXACT = 1 << 53
 #: Bytes of binary values that are sent, as hexadecimal text.
 BYTES = 64
 _STEPS = 1 << 40
-STEP = Parameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
+STEP = RequestParameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
 
 
 def message_routes() -> list[Route]:

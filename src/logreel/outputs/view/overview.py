@@ -16,7 +16,7 @@ from logreel.meaning.charts import bands
 from logreel.meaning.gaps import regular_times
 from logreel.ops.inspect.text import level_number
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import (
     BINS,
     GAPS,
@@ -91,7 +91,11 @@ NO_LEVEL = 8
 def routes() -> list[Route]:
     """Return the requests for the overview, problems, text and parameters of the robot."""
     return [
-        Route("/api/logs/{log}/overview", _overview, (Parameter("bins", number(1, BINS), "Columns", 512),)),
+        Route(
+            "/api/logs/{log}/overview",
+            _overview,
+            (RequestParameter("bins", number(1, BINS), "Columns", 512),),
+        ),
         *problem_routes(),
         *text_routes(),
         *parameter_routes(),
@@ -200,11 +204,13 @@ LOOK, SOURCES = 4096, 500
 _TEXT_PARAMETERS = (
     FROM,
     TO,
-    Parameter("level", text="Least severe level, by name or 0 to 7"),
-    Parameter("source", text="Sender", repeated=True),
-    Parameter("q", text="Text that is searched for", default=""),
-    Parameter("limit", number(1, LINES), "Lines in the answer", 500),
-    Parameter("after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0),
+    RequestParameter("level", text="Least severe level, by name or 0 to 7"),
+    RequestParameter("source", text="Sender", repeated=True),
+    RequestParameter("q", text="Text that is searched for", default=""),
+    RequestParameter("limit", number(1, LINES), "Lines in the answer", 500),
+    RequestParameter(
+        "after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0
+    ),
 )
 
 

@@ -20,7 +20,7 @@ from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS, spectral_density
-from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view.columns import Wanted, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL, SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
@@ -61,8 +61,8 @@ def several(streams: Iterable[bytes]) -> Response:
 #: Pixels if a request does not say how many there are.
 PIXELS = 1000
 _PAIR_PIXELS = PAIRS // (4 * POINTS_PER_PIXEL)
-_X = Parameter("x", text="Series of one axis, topic.field")
-_Y = Parameter("y", text="Series of the other axis")
+_X = RequestParameter("x", text="Series of one axis, topic.field")
+_Y = RequestParameter("y", text="Series of the other axis")
 
 
 def routes() -> list[Route]:
@@ -161,7 +161,9 @@ AT_ONCE = 64
 RANGE_DB = 80.0
 #: Samples of a spectrum at least, without which it says nothing.
 LEAST = 16
-_SIZE = tuple(Parameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height"))
+_SIZE = tuple(
+    RequestParameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height")
+)
 
 
 def spectrogram_routes() -> list[Route]:

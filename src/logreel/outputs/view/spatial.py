@@ -19,7 +19,7 @@ from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
-from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view import pictures
 from logreel.outputs.view.parameters import AT, FROM, TO, TOPIC
 from logreel.outputs.view.series import arrow_response
@@ -36,15 +36,15 @@ _COLUMNS = {"geo": ("lat", "lon", "alt"), "local": ("x", "y", "z")}
 _VIDEO = 60 * 10**9
 #: The first picture is shown for moments at most this long before it, ns.
 _SOON = 10**9
-_TRACK = Parameter("track", text="Id of a track")
-_COLOUR = Parameter("color", text="Field whose values colour it, topic.field")
+_TRACK = RequestParameter("track", text="Id of a track")
+_COLOUR = RequestParameter("color", text="Field whose values colour it, topic.field")
 _SCENE = (
-    Parameter("fixed_frame", text="Frame that does not move"),
-    Parameter("topic", text="Topic of a channel; all without it", repeated=True),
-    Parameter("have", text="Times of what the page has, by topic, as JSON"),
+    RequestParameter("fixed_frame", text="Frame that does not move"),
+    RequestParameter("topic", text="Topic of a channel; all without it", repeated=True),
+    RequestParameter("have", text="Times of what the page has, by topic, as JSON"),
 )
-_WIDTH = Parameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
-_TILE = tuple(Parameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
+_WIDTH = RequestParameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
+_TILE = tuple(RequestParameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
 
 
 def routes() -> list[Route]:

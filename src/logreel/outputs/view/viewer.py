@@ -170,9 +170,9 @@ def _sources(one: Openable | Log, follow: bool) -> list[Any]:
             os.stat(path)
         return [path]
     # Folders are few: not imported for files.
-    from logreel.outputs.serve.catalogue import Catalogue
+    from logreel.outputs.serve.catalogue import LogCatalogue
 
-    found = [os.fspath(entry.path) for entry in Catalogue([path]).list()]
+    found = [os.fspath(entry.path) for entry in LogCatalogue([path]).list()]
     if not found:
         raise UsageError("has no log", path=path)
     if len(found) > LOGS:
