@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.log import Log
     from logreel.meaning.frames import FrameLink
-    from logreel.meaning.transforms import Joint, Missing, RigidTransforms, Transforms
+    from logreel.meaning.transforms import DrawnJoint, Missing, RigidTransforms, Transforms
 
 FORMS = ("text", "json", "urdf", "dot")
 #: Marks of findings, as in ``logreel summary``.
@@ -213,7 +213,7 @@ def _write(text: str) -> None:
         draw.echo(line)
 
 
-def _draw(log: Log, frames: Transforms, found: list[Joint], fixed: str | None) -> None:
+def _draw(log: Log, frames: Transforms, found: list[DrawnJoint], fixed: str | None) -> None:
     rows: list[tuple[str, ...]] = []
     roots = [fixed.lstrip("/")] if fixed is not None else frames.tree.roots
     open_at: list[bool] = []

@@ -95,7 +95,7 @@ Columns = tuple[F64, F64]
 _LEAST_ANGLE = 1e-9
 
 
-class Curve:
+class PoseCurve:
     """Poses prepared for interpolation: linear in position, and on the shortest way with constant speed in rotation.
 
     time      int64[n] ns, strictly increasing

@@ -15,7 +15,7 @@ from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.lenses import LocalPose, Places, lenses
 from logreel.lenses.motion import BODY, body_of
-from logreel.lenses.rotation import Curve, unit
+from logreel.lenses.rotation import PoseCurve, unit
 from logreel.log.times import SECOND
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class VehiclePose:
             held[good],
         )
 
-    def at(self, time: int) -> Curve | None:
+    def at(self, time: int) -> PoseCurve | None:
         """Return the poses around *time* (ns), prepared for interpolation; None if none is known there."""
         found = self.track(max(time - MARGIN, TIME_MIN), min(time + MARGIN, TIME_MAX))
         when = _times(found)
@@ -112,7 +112,7 @@ class VehiclePose:
             return None
         turn, _ = unit(found.rotation[rows])
         held = np.zeros(len(rows), np.bool_) if found.held is None else found.held[rows]
-        return Curve(when[rows], found.position[rows], turn, held)
+        return PoseCurve(when[rows], found.position[rows], turn, held)
 
     def has_position(self) -> bool:
         """Return whether the log knows the horizontal position of the vehicle at any time."""
@@ -144,7 +144,7 @@ class VehiclePose:
             return out
         time, resets = own[rows], jump[rows]
         kept = np.append(np.diff(resets) != 0, False)
-        curve = Curve(time, place[rows], rotation[rows], kept)
+        curve = PoseCurve(time, place[rows], rotation[rows], kept)
         columns = curve.at(times, True, None, np.ones(len(times), np.bool_))
         known = (times >= time[0] - HOLD) & (times <= time[-1] + HOLD)
         out[known] = columns[1 if attitude else 0].T[known]

@@ -254,7 +254,7 @@ def _split(pieces: Iterable[Packets]) -> Iterator[Packets]:
             yield Packets(packets.data, packets.offset[at], packets.time[at], *more)
 
 
-class Turn(NamedTuple):
+class Revolution(NamedTuple):
     """Points of one revolution; *time* (ns, of the log) and *stamp* (ns, 0: unknown) are those of its first packet."""
 
     time: int
@@ -262,7 +262,7 @@ class Turn(NamedTuple):
     stamp: int
 
 
-def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn]:
+def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Revolution]:
     """Yield each revolution; a new one begins with the packet whose azimuth decreases."""
     waiting: list[Cloud] = []
     begin, stamp, before, held = 0, 0, -1, 0
@@ -274,7 +274,7 @@ def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn
         cuts = sorted({0, *np.flatnonzero(falls).tolist()})
         for lo, hi in zip(cuts, [*cuts[1:], len(packets)], strict=True):
             if waiting and (falls[lo] or held + hi - lo > MAX_SWEEP):
-                yield Turn(begin, Cloud.join(waiting), stamp)
+                yield Revolution(begin, Cloud.join(waiting), stamp)
                 waiting, held = [], 0
             if not waiting:
                 begin = int((packets.time if packets.logged is None else packets.logged)[lo])
@@ -283,7 +283,7 @@ def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn
             held += hi - lo
         before = int(azimuth[-1]) if len(azimuth) else before
     if waiting:
-        yield Turn(begin, Cloud.join(waiting), stamp)
+        yield Revolution(begin, Cloud.join(waiting), stamp)
 
 
 #: Real files have 50 kB.

@@ -15,7 +15,7 @@ from logreel.errors import Finding, LogError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses
 from logreel.lenses.motion import BODY
-from logreel.lenses.rotation import Curve, angle_between, conjugated, multiplied, rotated, unit
+from logreel.lenses.rotation import PoseCurve, angle_between, conjugated, multiplied, rotated, unit
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.channel_facts import is_marked_latched
 from logreel.log.times import SECOND, duration_text, mean_rate
@@ -120,13 +120,13 @@ class Link:
         return mean_rate(len(self) - 1, self.end - self.start)
 
     @cached_property
-    def curve(self) -> Curve:
+    def curve(self) -> PoseCurve:
         """The transforms prepared for interpolation."""
         if self.static:
-            return Curve(self.time, self.position[-1:], self.rotation[-1:], None)
+            return PoseCurve(self.time, self.position[-1:], self.rotation[-1:], None)
         # A frame does not move from one parent to another.
         kept = self.held | np.append(np.diff(self.parent) != 0, False)
-        return Curve(self.time, self.position, self.rotation, kept)
+        return PoseCurve(self.time, self.position, self.rotation, kept)
 
     @cached_property
     def gaps(self) -> I64:

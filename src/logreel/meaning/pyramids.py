@@ -44,7 +44,7 @@ _MOST_ROWS = 1 << 48
 
 
 @dataclass(frozen=True)
-class Shape:
+class PyramidShape:
     """Sizes of the arrays of a pyramid.
 
     rows    number of rows
@@ -98,7 +98,9 @@ class PyramidFile:
     least_at, most_at  uint8[m]: which item of the group that is
     """
 
-    def __init__(self, data: mmap.mmap, shape: Shape, place: str, file: BinaryIO | None = None) -> None:
+    def __init__(
+        self, data: mmap.mmap, shape: PyramidShape, place: str, file: BinaryIO | None = None
+    ) -> None:
         self.shape, self._file = shape, file
         # Writing the rest of it is no change of a file that is being made.
         whole = np.frombuffer(data, np.uint8)
@@ -158,7 +160,7 @@ class PyramidFile:
                 rows, stored = found["rows"], found["stored"]
                 if type(rows) is not int or not 0 < rows < _MOST_ROWS or type(stored) is not bool:
                     return None
-                shape = Shape(rows, stored)
+                shape = PyramidShape(rows, stored)
                 if os.fstat(file.fileno()).st_size != shape.size:
                     return None
                 with contextlib.suppress(OSError):
@@ -170,7 +172,7 @@ class PyramidFile:
 
 
 @contextmanager
-def new_file(place: str | None, key: str, shape: Shape) -> Iterator[PyramidFile]:
+def new_file(place: str | None, key: str, shape: PyramidShape) -> Iterator[PyramidFile]:
     """Yield a file to fill, which gets its name at the end of the block, and none if that raises.
 
     place  None, or a folder that cannot be written to: a file without a name
@@ -350,7 +352,7 @@ def _direct(
 ) -> PyramidFile:
     """Build the pyramid of a column whose rows stay in the log; raises _NotInOrder."""
     n = column.messages
-    with new_file(place, key, Shape(n, False)) as file, ThreadPoolExecutor(1, "logreel-fold") as pool:
+    with new_file(place, key, PyramidShape(n, False)) as file, ThreadPoolExecutor(1, "logreel-fold") as pool:
         latest, folding = None, None
         for lo in range(0, n, STEP):
             progress(lo / n)
@@ -398,7 +400,7 @@ def _stored(
         every_time = np.memmap(times_file, np.int64, "r", shape=n) if n else np.zeros(0, np.int64)
         every_value = np.memmap(values_file, np.float64, "r", shape=n) if n else np.zeros(0)
         order = None if in_order else np.argsort(every_time, kind="stable")
-        with new_file(place, key, Shape(n, True)) as file:
+        with new_file(place, key, PyramidShape(n, True)) as file:
             for lo in range(0, n, STEP):
                 progress(1.0)
                 rows = slice(lo, min(n, lo + STEP)) if order is None else order[lo : lo + STEP]

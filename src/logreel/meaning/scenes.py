@@ -65,7 +65,7 @@ class SceneSource:
 
 
 @dataclass(slots=True)
-class Item:
+class SceneItem:
     """What one channel shows at one moment.
 
     time     ns of its message
@@ -94,7 +94,7 @@ class Scene:
 
     fixed: str
     tree: FramesAt
-    items: list[Item]
+    items: list[SceneItem]
 
 
 def scene_sources(log: Log) -> list[SceneSource]:
@@ -180,7 +180,7 @@ def scene_at(
         try:
             item = _item(ch, lens, kind, at, bodies.get(ch.topic), points // max(1, clouds))
         except LogError as error:
-            item = Item(ch.topic, kind, at, note=f"It cannot be read: {error.text}", place=None)
+            item = SceneItem(ch.topic, kind, at, note=f"It cannot be read: {error.text}", place=None)
         if item is not None:
             if item.time > asked:
                 item.note = f"{FIRST} {item.note}".rstrip()
@@ -199,7 +199,9 @@ def last_time(ch: Channel, at: int) -> int | None:
     return int(times.max()) if len(times) else None
 
 
-def _item(ch: Channel, lens: Any, kind: str, at: int, pose: VehiclePose | None, points: int) -> Item | None:
+def _item(
+    ch: Channel, lens: Any, kind: str, at: int, pose: VehiclePose | None, points: int
+) -> SceneItem | None:
     time = last_time(ch, at)
     if time is None:
         return None
@@ -214,7 +216,7 @@ def _item(ch: Channel, lens: Any, kind: str, at: int, pose: VehiclePose | None, 
         return None
     rows = np.flatnonzero(found.row == found.row[-1])
     frame = plain_name(found.frame[rows[0]]) if found.frame is not None else ""
-    item = Item(ch.topic, kind, time, frame, total=len(rows))
+    item = SceneItem(ch.topic, kind, time, frame, total=len(rows))
     rows = rows[:: -(-len(rows) // PATH) or 1] if kind == "path" else rows[-1:]
     item.arrays["position"] = _finite(found.position[rows])
     item.arrays["rotation"] = _finite(found.rotation[rows])
@@ -226,7 +228,7 @@ def _finite(values: F64) -> NDArray[np.float32]:
         return np.nan_to_num(values.astype(np.float32), posinf=0.0, neginf=0.0)
 
 
-def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> Item | None:
+def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> SceneItem | None:
     found: Points | None = None
     start, end = (time - TURN, time + TURN) if isinstance(lens, PacketCloud) else (time, time + 1)
     more = {"calibration": _calibration(ch, lens)} if isinstance(lens, PacketCloud) else {}
@@ -239,7 +241,7 @@ def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> Item | 
     total = len(rows)
     step = -(-total // max(1, limit)) or 1
     rows = rows[::step]
-    item = Item(ch.topic, kind, time, plain_name(found.frame), total=total)
+    item = SceneItem(ch.topic, kind, time, plain_name(found.frame), total=total)
     item.arrays["position"] = place[::step]
     if len(rows) < total:
         item.note = f"{len(rows)} of {total} points are shown."
@@ -249,7 +251,7 @@ def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> Item | 
     return item
 
 
-def _colour(item: Item, found: Points, rows: NDArray[Any]) -> None:
+def _colour(item: SceneItem, found: Points, rows: NDArray[Any]) -> None:
     """Add the colours of points, or else a measured value, if the message has them."""
     fields, colours = found.fields, found.colours
     if colours is not None:
@@ -270,10 +272,10 @@ def _calibration(ch: Channel, lens: PacketCloud) -> Any:
     return _CALIBRATIONS[ch]
 
 
-def _actors(ch: Channel, lens: ActorPose, time: int) -> Item:
+def _actors(ch: Channel, lens: ActorPose, time: int) -> SceneItem:
     found = lens.states(ch, time, time + 1)
     known = np.flatnonzero(found.boxed & np.isfinite(found.position).all(1))
-    item = Item(ch.topic, "actors", time, total=len(known))
+    item = SceneItem(ch.topic, "actors", time, total=len(known))
     rows = known[:ACTORS]
     item.arrays["position"] = _finite(found.position[rows])
     item.arrays["rotation"] = _finite(found.rotation[rows])
@@ -285,9 +287,9 @@ def _actors(ch: Channel, lens: ActorPose, time: int) -> Item:
     return item
 
 
-def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at: int) -> Item | None:
+def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at: int) -> SceneItem | None:
     """Return a vehicle: its pose at the moment *at* if position and attitude are known, else the last message."""
-    item = Item(ch.topic, "body", time)
+    item = SceneItem(ch.topic, "body", time)
     curve = pose.at(at) if pose is not None else None
     if curve is not None:
         place, turn = (one.T for one in curve.at(np.array([at]), True, None, np.ones(1, np.bool_)))
@@ -312,7 +314,7 @@ def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at:
     return item
 
 
-def _place_all(items: list[Item], tree: FramesAt, fixed: str) -> None:
+def _place_all(items: list[SceneItem], tree: FramesAt, fixed: str) -> None:
     """Find the place of each item in the fixed frame, and say what is assumed where the log does not tell it."""
     body = next((one for one in items if one.kind in ("body", "pose") and not one.frame), None)
     for item in items:

@@ -486,7 +486,7 @@ _FORBIDDEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "ï
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class DrawnJoint:
     """A link of the tree as it is drawn: with the tree's own root, or from a chosen frame.
 
     turned    whether it is drawn from child to parent
@@ -512,7 +512,7 @@ class Joint:
         }
 
 
-def joints(frames: Transforms, fixed: str | None = None, time: Time | None = None) -> list[Joint]:
+def joints(frames: Transforms, fixed: str | None = None, time: Time | None = None) -> list[DrawnJoint]:
     """Return the links of *frames* from the roots down, each with its transform.
 
     fixed  draw the tree from this frame, and only what is connected with it; None: all, from the roots
@@ -529,7 +529,7 @@ def joints(frames: Transforms, fixed: str | None = None, time: Time | None = Non
         below.setdefault(one.parent, []).append((one.child, one))
         if fixed is not None:
             below.setdefault(one.child, []).append((one.parent, one))
-    found, pending, seen = list[Joint](), dict[tuple[int, str], Joint](), set[str]()
+    found, pending, seen = list[DrawnJoint](), dict[tuple[int, str], DrawnJoint](), set[str]()
     tops = [fixed] if fixed is not None else [*frames.tree.roots, *(one.child for one in frames.tree.links)]
     for top in tops:
         stack: list[tuple[int, str]] = [(0, top)] if top not in seen else []
@@ -548,7 +548,7 @@ def joints(frames: Transforms, fixed: str | None = None, time: Time | None = Non
 
 def _joint(
     frames: Transforms, depth: int, upper: str, lower: str, link: FrameLink, time: Time | None
-) -> Joint:
+) -> DrawnJoint:
     turned = link.child == upper
     if time is None or link.static:
         place, turn = np.array(link.position), np.array(link.rotation)
@@ -558,7 +558,7 @@ def _joint(
     if turned:
         turn = conjugated(turn)
         place = -rotated(turn, place)
-    return Joint(depth, upper, lower, turned, link, tuple(place.tolist()), tuple(turn.tolist()))
+    return DrawnJoint(depth, upper, lower, turned, link, tuple(place.tolist()), tuple(turn.tolist()))
 
 
 def urdf(frames: Transforms, name: str, fixed: str | None = None, time: Time | None = None) -> str:

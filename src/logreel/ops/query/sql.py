@@ -318,14 +318,14 @@ class Tables:
 
     def table(self, topic: str) -> TopicTable:
         """Return the channels named *topic* as a table; raises DefinitionError if one cannot be decoded."""
-        from logreel.ops.query.topic_table import Part, TopicTable
+        from logreel.ops.query.topic_table import TablePart, TopicTable
 
         parts = []
         for one in self.asked:
             if topic in one.channels:
                 ch = one.channels[topic]
                 rows = one.log.index.rows_between(ch.number, *one.span)
-                parts.append(Part(ch, one.name, rows, one.utc, self.paths))
+                parts.append(TablePart(ch, one.name, rows, one.utc, self.paths))
         return TopicTable(topic, parts, self.wrong.append, self.turn)
 
     def selection(self, want: str) -> TopicTable:
@@ -333,14 +333,14 @@ class Tables:
 
         Raises TopicError if it selects none, UsageError for an invalid regular expression.
         """
-        from logreel.ops.query.topic_table import Part, TopicTable
+        from logreel.ops.query.topic_table import TablePart, TopicTable
 
         parts = []
         chosen = match_in_each([one.channels for one in self.asked], want)
         for one, names in zip(self.asked, chosen, strict=True):
             for ch in (ch for ch in one.channels.values() if ch.topic in names):
                 rows = one.log.index.rows_between(ch.number, *one.span)
-                parts.append(Part(ch, one.name, rows, one.utc, self.paths, labelled=True))
+                parts.append(TablePart(ch, one.name, rows, one.utc, self.paths, labelled=True))
         return TopicTable(want, parts, self.wrong.append, self.turn)
 
     def everything(self) -> dict[str, TopicTable]:

@@ -135,7 +135,7 @@ MAX_ARRAY = 100_000
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """Messages of one channel of one log.
 
     log    name of the log
@@ -263,7 +263,7 @@ class TopicTable(ds.Dataset):
     """
 
     def __init__(
-        self, topic: str, parts: list[Part], failed: Callable[[Exception], None], turn: Lock
+        self, topic: str, parts: list[TablePart], failed: Callable[[Exception], None], turn: Lock
     ) -> None:
         self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
         clocks = {part.clock for part in parts}
@@ -334,7 +334,7 @@ class TopicTable(ds.Dataset):
                     found = filter_rows(pa.Table.from_batches([batch]), condition).select(names)
                     yield from found.to_batches()
 
-    def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
+    def _rows(self, part: TablePart, condition: pc.Expression | None) -> Rows:
         known = {TIME, TIME_NS, *part.labels}
         if condition is None or not known & {*referenced_columns(condition, self._schema, ())}:
             return part.rows

@@ -198,14 +198,14 @@ class Matches:
 
 
 @dataclass(frozen=True)
-class Condition:
+class WhereCondition:
     """One condition as it was written, and parsed; *tree*: see ``parsed_expression``."""
 
     text: str
     tree: dict[str, Any]
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> WhereCondition:
         """Return the condition in *text*; raises UsageError for what is not one, or could do harm."""
         try:
             tree = parsed_expression(text, _KINDS, _FUNCTIONS, "condition")
@@ -243,14 +243,14 @@ def _slash_error(text: str) -> UsageError:
 class Applied:
     """A condition on one channel; *columns*: field path, ``time`` or ``time_ns``, by name in the condition."""
 
-    condition: Condition
+    condition: WhereCondition
     ch: Channel
     columns: Mapping[tuple[str, ...], str]
 
 
-def parse_where(where: Where) -> list[Condition]:
+def parse_where(where: Where) -> list[WhereCondition]:
     """Return one or several conditions; raises UsageError for a text that is not one."""
-    return [Condition.parse(text) for text in listed(where)]
+    return [WhereCondition.parse(text) for text in listed(where)]
 
 
 def matching(
@@ -301,7 +301,7 @@ def limit(
     return with_rows(log, found.rows), kept, found.notes
 
 
-def apply(log: Log, condition: Condition, channels: Sequence[Channel]) -> list[Applied]:
+def apply(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> list[Applied]:
     """Return the condition on each of *channels* that it is about; raises errors that name what exists."""
     tables = Tables([Asked(log, log.name, (None, None), log.channels, False)], ())
     scoped = dict[tuple[str, ...], tuple[str, str]]()
@@ -364,7 +364,7 @@ def _topic_and_path(
     return None
 
 
-def _nothing(log: Log, condition: Condition, channels: Sequence[Channel]) -> LogError:
+def _nothing(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> LogError:
     """Return the error for a condition whose fields no channel has."""
     having = {name: [ch.topic for ch in channels if _path(ch, name)] for name in condition.names}
     for name, topics in having.items():

@@ -27,7 +27,7 @@ _UNIT = re.compile(rb"\x00\x00\x01([^\x00])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class VideoFrame:
     """One picture of a video.
 
     codec   codec of *packet*; empty for *pixels*
@@ -43,7 +43,7 @@ class Frame:
     key: bool = True
 
 
-def frame_of(picture: Picture) -> Frame:
+def frame_of(picture: Picture) -> VideoFrame:
     """Return *picture* as a frame; PNG is decoded.
 
     Raises UnsupportedError for a broken picture, or one that no video can store.
@@ -56,18 +56,18 @@ def frame_of(picture: Picture) -> Frame:
         kinds = {unit[1][0] >> shift & mask for unit in _UNIT.finditer(data)}
         if not kinds:
             raise UnsupportedError(f"it is no packet of {picture.format}")
-        return Frame(codec, (0, 0), data, key=bool(kinds & key))
+        return VideoFrame(codec, (0, 0), data, key=bool(kinds & key))
     whole = encoded(picture)
     if whole.kind == ".jpg":
-        return Frame("mjpeg", (whole.width, whole.height), whole.data)
+        return VideoFrame("mjpeg", (whole.width, whole.height), whole.data)
     return _raw(decode_png(whole.data), "PNG")
 
 
-def _raw(pixels: NDArray[Any], name: str) -> Frame:
+def _raw(pixels: NDArray[Any], name: str) -> VideoFrame:
     if pixels.dtype != np.uint8:
         raise UnsupportedError(f"no video holds {8 * pixels.itemsize} bits of {name}")
     colours = pixels if pixels.ndim == 2 else pixels[..., :3]
-    return Frame("", (pixels.shape[1], pixels.shape[0]), pixels=np.ascontiguousarray(colours))
+    return VideoFrame("", (pixels.shape[1], pixels.shape[0]), pixels=np.ascontiguousarray(colours))
 
 
 def decode_png(png: bytes) -> NDArray[Any]:
@@ -98,7 +98,7 @@ class FrameDecoder:
         self._times: dict[int, int] = {}
         self._count = 0
 
-    def single(self, time: int, frame: Frame | None, problem: str) -> Decoded:
+    def single(self, time: int, frame: VideoFrame | None, problem: str) -> Decoded:
         """Return time, pixels and problem of a picture that needs no other."""
         import av
 
@@ -119,7 +119,7 @@ class FrameDecoder:
         except (av.FFmpegError, ValueError) as error:
             return time, None, f"it cannot be decoded: {error}"
 
-    def chained(self, time: int, frame: Frame) -> Iterator[Decoded]:
+    def chained(self, time: int, frame: VideoFrame) -> Iterator[Decoded]:
         """Yield the pictures that are complete after this packet."""
         import av
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class MediaItem:
     """Content of one file.
 
     suffix  suffix of the file name
@@ -42,7 +42,7 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
     for one in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, output.reads)):
         done += 1
         try:
-            item: Item = encode(one)
+            item: MediaItem = encode(one)
         except UnsupportedError as error:
             bad.add(error.text)
         else:

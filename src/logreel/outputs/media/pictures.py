@@ -19,7 +19,7 @@ PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedPicture:
     """A complete encoded picture: suffix (``.jpg`` or ``.png``), bytes, and size in pixels."""
 
     kind: str
@@ -28,7 +28,7 @@ class Encoded:
     height: int
 
 
-def encoded(picture: Picture) -> Encoded:
+def encoded(picture: Picture) -> EncodedPicture:
     """Return *picture* after a check that it is a complete JPEG or PNG.
 
     Raises UnsupportedError if it is not, or has another size than stated.
@@ -49,7 +49,7 @@ def encoded(picture: Picture) -> Encoded:
         raise UnsupportedError(
             f"it is said to have {picture.width} × {picture.height} pixels, but has {size[0]} × {size[1]}"
         )
-    return Encoded(kind, data, *size)
+    return EncodedPicture(kind, data, *size)
 
 
 def _png_size(data: bytes) -> tuple[int, int] | None:

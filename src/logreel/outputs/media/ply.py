@@ -12,7 +12,7 @@ from logreel._version import __version__
 from logreel.errors import UnsupportedError
 from logreel.lenses import Points
 from logreel.log.tables import distinct
-from logreel.outputs.media.items import Item
+from logreel.outputs.media.items import MediaItem
 
 _TYPES = {
     "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint",
@@ -27,7 +27,7 @@ _COLOURS = {
 }
 
 
-def write(cloud: Points) -> Item:
+def write(cloud: Points) -> MediaItem:
     """Return a PLY file of the points of *cloud* with finite coordinates.
 
     ``x``, ``y``, ``z`` are first, as float unless the log has doubles; then all other values, with their types. 64-bit
@@ -40,7 +40,9 @@ def write(cloud: Points) -> Item:
     for name, values in columns.items():
         vertices[name] = values if there.all() else values[there]
     lacks = f"it lacks {cloud.lost} of its points" if cloud.lost else ""
-    return Item(".ply", [_header(cloud, vertices, len(there) - len(vertices)), vertices.tobytes()], lacks)
+    return MediaItem(
+        ".ply", [_header(cloud, vertices, len(there) - len(vertices)), vertices.tobytes()], lacks
+    )
 
 
 def values_of(cloud: Points) -> dict[str, NDArray[Any]]:

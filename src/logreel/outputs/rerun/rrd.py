@@ -47,7 +47,7 @@ from logreel.meaning.tracks import segments
 from logreel.ops.query.record_batches import rows_per_batch
 from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.media.frames import VIDEO, frame_of
-from logreel.outputs.media.pictures import Encoded, encoded, pixels_of
+from logreel.outputs.media.pictures import EncodedPicture, encoded, pixels_of
 from logreel.outputs.tracks.tracks import noted_valid
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def show_pictures(entities: Entities, ch: Channel, lens: Image) -> int:
     return rows.send()
 
 
-def _encoded(pictures: list[Encoded]) -> Iterable[Any]:
+def _encoded(pictures: list[EncodedPicture]) -> Iterable[Any]:
     import rerun
 
     blobs, kinds = [one.data for one in pictures], [_MEDIA[one.kind] for one in pictures]

@@ -143,11 +143,12 @@ def message_routes() -> list[Route]:
 def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     with log.open(given) as opened:
         ch = opened[given.text("topic")]
-        row = _row(log, ch, given)
+        step = given.get("step")
+        row = _row(log, ch, given, step)
         about = {"topic": ch.topic, "type": ch.schema.name, "count": len(ch)}
         if row is None:
             return JSONResponse({**about, "t": None, "row": None, "size": None, "value": None, "error": None})
-        row = max(0, min(len(ch) - 1, row + given.get("step")))
+        row = max(0, min(len(ch) - 1, row + step))
         message = ch[row]
         value, error = None, None
         try:
@@ -159,13 +160,13 @@ def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     return JSONResponse(about)
 
 
-def _row(log: ViewLog, ch: Channel, given: Parameters) -> int | None:
+def _row(log: ViewLog, ch: Channel, given: Parameters, step: int = 0) -> int | None:
     at = log.clock(given.get("at"))
     if at is None:
         raise UsageError("the parameter 'at' is missing")
     row = row_at(ch, at)
     # Stepping forward from before the first message leads to it.
-    return -1 if row is None and len(ch) and given.get("step") > 0 else row
+    return -1 if row is None and len(ch) and step > 0 else row
 
 
 def shortened(value: Any, room: list[int]) -> Any:
@@ -213,7 +214,7 @@ def _array(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
         ch = opened[given.text("topic")]
         reader = TableReader(ch, own_paths(ch, field))
         row = _row(log, ch, given)
-        if row is None or row < 0:
+        if row is None:
             return JSONResponse({"t": None, "values": [], "unit": "", "count": 0})
         table = reader.read(np.array([row], np.int64))
         unit = (table.schema.field(1).metadata or {}).get(b"unit", b"").decode()

@@ -133,7 +133,7 @@ NAMES = tuple(parameter.name for parameter in ONE_SERIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSeries:
     """One series that a request asks for: a field, a function of it, or an SQL expression over the fields of a topic.
 
     where  as for ``lenses.charts.Series``
@@ -156,7 +156,7 @@ class Wanted:
         return not (self.function or self.where or self.sql)
 
 
-def wanted_series(given: Parameters) -> Iterator[Wanted]:
+def wanted_series(given: Parameters) -> Iterator[WantedSeries]:
     """Yield the series that a request asks for; raises UsageError."""
     if "s" not in given:
         given.text("topic")
@@ -174,8 +174,8 @@ def wanted_series(given: Parameters) -> Iterator[Wanted]:
         yield _checked({name: str(found[name]) for name in NAMES if found.get(name) is not None})
 
 
-def _checked(names: dict[str, str]) -> Wanted:
-    found = Wanted(**names)
+def _checked(names: dict[str, str]) -> WantedSeries:
+    found = WantedSeries(**names)
     if found.sql and (found.field or found.function or found.where):
         raise UsageError("an SQL expression stands in place of field and function")
     if len(found.sql) > SQL_CHARACTERS:
@@ -183,7 +183,7 @@ def _checked(names: dict[str, str]) -> Wanted:
     return found
 
 
-class Columns:
+class ViewColumns:
     """The columns of one log: the small ones that were used last in memory, large ones by pyramids.
 
     open_log  yields the log
@@ -209,7 +209,7 @@ class Columns:
         """End what is being built."""
         self._builds.close()
 
-    def get(self, wanted: Wanted, given: Parameters) -> SortedColumn:
+    def get(self, wanted: WantedSeries, given: Parameters) -> SortedColumn:
         """Return a column; raises errors of unknown names, UsageError for what is no number, Cancelled."""
         with self._lock:
             kept = self._kept.get(wanted.key)
@@ -231,7 +231,7 @@ class Columns:
                 if total > COLUMN_BYTES and old != key:
                     del self._kept[old]
 
-    def _read(self, wanted: Wanted, given: Parameters) -> SortedColumn:
+    def _read(self, wanted: WantedSeries, given: Parameters) -> SortedColumn:
         with self._open(given) as opened:
             ch = opened[wanted.topic]
             if wanted.sql:
@@ -267,7 +267,7 @@ class Columns:
         return Pyramid.build(field, key, progress, guard, place).column(field)
 
 
-def _function_column(log: Log, wanted: Wanted) -> SortedColumn:
+def _function_column(log: Log, wanted: WantedSeries) -> SortedColumn:
     ch = log[wanted.topic]
     if len(ch) > FUNCTION_ROWS:
         raise UsageError(

@@ -252,7 +252,7 @@ def _decode_grey16(packed: bytes) -> NDArray[np.uint16] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class VideoPacket:
     """One packet of a video: ns, whether it can be decoded alone, and its bytes."""
 
     time: int
@@ -260,7 +260,7 @@ class Packet:
     data: bytes
 
 
-def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[Packet]]:
+def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[VideoPacket]]:
     """Return the codec (``h264`` or ``h265``) and the packets of *ch* from the last key frame at or before *start*.
 
     The last packet is before *end* (ns). Packets that are broken or of another codec are left out. At most
@@ -293,7 +293,7 @@ def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[Packet]]
         back *= 3
 
 
-def _packets(ch: Channel, lens: Image, start: int, end: int) -> tuple[str, list[Packet]]:
+def _packets(ch: Channel, lens: Image, start: int, end: int) -> tuple[str, list[VideoPacket]]:
     codec, found = "", []
     for picture in lens.pictures(ch, start, end):
         name = (picture.format or "").lower()
@@ -304,11 +304,11 @@ def _packets(ch: Channel, lens: Image, start: int, end: int) -> tuple[str, list[
         except UnsupportedError:
             continue
         codec = name
-        found.append(Packet(picture.time, frame.key, frame.packet))
+        found.append(VideoPacket(picture.time, frame.key, frame.packet))
     return codec, found
 
 
-def _bounded(packets: list[Packet]) -> list[Packet]:
+def _bounded(packets: list[VideoPacket]) -> list[VideoPacket]:
     size = 0
     for i, one in enumerate(packets):
         size += len(one.data)

@@ -21,7 +21,7 @@ from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS, spectral_density
 from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
-from logreel.outputs.view.columns import Wanted, wanted_series
+from logreel.outputs.view.columns import WantedSeries, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL, SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 
@@ -90,7 +90,7 @@ def _series(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
 
 
 def _stream(
-    log: ViewLog, wanted: Wanted, lo: int | None, hi: int | None, pixels: int, given: Parameters
+    log: ViewLog, wanted: WantedSeries, lo: int | None, hi: int | None, pixels: int, given: Parameters
 ) -> bytes:
     """Return one of several streams; one that cannot be answered is empty and says why in its metadata."""
     try:
@@ -100,7 +100,7 @@ def _stream(
 
 
 def _columns(
-    log: ViewLog, wanted: Wanted, lo: int | None, hi: int | None, pixels: int, given: Parameters
+    log: ViewLog, wanted: WantedSeries, lo: int | None, hi: int | None, pixels: int, given: Parameters
 ) -> tuple[dict[str, Any], dict[str, str]]:
     column = log.columns.get(wanted, given)
     window = Window(column, log.clock(lo), log.clock(hi))
@@ -135,12 +135,12 @@ def _pairs(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     return arrow_response(columns, about)
 
 
-def _named(text: str) -> Wanted:
+def _named(text: str) -> WantedSeries:
     """Return the series ``topic.field`` or ``topic:field``; topics with dots need the colon."""
     for mark in (":", "."):
         topic, found, field = text.partition(mark)
         if found and topic and field:
-            return Wanted(topic, field)
+            return WantedSeries(topic, field)
     raise UsageError(f"{text!r:.80} is no topic.field")
 
 

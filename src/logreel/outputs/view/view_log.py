@@ -16,7 +16,7 @@ from logreel.log.log import Log
 from logreel.meaning.columns import MemoryColumn, SortedColumn
 from logreel.meaning.pyramids import PyramidColumn
 from logreel.outputs.http.routes import Parameters
-from logreel.outputs.view.columns import Columns
+from logreel.outputs.view.columns import ViewColumns
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -66,7 +66,9 @@ class ViewLog:
         self._closed = Event()
         self._log: Log | None = None
         #: Columns of fields that were drawn last.
-        self.columns = Columns(self.open, self._identity, lambda kind, what: tell({"log": id, kind: what}))
+        self.columns = ViewColumns(
+            self.open, self._identity, lambda kind, what: tell({"log": id, kind: what})
+        )
         #: Results that are computed once, by name.
         self.cache: dict[str, Any] = {}
         self._cache_lock = Lock()
