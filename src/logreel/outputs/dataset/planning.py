@@ -382,7 +382,7 @@ def _distance(found: Matched, at: I64) -> U64:
     """Return uint64[n] ns between times and what matched them; ``NEVER`` where nothing did."""
     # Differences of signed times need the 64th bit.
     gap = (np.maximum(found.times, at) - np.minimum(found.times, at)).view(np.uint64)
-    return np.where(found.found, gap, NEVER)
+    return np.where(found.matched, gap, NEVER)
 
 
 class PicturePicker:

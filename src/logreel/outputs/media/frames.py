@@ -57,10 +57,10 @@ def frame_of(picture: Picture) -> VideoFrame:
         if not kinds:
             raise UnsupportedError(f"it is no packet of {picture.format}")
         return VideoFrame(codec, (0, 0), data, key=bool(kinds & key))
-    whole = encoded(picture)
-    if whole.kind == ".jpg":
-        return VideoFrame("mjpeg", (whole.width, whole.height), whole.data)
-    return _raw(decode_png(whole.data), "PNG")
+    blob = encoded(picture)
+    if blob.kind == ".jpg":
+        return VideoFrame("mjpeg", (blob.width, blob.height), blob.data)
+    return _raw(decode_png(blob.data), "PNG")
 
 
 def _raw(pixels: NDArray[Any], name: str) -> VideoFrame:
@@ -112,10 +112,10 @@ class FrameDecoder:
                 if self._size is None:
                     return time, np.ascontiguousarray(pixels), ""
                 return time, self._rgb(av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")), ""
-            found = av.CodecContext.create(frame.codec, "r").decode(av.Packet(frame.packet))
-            if not found:
+            decoded = av.CodecContext.create(frame.codec, "r").decode(av.Packet(frame.packet))
+            if not decoded:
                 return time, None, f"its {frame.codec} holds no picture"
-            return time, self._rgb(found[0]), ""
+            return time, self._rgb(decoded[0]), ""
         except (av.FFmpegError, ValueError) as error:
             return time, None, f"it cannot be decoded: {error}"
 
@@ -133,10 +133,10 @@ class FrameDecoder:
         self._times[self._count] = time
         self._count += 1
         try:
-            found = context.decode(packet)
+            decoded = context.decode(packet)
         except (av.FFmpegError, ValueError):
             return
-        yield from self._of_time(found)
+        yield from self._of_time(decoded)
 
     def rest(self) -> Iterator[Decoded]:
         """Yield the pictures that decoders still hold."""
@@ -144,21 +144,21 @@ class FrameDecoder:
 
         for context in self._contexts.values():
             try:
-                found = context.decode(None)
+                decoded = context.decode(None)
             except (av.FFmpegError, ValueError):
                 continue
-            yield from self._of_time(found)
+            yield from self._of_time(decoded)
 
-    def _of_time(self, found: list[Any]) -> Iterator[Decoded]:
-        for one in found:
-            time = self._times.pop(one.pts, None)
+    def _of_time(self, decoded: list[Any]) -> Iterator[Decoded]:
+        for frame in decoded:
+            time = self._times.pop(frame.pts, None)
             if time is not None:
-                yield time, self._rgb(one), ""
+                yield time, self._rgb(frame), ""
 
     def _rgb(self, frame: Any) -> RGB:
         width, height = self._size or (frame.width, frame.height)
-        found: RGB = frame.reformat(width, height, "rgb24", interpolation="AREA").to_ndarray()
-        return found
+        pixels: RGB = frame.reformat(width, height, "rgb24", interpolation="AREA").to_ndarray()
+        return pixels
 
 
 CODEC = "libx264"

@@ -15,5 +15,5 @@ def write(picture: Picture) -> MediaItem:
     """
     if (pixels := pixels_of(picture)) is not None:
         return MediaItem(".png", [png(pixels)])
-    whole = encoded(picture)
-    return MediaItem(whole.kind, [whole.data])
+    blob = encoded(picture)
+    return MediaItem(blob.kind, [blob.data])

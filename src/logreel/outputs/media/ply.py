@@ -35,13 +35,15 @@ def write(cloud: Points) -> MediaItem:
     than 4096 values per point.
     """
     columns = values_of(cloud)
-    there = np.isfinite(columns["x"]) & np.isfinite(columns["y"]) & np.isfinite(columns["z"])
-    vertices = np.empty(np.count_nonzero(there), [(name, _type(values)) for name, values in columns.items()])
+    is_finite = np.isfinite(columns["x"]) & np.isfinite(columns["y"]) & np.isfinite(columns["z"])
+    vertices = np.empty(
+        np.count_nonzero(is_finite), [(name, _type(values)) for name, values in columns.items()]
+    )
     for name, values in columns.items():
-        vertices[name] = values if there.all() else values[there]
+        vertices[name] = values if is_finite.all() else values[is_finite]
     lacks = f"it lacks {cloud.lost} of its points" if cloud.lost else ""
     return MediaItem(
-        ".ply", [_header(cloud, vertices, len(there) - len(vertices)), vertices.tobytes()], lacks
+        ".ply", [_header(cloud, vertices, len(is_finite) - len(vertices)), vertices.tobytes()], lacks
     )
 
 
@@ -75,8 +77,8 @@ def _properties(name: str, values: NDArray[Any]) -> list[tuple[str, NDArray[Any]
 
 def _type(values: NDArray[Any]) -> str:
     """Return the NumPy type in the file: that of *values*, or float64 if PLY does not have it."""
-    kind = "u1" if values.dtype.kind == "b" else values.dtype.str[1:]
-    return f"<{kind}" if kind in _TYPES else "<f8"
+    dtype = "u1" if values.dtype.kind == "b" else values.dtype.str[1:]
+    return f"<{dtype}" if dtype in _TYPES else "<f8"
 
 
 def _header(cloud: Points, vertices: NDArray[Any], without: int) -> bytes:
