@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Log
     from logreel.meaning.frames import FrameLink
-    from logreel.meaning.transforms import Joint, Missing, RigidTransforms, Transforms
+    from logreel.meaning.transforms import DrawnJoint, Missing, RigidTransforms, Transforms
     from logreel.ops.selection import Selection
 
 #: Forms of the result of SQL.
@@ -385,7 +385,7 @@ def _echo_lines(text: str) -> None:
         draw.echo(line)
 
 
-def _draw(log: Log, frames: Transforms, drawn: list[Joint], fixed: str | None) -> None:
+def _draw(log: Log, frames: Transforms, drawn: list[DrawnJoint], fixed: str | None) -> None:
     rows: list[tuple[str, ...]] = []
     roots = [fixed.lstrip("/")] if fixed is not None else frames.tree.roots
     open_at: list[bool] = []

@@ -44,7 +44,7 @@ from logreel.outputs.dataset.episode import (
 )
 from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, sync_data
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
-from logreel.outputs.media.frames import CHAINED, RGB, Decoded, Frame, FrameDecoder, frame_of
+from logreel.outputs.media.frames import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
 from logreel.outputs.registry import readers
 from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
@@ -125,7 +125,7 @@ def first_shape(ch: Channel, times: I64, size: tuple[int, int] | None) -> tuple[
 def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator[Decoded]:
     """Yield time, pixels and problem of the pictures at the times *wanted*, ascending; some may be missing."""
     decoder = FrameDecoder(size)
-    previous: tuple[int, Frame | None, str] | None = None
+    previous: tuple[int, VideoFrame | None, str] | None = None
     for picture in _pictures(ch, wanted):
         try:
             frame, problem = frame_of(picture), ""

@@ -394,7 +394,7 @@ def _distance(matched: Matched, at: I64) -> U64:
     """Return uint64[n] ns between times and what matched them; ``NEVER`` where nothing did."""
     # Differences of signed times need the 64th bit.
     gap = (np.maximum(matched.times, at) - np.minimum(matched.times, at)).view(np.uint64)
-    return np.where(matched.found, gap, NEVER)
+    return np.where(matched.matched, gap, NEVER)
 
 
 class PicturePicker:

@@ -42,24 +42,24 @@ def routes() -> list[Route]:
     return [Route("/api/logs/{log}/export", _export, _PARAMETERS, BYTES)]
 
 
-def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+def _export(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     # Not needed for the first picture.
     from logreel.outputs.slice_stream import SliceRequest, SliceStream
 
-    kind = given.get("kind")
-    start, end = (log.clock(t) for t in given.interval())
-    names, topics = given.all("s"), tuple(given.all("topic"))
+    file_type = request.get("kind")
+    start, end = (log.clock(t) for t in request.interval())
+    names, topics = request.all("s"), tuple(request.all("topic"))
     if len(names) > SERIES:
         raise UsageError(f"a table has at most {SERIES} series")
-    with log.open(given) as opened:
-        if kind == LOG:
+    with log.open(request) as opened:
+        if file_type == LOG:
             stream: SliceStream | TableStream = SliceStream(
                 opened, SliceRequest(topics or None, (), start, end)
             )
-        elif kind in TABLES:
-            stream = TableStream(opened, [*names, *topics], start, end, f".{kind}")
+        elif file_type in TABLES:
+            stream = TableStream(opened, [*names, *topics], start, end, f".{file_type}")
         else:
-            raise UsageError(f"no kind {kind!r:.80}; there are: {', '.join((*TABLES, LOG))}")
+            raise UsageError(f"no kind {file_type!r:.80}; there are: {', '.join((*TABLES, LOG))}")
         lost = sum(problem.lost for problem in opened.problems)
     return StreamAnswer(log, stream, session.flows, session.tell, lost)
 
