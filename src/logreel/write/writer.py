@@ -330,32 +330,41 @@ class Writer:
                 self._out.flush(self._sync if sync is None else sync)
             self._batch.due = now() + self._every
 
-    def close(self, check: Callable[[Path], None] | None = None) -> None:
-        """Complete the file and rename it to its final name; closing twice does nothing.
-
-        check  called with the complete file before it is renamed; if it raises, the file is not
-        """
+    def close(self) -> None:
+        """Complete the file and rename it to its final name; closing twice does nothing."""
         with self._lock:
             if self._open:
-                self._stop()
-                try:
-                    self._drain()
-                    if self._continued is not None and not self._is_changed:
-                        self._out.discard()
-                        return
-                    self._format_writer.commit()
-                    self._format_writer.finish()
-                    if check is not None:
-                        self._out.flush()
-                        # The disk writes while the file is checked.
-                        with ThreadPoolExecutor(1) as pool:
-                            on_disk = pool.submit(self._out.flush, True)
-                            check(self._out.unfinished)
-                        on_disk.result()
-                    self._out.finish()
-                except BaseException:
-                    self._out.leave()
-                    raise
+                with self._completed():
+                    pass
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[Path]:
+        """Complete the file, and give it its final name after the block, which gets its path; not if that raises."""
+        with self._lock, self._completed():
+            self._out.flush()
+            # The disk writes while the file is checked.
+            with ThreadPoolExecutor(1) as pool:
+                on_disk = pool.submit(self._out.flush, True)
+                yield self._out.unfinished
+            on_disk.result()
+
+    @contextlib.contextmanager
+    def _completed(self) -> Iterator[None]:
+        """Complete the file; give it its name after the block, or leave it unfinished if that raises."""
+        self._stop()
+        try:
+            self._drain()
+            if self._continued is not None and not self._is_changed:
+                self._out.discard()
+                yield
+                return
+            self._format_writer.commit()
+            self._format_writer.finish()
+            yield
+            self._out.finish()
+        except BaseException:
+            self._out.leave()
+            raise
 
     def leave(self) -> None:
         """Close the incomplete file, which keeps its temporary name."""

@@ -336,7 +336,11 @@ class NewLog:
             self.by_time = by_time or self._has_synthetic
             self._compose(writer)
         self._check_sources()
-        writer.close(self._verify if self.out.readable else None)
+        if self.out.readable:
+            with writer.closing() as path:
+                self._verify(path)
+        else:
+            writer.close()
         self._check_sources()
         self._tell(1, 1)
         self.notes += self.format_writer.notes

@@ -245,7 +245,7 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
     """Return the first time of *rows* not before *start* and the start of the log, else the first time; or None."""
     floor = max((t for t in (start, log.start) if t is not None), default=None)
     counted = [ch.number for ch in log.channels.values() if ch.number in rows and not is_parameters(ch)]
-    gather_times((log.index, number) for number in counted)
+    gather_times([(log.index, number) for number in counted])
     found, others = list[int](), list[int]()
     for number in counted:
         times = log.index.times_of(number, rows[number])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
+from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.lenses import (
@@ -38,9 +40,11 @@ from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
 from logreel.ops.rewrite.streams import Batch, by_time, in_order, in_time_order, merged_batches
 from logreel.outputs.foxglove import motion, sensors
-from logreel.outputs.foxglove.encoders import PACKAGE, Encoder, Fill, Rows, wellknown
+from logreel.outputs.foxglove.schemas import PACKAGE, Fill, Rows, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.languages import language_named, portable
+from logreel.schemas.protobuf.columns import encode
+from logreel.schemas.protobuf.describe import Message, descriptor_set
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
 from logreel.write.original import Original
@@ -48,6 +52,58 @@ from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
+
+
+#: Encoding of schemas and messages.
+ENCODING = "protobuf"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Translated messages; the payload at time[i] is data[start[i]:start[i + 1]].
+
+    time   int64[n]      ns
+    data   uint8[b]
+    start  int64[n + 1]
+    """
+
+    time: I64
+    data: NDArray[np.uint8]
+    start: I64
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Translates the messages of *source* to a channel with another schema.
+
+    topic     topic of the new channel
+    message   message type of the new channel
+    fill      function that returns times and columns
+    metadata  metadata of the new channel
+    straight  writer of the same messages directly from payloads of fixed size; None: only through columns
+    """
+
+    source: Channel
+    topic: str
+    message: Message
+    fill: Fill
+    metadata: Mapping[str, Any]
+    straight: FixedEncoder | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the new channel, with a FileDescriptorSet as definition."""
+        return Schema.of(self.message.name, ENCODING, descriptor_set(self.message))
+
+    def encode(self, start: int | None = None, end: int | None = None) -> Encoded:
+        """Return the translated messages with start <= time < end (ns), in the order of the source."""
+        time, values = self.fill(self.source, start, end)
+        data, place = encode(self.message, values, len(time))
+        return Encoded(np.ascontiguousarray(time, np.int64), data, place)
+
 
 #: Approximate payload bytes that are translated through columns at once.
 WINDOW = 16 << 20
@@ -417,3 +473,83 @@ class Exchange(engine.Transform):
         if self._modernized:
             shown = ", ".join(map(repr, self._modernized[:5])) + " …" * (len(self._modernized) > 5)
             new.notes.append(f"definitions of {shown} are written as tools of today read them")
+
+
+#: Source messages and bytes that are translated at once.
+MESSAGES, BYTES = 256, 1 << 20
+
+
+class TranslatedMessages:
+    """The messages of an Encoder, of which one window is kept in memory.
+
+    shift  ns that the replay adds to the times of the log
+    """
+
+    def __init__(self, encoder: Encoder, shift: int) -> None:
+        self.encoder, self._shift = encoder, shift
+        ch = encoder.source
+        many = max(1, min(MESSAGES, BYTES * len(ch) // max(1, ch.bytes)))
+        span = (ch.end or 0) - (ch.start or 0)
+        #: Length of a window in ns.
+        self._length = max(1, span * many // max(1, len(ch)))
+        self._start = self._end = 0
+        self._times: list[int] = []
+        self._found: Encoded | None = None
+        #: Reason why the messages cannot be translated; empty if they can.
+        self.failed = ""
+        #: Time of the last call of ``new_at``, and the messages of that time that were returned.
+        self._at, self._returned = 0, 0
+
+    def new_at(self, time: int) -> list[bytes]:
+        """Return the payloads of the messages at *time* that earlier calls for this time did not return.
+
+        For logs that grow: nothing is kept in memory, as further messages of the same time may come.
+        """
+        if time != self._at:
+            self._at, self._returned = time, 0
+        found = [] if self.failed else self._of_moment(time - self._shift)
+        new = found[self._returned :]
+        self._returned = len(found)
+        return new
+
+    def _of_moment(self, time: int) -> list[bytes]:
+        try:
+            found = self.encoder.encode(time, time + 1)
+        except DefinitionError as error:
+            self.failed = error.text
+            return []
+        return [
+            found.data[found.start[row] : found.start[row + 1]].tobytes() for row in range(len(found.time))
+        ]
+
+    def between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Yield time and payload of messages with start <= time < end (ns of the replay), by time."""
+        start, end = start - self._shift, end - self._shift
+        source = self.encoder.source
+        start, end = max(start, source.start or 0), min(end, (source.end or 0) + 1)
+        while start < end and not self.failed:
+            if not self._start <= start < self._end:
+                self._load(start)
+            yield from self._within(start, min(end, self._end))
+            start = self._end
+
+    def _load(self, start: int) -> None:
+        # Windows are on a grid, so that they are the same forwards and backwards.
+        number = start // self._length
+        self._start, self._end = number * self._length, (number + 1) * self._length
+        try:
+            self._found = self.encoder.encode(max(self._start, TIME_MIN), min(self._end, TIME_MAX))
+        except DefinitionError as error:
+            self.failed = error.text
+            return
+        order = self._found.time.argsort(kind="stable")
+        self._order, self._times = order.tolist(), self._found.time[order].tolist()
+
+    def _within(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        found = self._found
+        if found is None:
+            return
+        for i in range(bisect_left(self._times, start), bisect_left(self._times, end)):
+            row = self._order[i]
+            data = found.data[found.start[row] : found.start[row + 1]].tobytes()
+            yield self._times[i] + self._shift, data

@@ -12,7 +12,7 @@ from logreel.lenses import ActorPose, ActorStates, Places, Pose, Position, Text,
 from logreel.lenses.base import grouped
 from logreel.lenses.position import UNKNOWN, Quality
 from logreel.lenses.vehicle import VehiclePose
-from logreel.outputs.foxglove.encoders import Fill, Rows, number_of, stamped
+from logreel.outputs.foxglove.schemas import Fill, Rows, number_of, stamped
 from logreel.schemas.protobuf.columns import Many, Values, same, texts
 
 if TYPE_CHECKING:

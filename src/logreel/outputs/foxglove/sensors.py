@@ -13,7 +13,7 @@ from logreel.errors import Problem, UnsupportedError
 from logreel.io.arrays import I64
 from logreel.lenses import Image, PackedCloud, PacketCloud, Picture, PlainCloud, Points
 from logreel.lenses.cloud import LaserScan, RangeScan, Sector
-from logreel.outputs.foxglove.encoders import Fill, Rows, number_of, stamped
+from logreel.outputs.foxglove.schemas import Fill, Rows, number_of, stamped
 from logreel.schemas.protobuf.columns import Many, Values, texts
 
 if TYPE_CHECKING:
