@@ -150,7 +150,7 @@ class ReaderV2(Reader):
         region = Region(
             source, len(bag.chunks), pos, end, FOREIGN_OPS, named=bag.named, grows=not self._is_final
         )
-        found, stop = read_region(
+        parts, stop = read_region(
             region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems
         )
         if begin < pos or stop > pos:
@@ -158,9 +158,9 @@ class ReaderV2(Reader):
         if stop == pos and not self._is_final:
             record = read_record(source, pos, end)
             raise BadRecord("its data is cut" if record.end > end else "it does not fit", record.end > end)
-        for part in found:
+        for part in parts:
             part.base, part.end = part.base - begin, part.end - begin
-        bag.parts += found
+        bag.parts += parts
         self._region_end = stop
         return stop
 
@@ -244,6 +244,6 @@ def _read_chunk(source: Source, record: Record, end: int, bag: FoundFile) -> int
     inside = Source(unpacked.data, source.name)
     region = Region(inside, len(bag.chunks), 0, inside.size, where=chunk.pos, named=bag.named)
     bag.chunks.append(there)
-    found, _ = read_region(region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems)
-    bag.parts += found
+    parts, _ = read_region(region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems)
+    bag.parts += parts
     return chunk.data + unpacked.used
