@@ -84,11 +84,14 @@ class ReaderV2(Reader):
         self.bag, self.pos, self.problems = bag, pos, bag.problems
         #: Offset at which the last uncompressed records ended.
         self._region_end = -1
+        #: Offset that ``feed`` came to, when the rest is read.
+        self._fed = -1
         #: Headers of chunks that had no size when they were read: the recorder had not finished them yet.
         self._unfinished: list[int] = []
 
     def finish(self) -> None:
         """See ``Reader``."""
+        self._fed = self.pos
         for pos in self._unfinished:
             if not read_record(self._source, pos, self._source.size).size:
                 self.problems.append(_unfinished_chunk(pos))
@@ -96,7 +99,7 @@ class ReaderV2(Reader):
 
     def _after(self, pos: int) -> int:
         source, end, bag = self._source, self._source.size, self.bag
-        if self._is_final and pos == self._region_end and (after := self._after_messages(pos)) > pos:
+        if pos == self._region_end == self._fed and (after := self._after_messages(pos)) > pos:
             # Damage that stopped ``feed`` among uncompressed records lies between them.
             return after
         record = read_record(source, pos, end)
