@@ -179,7 +179,7 @@ class GrowingLog(ForPeople):
 
     def _withdraw(self, problems: Collection[Problem]) -> None:
         """Remove Problems that ``note`` added, for readers that read the same messages again when all are there."""
-        self.scan.problems[:] = [one for one in self.scan.problems if one not in problems]
+        self.scan.problems[:] = [problem for problem in self.scan.problems if problem not in problems]
 
     def _at_present(self) -> Any:
         """Return another Log of what this one has now; it does not grow."""

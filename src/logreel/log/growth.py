@@ -261,7 +261,7 @@ class Position:
         log, growth = self._log, self._growth
         # The log may be refreshed, and even get the content of another file, while messages are yielded.
         present = log._at_present()
-        found = _batches_after(log, self._place, self._is_new, self._synthetic, topics)
+        batches = _batches_after(log, self._place, self._is_new, self._synthetic, topics)
         rests, self._rests = self._rests, []
         self._place = last_place(log.index) if growth is None else growth.end
         self._synthetic = ({} if self._is_new else self._synthetic) | _synthetic_counts(log)
@@ -270,7 +270,7 @@ class Position:
             for message in _messages(rest[0], *_batches_after(*rest, topics), first, last):
                 yield message._replace(data=memoryview(bytes(message.data)))
         try:
-            for message in _messages(present, *found, first, last):
+            for message in _messages(present, *batches, first, last):
                 copy = message._replace(data=memoryview(bytes(message.data)))
                 if growth is not None and not growth.is_readable():
                     return

@@ -65,7 +65,7 @@ def open_growing(
             source = file.source(name)
             source.define(definitions)
             try:
-                found, scan = rescanner.scan(source, False, is_final)
+                format_name, scan = rescanner.scan(source, False, is_final)
             except UnknownFormatError as error:
                 if is_final or source.size >= (MAGIC_BYTES if isinstance(file, GrowingFile) else HEAD_BYTES):
                     raise
@@ -75,7 +75,7 @@ def open_growing(
                     raise
                 why = error.text
             else:
-                log = log_of(source, formats()[found], scan)
+                log = log_of(source, formats()[format_name], scan)
                 log.options |= {"format": format, "segment": segment, "ros_axes": ros_axes, "guard": guard}
                 if decrypt:
                     allow_decrypted(log)

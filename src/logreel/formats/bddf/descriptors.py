@@ -45,14 +45,14 @@ class Identifier:
     @classmethod
     def parse(cls, data: bytes) -> Identifier:
         """Parse a SeriesIdentifier. Raises BadWire."""
-        kind, spec = "", {}
+        type_name, spec = "", {}
         for item in items(data):
             if item.number == 1:
-                kind = item.text
+                type_name = item.text
             elif item.number == 2:
                 key, value = entry(item.bytes)
                 spec[key] = value.text
-        return cls(kind, spec)
+        return cls(type_name, spec)
 
     @property
     def hash(self) -> int:
@@ -108,7 +108,7 @@ class Series:
         """Parse a SeriesDescriptor. Raises BadWire."""
         index, hash_, description = 0, 0, ""
         identifier = Identifier()
-        kind: MessageType | PodType | StructType | None = None
+        series_type: MessageType | PodType | StructType | None = None
         annotations: dict[str, str] = {}
         names = []
         for item in items(data):
@@ -120,11 +120,11 @@ class Series:
                 case 3:
                     hash_ = item.integer
                 case 4:
-                    kind = _message_type(item.bytes)
+                    series_type = _message_type(item.bytes)
                 case 5:
-                    kind = _pod_type(item.bytes)
+                    series_type = _pod_type(item.bytes)
                 case 6:
-                    kind = StructType(
+                    series_type = StructType(
                         {
                             k: v.integer
                             for k, v in (entry(m.bytes) for m in items(item.bytes) if m.number == 1)
@@ -137,7 +137,7 @@ class Series:
                     names.append(item.text)
                 case 9:
                     description = item.text
-        return cls(index, identifier, hash_, kind, annotations, tuple(names), description)
+        return cls(index, identifier, hash_, series_type, annotations, tuple(names), description)
 
 
 def _message_type(data: bytes) -> MessageType:
@@ -153,15 +153,15 @@ def _message_type(data: bytes) -> MessageType:
 
 
 def _pod_type(data: bytes) -> PodType:
-    kind = 0
+    pod_type = 0
     dimension: list[int] = []
     for item in items(data):
         if item.number == 1:
-            kind = item.integer
+            pod_type = item.integer
         elif item.number == 2:
             more = islice(packed(item), MAX_DIMENSIONS + 1 - len(dimension))
             dimension += [n & 0xFFFFFFFF for n in more]
-    return PodType(POD_TYPES[kind] if kind < len(POD_TYPES) else "", tuple(dimension))
+    return PodType(POD_TYPES[pod_type] if pod_type < len(POD_TYPES) else "", tuple(dimension))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +223,11 @@ def open_descriptor(data: bytes) -> tuple[int, bytes]:
 
     If there are several, the last one counts; without any the field number is 0.
     """
-    kind, content = 0, b""
+    descriptor_kind, content = 0, b""
     for item in items(data):
         if item.number in (FILE, SERIES, SERIES_INDEX, FILE_INDEX):
-            kind, content = item.number, item.bytes
-    return kind, content
+            descriptor_kind, content = item.number, item.bytes
+    return descriptor_kind, content
 
 
 PROTOBUF, JSON = "application/protobuf", "application/json"

@@ -68,9 +68,9 @@ class Index:
         self.ending: EndBlock = ending
         if not len(MAGIC) <= ending.index < ending.pos:
             raise BadIndex(f"it is said to be at {ending.index}")
-        kind, content, after = self.descriptor(ending.index)
+        descriptor_kind, content, after = self.descriptor(ending.index)
         # A file without series has an empty descriptor there.
-        if after != ending.pos or kind not in (descriptors.FILE_INDEX, 0):
+        if after != ending.pos or descriptor_kind not in (descriptors.FILE_INDEX, 0):
             raise BadIndex(f"there is none at {ending.index}")
         try:
             self.file = FileIndex.parse(content)
@@ -107,8 +107,8 @@ class Index:
         """Return the declaration of a series, and the bytes of its block and of the series' index. Raises BadIndex."""
         pos, declared = self.file.offsets[number], self.declared_at(number)
         _, end = self.series_index(pos)
-        kind, content, after = self.descriptor(declared)
-        if kind != descriptors.SERIES:
+        descriptor_kind, content, after = self.descriptor(declared)
+        if descriptor_kind != descriptors.SERIES:
             raise BadIndex(f"series {number} is not declared at {declared}")
         series = Series.parse(content)
         if (series.index, series.identifier) != (number, self.file.identifiers[number]):
@@ -184,8 +184,8 @@ class VerifiedIndex:
     """
 
     def __init__(self, source: Source, index: Index) -> None:
-        kind, content, self._used = index.descriptor(len(MAGIC))
-        if kind != descriptors.FILE:
+        descriptor_kind, content, self._used = index.descriptor(len(MAGIC))
+        if descriptor_kind != descriptors.FILE:
             raise BadIndex("the file does not begin with its descriptor")
         self._source, self._index = source, index
         self.file = FileDescriptor.parse(content)
@@ -280,11 +280,11 @@ class LazyIndex:
         if self._scanned is None:
             self._scanned = Reader(self._source, self._index.all_offsets()).finish()
             self.problems += self._scanned.problems
-        found = self._scanned
-        if series not in found.series:
+        content = self._scanned
+        if series not in content.series:
             return np.zeros(0, np.int64)
-        everything = MessageIndex(Chunks(self._source), found.table, [SERIES_RULES] * len(found.series))
-        return everything.starts(found.series.index(series))
+        everything = MessageIndex(Chunks(self._source), content.table, [SERIES_RULES] * len(content.series))
+        return everything.starts(content.series.index(series))
 
     def times(self) -> tuple[int | None, int | None]:
         """Return the least and the greatest time of all blocks, ns; loads all series."""

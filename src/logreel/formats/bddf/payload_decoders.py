@@ -106,26 +106,28 @@ class MessageDecoders:
             self._add_problem(error.text)
             return Types()
 
-    def descriptors(self, kind: MessageType, own: bytes) -> bytes:
+    def descriptors(self, series_type: MessageType, own: bytes) -> bytes:
         """Return the FileDescriptorSet of a type: *own*, of its series, else that the user passed, or b""."""
-        if kind.content_type != PROTOBUF:
+        if series_type.content_type != PROTOBUF:
             return b""
         if own or not self._source.definitions:
             return own
-        return self._types.set_of(kind.name)
+        return self._types.set_of(series_type.name)
 
     def _add_problem(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, text)
         self._noted.add(self._problems, problem)
 
-    def protobuf(self, topic: str, kind: MessageType, own: bytes = b"") -> ProtobufDecoder | WireDecoder:
+    def protobuf(
+        self, topic: str, series_type: MessageType, own: bytes = b""
+    ) -> ProtobufDecoder | WireDecoder:
         """Return the decoder of a protobuf series: fields by name if the type is described, else by number.
 
         own  a FileDescriptorSet that the series contains; empty: none
         """
-        key = kind.name, own
+        key = series_type.name, own
         if key not in self._protobuf:
-            self._protobuf[key] = self._protobuf_decoder(topic, kind.name, own)
+            self._protobuf[key] = self._protobuf_decoder(topic, series_type.name, own)
         return self._protobuf[key]
 
     def json(self, topic: str, schema: str) -> JsonDecoder | None:

@@ -194,10 +194,10 @@ class Reader:
                 self._problem("garbage", pos, head.size + 8, True, text)
             return head.next
         try:
-            kind, content = read_descriptor(self.source, pos, self._end)
-            if kind == descriptors.FILE:
+            descriptor_kind, content = read_descriptor(self.source, pos, self._end)
+            if descriptor_kind == descriptors.FILE:
                 self._file = self._file or FileDescriptor.parse(content)
-            elif kind == descriptors.SERIES:
+            elif descriptor_kind == descriptors.SERIES:
                 self._declare(Series.parse(content), pos, head.size + 8)
         except BadWire as error:
             if not self._is_followed(head.next, 2):
@@ -232,8 +232,8 @@ class Reader:
 
     def _end_block(self, pos: int) -> int:
         """Read the end block at *pos*; return the offset to continue at."""
-        found = records.read_end_block(self.source, pos)
-        if found is None:
+        end_block = records.read_end_block(self.source, pos)
+        if end_block is None:
             left = self._end - pos
             if left < END_BYTES:
                 self._problem(
@@ -241,7 +241,7 @@ class Reader:
                 )
                 return self._end
             return self._resync(pos, "an end block without its mark")
-        self._ending, self._is_after_end = found, True
+        self._ending, self._is_after_end = end_block, True
         return pos + END_BYTES
 
     def _after_end(self, pos: int) -> int:
@@ -266,10 +266,10 @@ class Reader:
         if self.source.read(pos, 4) != MAGIC:
             return False
         try:
-            kind, _ = read_descriptor(self.source, pos + 4, self._end)
+            descriptor_kind, _ = read_descriptor(self.source, pos + 4, self._end)
         except BadWire:
             return False
-        if kind != descriptors.FILE:
+        if descriptor_kind != descriptors.FILE:
             return False
         self._problem("segment", pos, 0, False, "another log begins here: the file is several glued together")
         self._builder.forget()
@@ -326,9 +326,9 @@ class Reader:
     def _bad_block(self, pos: int) -> int:
         """Return the offset to continue at if no valid block of a declared series is at *pos*."""
         self._check_enough(pos)
-        found = records.data_series(self.source, pos, self._end)
-        if found is not None and found[0] < MAX_SERIES:
-            series, after = found
+        series_and_end = records.data_series(self.source, pos, self._end)
+        if series_and_end is not None and series_and_end[0] < MAX_SERIES:
+            series, after = series_and_end
             known = self._builder.known
             if series >= len(known) or known[series] == UNDECLARED:
                 more = max(0, series + 1 - len(known))
@@ -371,9 +371,9 @@ class Reader:
         last = int(self._hints[at]) - 1 if at < len(self._hints) else self._end
         while True:
             known = self._builder.known
-            found = bddf.resync(self.source.data, pos, self._end, known, CHAIN, last, END_BYTES)
-            if found >= 0:
-                return found
+            hit = bddf.resync(self.source.data, pos, self._end, known, CHAIN, last, END_BYTES)
+            if hit >= 0:
+                return hit
             if at >= len(self._hints):
                 return self._end_block_or_end(pos)
             pos, at = int(self._hints[at]), at + 1

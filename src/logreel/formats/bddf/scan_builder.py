@@ -70,14 +70,14 @@ EVENT_LEVELS = {
 _TEXT, _COMMENT, _EVENT = "bosdyn.api.TextMessage", "bosdyn.api.OperatorComment", "bosdyn.api.Event"
 
 
-def is_text(kind: MessageType) -> bool:
+def is_text(series_type: MessageType) -> bool:
     """Return True if the messages of a series become text lines."""
-    return kind.content_type.startswith("text/") or kind.name in (_TEXT, _COMMENT, _EVENT)
+    return series_type.content_type.startswith("text/") or series_type.name in (_TEXT, _COMMENT, _EVENT)
 
 
-def text_line(kind: MessageType, topic: str, time: int, data: bytes) -> TextLine | None:
+def text_line(series_type: MessageType, topic: str, time: int, data: bytes) -> TextLine | None:
     """Return a message of such a series as a text line, or None if it cannot be parsed."""
-    if kind.content_type.startswith("text/"):
+    if series_type.content_type.startswith("text/"):
         return TextLine(time, None, data.decode("utf-8", "replace"), topic)
     try:
         fields = {item.number: item for item in items(data)}
@@ -87,9 +87,9 @@ def text_line(kind: MessageType, topic: str, time: int, data: bytes) -> TextLine
     def text(number: int) -> str:
         return fields[number].text if number in fields else ""
 
-    if kind.name == _COMMENT:
+    if series_type.name == _COMMENT:
         return TextLine(time, None, text(1), "operator", "comment")
-    if kind.name == _TEXT:
+    if series_type.name == _TEXT:
         level = fields[4].integer if 4 in fields else 0
         return TextLine(time, LEVELS.get(level), text(1), text(3))
     name, severity = EVENT_LEVELS.get(fields[7].integer if 7 in fields else 0, ("", None))
@@ -145,8 +145,8 @@ def find(source: Source) -> Found:
         return _read_from_front(source, Reader(source), None if error.missing else str(error))
     if source.in_ranges:
         with suppress(BadIndex):
-            if (found := read_in_ranges(source, index)) is not None:
-                return found
+            if (content := read_in_ranges(source, index)) is not None:
+                return content
         # The content decides what is wrong with the index.
         _ = source.data
     try:
@@ -156,11 +156,11 @@ def find(source: Source) -> Found:
 
 
 def _read_from_front(source: Source, reader: Reader, why: str | None) -> Found:
-    found = reader.finish()
+    content = reader.finish()
     # The index of concatenated files is that of the last one, with offsets from the beginning of that file.
-    if why is not None and not any(p.code == "segment" for p in found.problems):
-        found.problems.insert(0, unused_index(source, why))
-    return found
+    if why is not None and not any(p.code == "segment" for p in content.problems):
+        content.problems.insert(0, unused_index(source, why))
+    return content
 
 
 def scan(source: Source) -> Scan:
@@ -190,43 +190,43 @@ class BddfGrowing:
 def share(logs: Sequence[Log], shifts: Sequence[int]) -> Sequence[Log]:
     """Return files of one log, which use the signal schemas of all."""
     files = [log.format_state for log in logs]
-    for one in files:
-        one.files = files
+    for file in files:
+        file.files = files
     return logs
 
 
 class ScanBuilder:
     """Builds channels, index and metadata from what was found in a file."""
 
-    def __init__(self, source: Source, found: Found) -> None:
-        self.source, self.found = source, found
+    def __init__(self, source: Source, content: Found) -> None:
+        self.source, self.found = source, content
         #: The files of the log, if it is opened from several.
         self.files: Sequence[ScanBuilder] = [self]
-        self._decoders = MessageDecoders(source, found.problems)
-        if found.file.version[0] > 1:
-            shown = ".".join(map(str, found.file.version))
+        self._decoders = MessageDecoders(source, content.problems)
+        if content.file.version[0] > 1:
+            shown = ".".join(map(str, content.file.version))
             raise UnsupportedError(f"a BDDF file of version {shown}", path=source.name)
 
     def scan(self) -> Scan:
         """Return the Scan."""
-        found = self.found
+        content = self.found
         infos = [
             self._info(number, topic, series)
-            for number, (topic, series) in enumerate(zip(self._topics, found.series, strict=True))
+            for number, (topic, series) in enumerate(zip(self._topics, content.series, strict=True))
         ]
         return Scan(
-            version=".".join(map(str, found.file.version)),
+            version=".".join(map(str, content.file.version)),
             epoch="unix",
             start=None,
             end=None,
-            bounds=found.times,
-            verify=partial(verify, self.source, found),
+            bounds=content.times,
+            verify=partial(verify, self.source, content),
             checksums=None
             if self.source.in_ranges
-            else lambda rows: compare_checksum(self.source, found.problems),
+            else lambda rows: compare_checksum(self.source, content.problems),
             channels=infos,
             index=self.index,
-            problems=found.problems,
+            problems=content.problems,
             metadata=self._metadata,
             text=self._text,
             utc_offset=lambda: 0,
@@ -310,14 +310,14 @@ class ScanBuilder:
         if isinstance(series.type, PodType):
             schema = Schema(type_text(series.type), "bddf", describe(series, series.type))
         elif isinstance(series.type, MessageType):
-            kind = series.type
-            encoding = "protobuf" if kind.content_type == PROTOBUF else kind.content_type
+            series_type = series.type
+            encoding = "protobuf" if series_type.content_type == PROTOBUF else series_type.content_type
             text = schema_in_annotations(series.annotations) or "" if encoding == JSON else ""
             schema = Schema(
-                kind.name or kind.content_type,
+                series_type.name or series_type.content_type,
                 encoding,
                 text,
-                self._decoders.descriptors(kind, own_descriptors(series.annotations)),
+                self._decoders.descriptors(series_type, own_descriptors(series.annotations)),
             )
         elif isinstance(series.type, StructType):
             names = ", ".join(series.type.members)
@@ -328,17 +328,17 @@ class ScanBuilder:
         return ChannelInfo(topic, schema, layout, series_metadata(series), decoder)
 
     def _payload_layout(self, number: int, series: Series) -> Layout:
-        kind = series.type
+        series_type = series.type
         if number in self._joins:
             return self._joins[number].layout
-        if isinstance(kind, PodType):
-            return block_layout(series, kind) or RAW
-        if isinstance(kind, MessageType):
-            if kind.content_type == PROTOBUF:
-                return self._protobuf_decoder(number, kind).layout
+        if isinstance(series_type, PodType):
+            return block_layout(series, series_type) or RAW
+        if isinstance(series_type, MessageType):
+            if series_type.content_type == PROTOBUF:
+                return self._protobuf_decoder(number, series_type).layout
             if (decoder := self._json_decoder(number)) is not None:
                 return decoder.layout
-            is_text = kind.content_type.startswith("text/") or kind.content_type == JSON
+            is_text = series_type.content_type.startswith("text/") or series_type.content_type == JSON
             return TEXT if is_text else RAW
         return RAW
 
@@ -358,27 +358,27 @@ class ScanBuilder:
 
     @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
     def _protobuf_decoder(
-        self, number: int, kind: MessageType
+        self, number: int, series_type: MessageType
     ) -> ProtobufDecoder | WireDecoder | SignalDecoder:
         own = own_descriptors(self.found.series[number].annotations)
-        decoder = self._decoders.protobuf(self._topics[number], kind, own)
-        return SignalDecoder(decoder, self.signals) if kind.name == TICK and self.signals else decoder
+        decoder = self._decoders.protobuf(self._topics[number], series_type, own)
+        return SignalDecoder(decoder, self.signals) if series_type.name == TICK and self.signals else decoder
 
     @cache  # noqa: B019 - as above
     def _json_decoder(self, number: int) -> JsonDecoder | None:
         series = self.found.series[number]
-        kind, schema = series.type, schema_in_annotations(series.annotations)
-        if not isinstance(kind, MessageType) or kind.content_type != JSON or schema is None:
+        series_type, schema = series.type, schema_in_annotations(series.annotations)
+        if not isinstance(series_type, MessageType) or series_type.content_type != JSON or schema is None:
             return None
         return self._decoders.json(self._topics[number], schema)
 
     def _payload_decoder(self, number: int, series: Series) -> PayloadDecoder | None:
         """Return the decoder of payloads that no Layout describes, else None."""
-        kind = series.type
-        if isinstance(kind, MessageType) and kind.content_type == PROTOBUF:
-            return self._protobuf_decoder(number, kind)
-        if isinstance(kind, PodType) and block_layout(series, kind) is not None:
-            return PodDecoder(kind)
+        series_type = series.type
+        if isinstance(series_type, MessageType) and series_type.content_type == PROTOBUF:
+            return self._protobuf_decoder(number, series_type)
+        if isinstance(series_type, PodType) and block_layout(series, series_type) is not None:
+            return PodDecoder(series_type)
         return self._json_decoder(number)
 
     def _layout(self, number: int, series: Series) -> Layout:
@@ -412,17 +412,17 @@ def series_metadata(series: Series) -> Mapping[str, Any]:
         "spec": dict(series.identifier.spec),
         "hash": f"{series.hash:016x}",
     }
-    kind = series.type
-    if isinstance(kind, MessageType):
+    series_type = series.type
+    if isinstance(series_type, MessageType):
         metadata |= {
-            "content_type": kind.content_type,
-            "type_name": kind.name,
-            "is_metadata": kind.is_metadata,
+            "content_type": series_type.content_type,
+            "type_name": series_type.name,
+            "is_metadata": series_type.is_metadata,
         }
-    elif isinstance(kind, PodType):
-        metadata |= {"type_name": kind.type, "dimension": list(kind.dimension)}
-    elif isinstance(kind, StructType):
-        metadata["members"] = {name: f"{value:016x}" for name, value in kind.members.items()}
+    elif isinstance(series_type, PodType):
+        metadata |= {"type_name": series_type.type, "dimension": list(series_type.dimension)}
+    elif isinstance(series_type, StructType):
+        metadata["members"] = {name: f"{value:016x}" for name, value in series_type.members.items()}
     if series.names:
         metadata["additional_indexes"] = list(series.names)
     if series.annotations:

@@ -30,11 +30,11 @@ STEP = 8 << 20
 DIGEST_BYTES, END_SIZES = 20, (20, 24, 32)
 
 
-def verify(source: Source, found: Found) -> Iterator[Finding]:
+def verify(source: Source, content: Found) -> Iterator[Finding]:
     """Yield findings of wrong statements of a file. Reads the whole file."""
     yield from verify_checksum(source)
-    yield from _file_descriptor(source, found)
-    yield from _series(source, found)
+    yield from _file_descriptor(source, content)
+    yield from _series(source, content)
     yield from _end(source)
 
 
@@ -45,8 +45,8 @@ def verify_checksum(source: Source) -> list[Finding]:
         return [Finding("checksum", "note", source.size, 0, "no checksum: the file has no end block")]
     at = source.size - DIGEST_AT
     try:
-        kind, content = read_descriptor(source, len(MAGIC), source.size)
-        file = FileDescriptor.parse(content) if kind == descriptors.FILE else FileDescriptor()
+        descriptor_kind, content = read_descriptor(source, len(MAGIC), source.size)
+        file = FileDescriptor.parse(content) if descriptor_kind == descriptors.FILE else FileDescriptor()
     except BadWire:
         file = FileDescriptor()
     if file.checksum == descriptors.CHECKSUM_NONE:
@@ -54,10 +54,10 @@ def verify_checksum(source: Source) -> list[Finding]:
             text = "the file states that it has no checksum, and has a right one"
             return [Finding("checksum", "warn", at, len(ending.digest), text)]
         return [Finding("checksum", "note", at, 0, "no checksum: the file was written without one")]
-    found = digest(source, at)
-    if found == ending.digest:
+    computed = digest(source, at)
+    if computed == ending.digest:
         return []
-    text = f"the checksum is wrong: {found.hex()}, and the file says {ending.digest.hex()}"
+    text = f"the checksum is wrong: {computed.hex()}, and the file says {ending.digest.hex()}"
     return [Finding("checksum", "error", at, len(ending.digest), text)]
 
 
@@ -78,9 +78,9 @@ def digest(source: Source, end: int) -> bytes:
     return sha.digest()
 
 
-def _file_descriptor(source: Source, found: Found) -> Iterator[Finding]:
+def _file_descriptor(source: Source, content: Found) -> Iterator[Finding]:
     """Yield ``version`` and ``checksum`` for statements of the first block that no file of this format makes."""
-    file, at = found.file, len(MAGIC)
+    file, at = content.file, len(MAGIC)
     if file == FileDescriptor():
         # Reported where the file was read.
         return
@@ -95,14 +95,14 @@ def _file_descriptor(source: Source, found: Found) -> Iterator[Finding]:
         yield Finding("checksum", "warn", at, 0, text)
 
 
-def _series(source: Source, found: Found) -> Iterator[Finding]:
+def _series(source: Source, content: Found) -> Iterator[Finding]:
     """Yield ``hash`` for hashes that are not those of their identifiers, ``index`` for other wrong numbers."""
     try:
         index = Index(source)
     except BadIndex:
         index = None
-    known = {one.identifier.hash for one in found.series}
-    for number, series in enumerate(found.series):
+    known = {declared.identifier.hash for declared in content.series}
+    for number, series in enumerate(content.series):
         place = index.places[series.index] if index and series.index < len(index.places) else None
         if series.hash != series.identifier.hash:
             text = f"series {series.index} states the hash {series.hash:016x}, it is {series.identifier.hash:016x}"
@@ -115,22 +115,22 @@ def _series(source: Source, found: Found) -> Iterator[Finding]:
                     )
                     yield Finding("hash", "warn", place, 0, text)
         if series.names:
-            yield from _additional(source, found, number, series)
-    if index is not None and not any(one.code == "segment" for one in found.problems):
-        yield from _indexed_numbers(source, found, index)
+            yield from _additional(source, content, number, series)
+    if index is not None and not any(problem.code == "segment" for problem in content.problems):
+        yield from _indexed_numbers(source, content, index)
 
 
-def _additional(source: Source, found: Found, number: int, series: Series) -> Iterator[Finding]:
+def _additional(source: Source, content: Found, number: int, series: Series) -> Iterator[Finding]:
     """Yield ``numbers`` for blocks with more or fewer additional indexes than their series has names."""
-    wrong = [at for at in _blocks(source, found, number) if len(_numbers(source, at)) != len(series.names)]
+    wrong = [at for at in _blocks(source, content, number) if len(_numbers(source, at)) != len(series.names)]
     if wrong:
         text = f"{len(wrong)} blocks of series {series.index} do not have the {len(series.names)} additional indexes"
         yield Finding("numbers", "warn", wrong[0], 0, f"{text} that it declares", count=len(wrong))
 
 
-def _indexed_numbers(source: Source, found: Found, index: Index) -> Iterator[Finding]:
+def _indexed_numbers(source: Source, content: Found, index: Index) -> Iterator[Finding]:
     """Yield ``index`` for hashes and additional indexes in the index that are not those of series and blocks."""
-    for series in found.series:
+    for series in content.series:
         if series.index >= len(index.file.offsets):
             continue
         place = index.file.offsets[series.index]
@@ -153,8 +153,8 @@ def _indexed_numbers(source: Source, found: Found, index: Index) -> Iterator[Fin
             yield Finding("index", "warn", place, 0, text, count=wrong)
 
 
-def _blocks(source: Source, found: Found, number: int) -> list[int]:
-    everything = MessageIndex(Chunks(source), found.table, [SERIES_RULES] * len(found.series))
+def _blocks(source: Source, content: Found, number: int) -> list[int]:
+    everything = MessageIndex(Chunks(source), content.table, [SERIES_RULES] * len(content.series))
     starts: list[int] = everything.starts(number).tolist()
     return starts
 
@@ -195,7 +195,7 @@ def _file_index(source: Source, end: int) -> int:
             return 0
         last, pos = pos, head.next
     try:
-        kind, _ = read_descriptor(source, last, end)
+        descriptor_kind, _ = read_descriptor(source, last, end)
     except BadWire:
         return 0
-    return last if kind == descriptors.FILE_INDEX else 0
+    return last if descriptor_kind == descriptors.FILE_INDEX else 0

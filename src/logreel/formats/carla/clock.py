@@ -33,17 +33,19 @@ class Frames:
     index  index of all channels; the time of a packet is that of its frame
     """
 
-    def __init__(self, source: Source, found: Found) -> None:
-        self.kinds = sorted(found.topics)
+    def __init__(self, source: Source, content: Found) -> None:
+        self.kinds = sorted(content.topics)
         #: Channel of the FrameStarts, if there are any.
-        self._channel = self.kinds.index(FRAME_START) if FRAME_START in found.topics else None
+        self._channel = self.kinds.index(FRAME_START) if FRAME_START in content.topics else None
         self._rows: dict[int, I64] = {}
-        size = StoredValues(found.sizes)
+        size = StoredValues(content.sizes)
         rules = [
-            ChannelRules(FrameTimes(self, number), FRAMES.measure.least if kind == FRAME_START else size)
-            for number, kind in enumerate(self.kinds)
+            ChannelRules(
+                FrameTimes(self, number), FRAMES.measure.least if packet_kind == FRAME_START else size
+            )
+            for number, packet_kind in enumerate(self.kinds)
         ]
-        self.index = MessageIndex(Chunks(source), found.blocks.reshaped(self.kinds, 0), rules)
+        self.index = MessageIndex(Chunks(source), content.blocks.reshaped(self.kinds, 0), rules)
 
     @cached_property
     def _columns(self) -> list[NDArray[np.uint8]]:

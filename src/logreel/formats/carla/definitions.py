@@ -20,8 +20,8 @@ ID = Field("id", U32)
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
-def _numbers(names: str, unit: str = "", kind: Scalar = F32) -> Fields:
-    return tuple(Field(name, kind, unit) for name in names.split())
+def _numbers(names: str, unit: str = "", packet_kind: Scalar = F32) -> Fields:
+    return tuple(Field(name, packet_kind, unit) for name in names.split())
 
 
 def _vector(unit: str, wide: bool = False, names: str = "x y z") -> Struct:
@@ -107,15 +107,15 @@ _SCENE_LIGHT = (
     Field("group", U8),
 )
 _HITS = (
-    *_numbers("collision_id actor1 actor2", kind=U32),
-    *_numbers("actor1_is_hero actor2_is_hero", kind=BOOL),
+    *_numbers("collision_id actor1 actor2", packet_kind=U32),
+    *_numbers("actor1_is_hero actor2_is_hero", packet_kind=BOOL),
 )
 
 #: Fields of the records of packets that begin with the number of records; the argument: vectors of float64 (UE5).
 _RECORDS: dict[str, Callable[[bool], Fields]] = {
     "actors": _actor,
     "actor_removals": lambda wide: (ID,),
-    "actor_parents": lambda wide: _numbers("child parent", kind=U32),
+    "actor_parents": lambda wide: _numbers("child parent", packet_kind=U32),
     "collisions": lambda wide: _HITS,
     "position": lambda wide: (ID, *_pose(wide)),
     "traffic_lights": lambda wide: (

@@ -128,14 +128,14 @@ class RosAxesDecoder(PacketFieldsDecoder):
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
-        found = super().decode_message(index, data, row)
+        values = super().decode_message(index, data, row)
         if self._many:
-            return {"records": [_values(self._record, record) for record in found["records"]]}
-        return _values(self._record, found)
+            return {"records": [_values(self._record, record) for record in values["records"]]}
+        return _values(self._record, values)
 
 
-def _values(struct: Struct, found: dict[str, Any]) -> dict[str, Any]:
-    return {f.name: _value(f, found[f.name]) for f in struct.visible()}
+def _values(struct: Struct, values: dict[str, Any]) -> dict[str, Any]:
+    return {f.name: _value(f, values[f.name]) for f in struct.visible()}
 
 
 def _value(f: Field, value: Any) -> Any:

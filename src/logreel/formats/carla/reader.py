@@ -106,23 +106,23 @@ class Framing:
         self.tags[FRAME_END] = framed.NOTE, 0, 0, 0, 255
         self.keys = np.tile(np.array([(framed.UNDECLARED, 0, 0, 0)], framed.KEY), KINDS)
         self.tolerant = np.tile(np.array([(framed.TOLERATED, 0, 0, 0)], framed.KEY), KINDS)
-        for kind, topic in TOPICS.items():
-            self.declare(kind, topic)
-        for kind in SHIFTING[1:]:
+        for packet_kind, topic in TOPICS.items():
+            self.declare(packet_kind, topic)
+        for packet_kind in SHIFTING[1:]:
             # Only empty packets are accepted until the content of one shows its meaning.
-            self.keys[kind] = kind, 2, 2, 0
+            self.keys[packet_kind] = packet_kind, 2, 2, 0
 
     def extend(self, source: Source) -> None:
         """Go on with *source*, which begins with the bytes so far."""
         self._source = source
 
-    def declare(self, kind: int, topic: str) -> None:
-        """Accept packets of *kind* as those of *topic*."""
+    def declare(self, packet_kind: int, topic: str) -> None:
+        """Accept packets of *packet_kind* as those of *topic*."""
         least = definitions.layout(topic, self._wide).measure
         greatest = _LARGEST if least.size is None else least.size
-        self.keys[kind] = kind, least.least, greatest, 0
-        self.tags["first_least"][kind] = definitions.width(topic, self._wide)
-        self.tolerant[kind] = self.keys[kind]
+        self.keys[packet_kind] = packet_kind, least.least, greatest, 0
+        self.tags["first_least"][packet_kind] = definitions.width(topic, self._wide)
+        self.tolerant[packet_kind] = self.keys[packet_kind]
 
     def accepts(self, packet: Packet, end: int) -> bool:
         """Return True if the walk would accept a packet that must end by *end*."""
@@ -238,19 +238,21 @@ class Reader:
 
     def _topics_of(self, kinds: list[int], blocks: Blocks) -> dict[int, str]:
         """Return the topics of *kinds*; kinds without any content are inferred from the order of the others."""
-        known = {kind: self._topics[kind] for kind in kinds if kind in self._topics}
-        shifting = {kind: topic for kind, topic in known.items() if kind in RELEASED}
+        known = {
+            packet_kind: self._topics[packet_kind] for packet_kind in kinds if packet_kind in self._topics
+        }
+        shifting = {packet_kind: topic for packet_kind, topic in known.items() if packet_kind in RELEASED}
         if shifting:
-            inserted = all(INSERTED[kind] == topic for kind, topic in shifting.items())
+            inserted = all(INSERTED[packet_kind] == topic for packet_kind, topic in shifting.items())
         else:
             old = self._header.version < 2
             inserted = self.wide or (old and (23 in kinds or self._doors_come_first(blocks, kinds)))
         usual = INSERTED if inserted else RELEASED
         named: dict[int, str] = {}
-        for kind in kinds:
-            topic = known.get(kind) or usual.get(kind, "raw")
+        for packet_kind in kinds:
+            topic = known.get(packet_kind) or usual.get(packet_kind, "raw")
             taken = topic == "raw" or topic in named.values()
-            named[kind] = f"packet_{kind}" if taken else topic
+            named[packet_kind] = f"packet_{packet_kind}" if taken else topic
         return named
 
     def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
@@ -283,30 +285,30 @@ class Reader:
 
     def _infer_kind(self, packet: Packet) -> int | None:
         """Return the offset of the packet if its content shows the meaning of its kind, not known so far."""
-        kind = packet.kind
-        if packet.next > self._end or kind in self._topics:
+        packet_kind = packet.kind
+        if packet.next > self._end or packet_kind in self._topics:
             return None
-        if kind in SHIFTING:
+        if packet_kind in SHIFTING:
             topic = kind_by_content(self._source, packet, self.wide)
         else:
-            topic = "raw" if kind > LAST_KIND and self._framing.is_chain(packet.next) else None
+            topic = "raw" if packet_kind > LAST_KIND and self._framing.is_chain(packet.next) else None
         if topic is None:
             return None
-        self._declare(kind, topic)
+        self._declare(packet_kind, topic)
         return packet.at
 
-    def _declare(self, kind: int, topic: str) -> None:
-        self._topics[kind] = topic
-        self._framing.declare(kind, topic)
+    def _declare(self, packet_kind: int, topic: str) -> None:
+        self._topics[packet_kind] = topic
+        self._framing.declare(packet_kind, topic)
 
-    def _add_repaired(self, packet: Packet, kind: int, after: int) -> int:
+    def _add_repaired(self, packet: Packet, packet_kind: int, after: int) -> int:
         """Collect a packet with a wrong header, whose content ends at *after*; return *after*."""
         size = after - packet.payload
         stated = f"kind {packet.kind} and {packet.size} bytes"
-        text = f"a packet states {stated}; by its content it is of kind {kind} and takes {size}"
+        text = f"a packet states {stated}; by its content it is of kind {packet_kind} and takes {size}"
         self._problem("head", packet.at, HEAD, False, text)
         self._resized[packet.payload] = size
-        self._blocks.add(packet.at, kind, size)
+        self._blocks.add(packet.at, packet_kind, size)
         return after
 
     def _repair_frame_start(self, packet: Packet) -> int | None:

@@ -70,23 +70,23 @@ class ReleaseEvidence:
     wide: bool
     has_frame: bool
 
-    def _packets(self, kind: int) -> Iterator[tuple[int, int]]:
+    def _packets(self, packet_kind: int) -> Iterator[tuple[int, int]]:
         """Yield payload offset and size of the first packets of a kind that have records."""
-        if kind not in self.channels:
+        if packet_kind not in self.channels:
             return
         from logreel.index.ranges import places
 
-        channel = self.channels[kind]
+        channel = self.channels[packet_kind]
         some = slice(0, min(_PROBES, int(self.index.counts[channel])))
         _, at, size = places(self.index, channel, some)
         yield from ((a, n) for a, n in zip(at.tolist(), size.tolist(), strict=True) if n > 2)
 
-    def _first(self, kind: int, how: Layout) -> list[dict[str, Any]]:
+    def _first(self, packet_kind: int, how: Layout) -> list[dict[str, Any]]:
         """Return the records of the first packet of a kind that has records and can be decoded."""
         from logreel.errors import DamagedError
 
         decode = how.decoder()
-        for at, size in self._packets(kind):
+        for at, size in self._packets(packet_kind):
             try:
                 records: list[dict[str, Any]] = decode(self.source.view[at : at + min(size, _BYTES)])[
                     "records"
@@ -224,7 +224,7 @@ _NOBODY = 0xFFFFFFFF
 def lines(events: Events) -> list[TextLine]:
     """Return text lines by time; actors in the first frame with actors are only counted."""
     names: dict[int, str] = {}
-    found: list[TextLine] = []
+    lines: list[TextLine] = []
     there = 0
     begin = None
     for time, frame, actor in events("actors"):
@@ -233,17 +233,17 @@ def lines(events: Events) -> list[TextLine]:
         if frame == begin[0]:
             there += 1
         else:
-            found.append(TextLine(time, _NOTICE, f"{names[actor['id']]} appears"))
+            lines.append(TextLine(time, _NOTICE, f"{names[actor['id']]} appears"))
     if begin is not None:
-        found.insert(0, TextLine(begin[1], _NOTICE, f"the recording begins with {there} actors"))
+        lines.insert(0, TextLine(begin[1], _NOTICE, f"the recording begins with {there} actors"))
 
     def name(actor: int) -> str:
         return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")
 
     for time, _, removal in events("actor_removals"):
-        found.append(TextLine(time, _NOTICE, f"{name(removal['id'])} is removed"))
+        lines.append(TextLine(time, _NOTICE, f"{name(removal['id'])} is removed"))
     for time, _, one in events("actor_parents"):
-        found.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
+        lines.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
     before: set[tuple[int, int]] = set()
     now: set[tuple[int, int]] = set()
     last = -1
@@ -253,8 +253,8 @@ def lines(events: Events) -> list[TextLine]:
         pair = hit["actor1"], hit["actor2"]
         now.add(pair)
         if pair not in before:
-            found.append(TextLine(time, _WARNING, f"{name(pair[0])} hits {name(pair[1])}"))
-    return sorted(found, key=lambda line: line.time)
+            lines.append(TextLine(time, _WARNING, f"{name(pair[0])} hits {name(pair[1])}"))
+    return sorted(lines, key=lambda line: line.time)
 
 
 _CR, _LF = 0x0D, 0x0A
@@ -305,20 +305,20 @@ def scan(source: Source) -> Scan:
     """Return the Scan of a recording. Raises UnsupportedError for a file without the magic string."""
     if source.head[2:18] != b"\x0e\x00CARLA_RECORDER":
         raise UnsupportedError("not a CARLA recording: its mark is missing", path=source.name)
-    found = Reader(source).finish()
-    if _lost(found) and is_text_mode(source):
+    content = Reader(source).finish()
+    if _lost(content) and is_text_mode(source):
         binary = undo_text_mode(source)
         reread = Reader(binary).finish()
-        if _lost(reread) < _lost(found):
+        if _lost(reread) < _lost(content):
             size = source.size - binary.size
             text = f"written in text mode: 0D before every 0A; undone, which left {size} bytes out"
             reread.problems.append(Problem("text_mode", 0, 0, False, text))
             return ScanBuilder(binary, reread).scan()
-    return ScanBuilder(source, found).scan()
+    return ScanBuilder(source, content).scan()
 
 
-def _lost(found: Found) -> int:
-    return sum(problem.size for problem in found.problems if problem.lost)
+def _lost(content: Found) -> int:
+    return sum(problem.size for problem in content.problems if problem.lost)
 
 
 class CarlaGrowing:
@@ -367,19 +367,19 @@ class ScanBuilder:
     is_first   False for one of these
     """
 
-    def __init__(self, source: Source, found: Found) -> None:
-        self.source, self.found = source, found
+    def __init__(self, source: Source, content: Found) -> None:
+        self.source, self.found = source, content
         #: Frames, with their numbers and times.
-        self.frames = Frames(source, found)
+        self.frames = Frames(source, content)
         self.following: list[tuple[ScanBuilder, int]] = []
         self.is_first = True
         #: Index of all channels.
         self.index = self.frames.index
         self._kinds = self.frames.kinds
-        self._channels = {kind: number for number, kind in enumerate(self._kinds)}
+        self._channels = {packet_kind: number for number, packet_kind in enumerate(self._kinds)}
 
     def _verify(self) -> Iterator[Finding]:
-        is_read = not any(one.code == "header" for one in self.found.problems)
+        is_read = not any(problem.code == "header" for problem in self.found.problems)
         yield from verify(self.frames, self.found.header.version if is_read else None)
         if (at := self._evidence.unreadable_physics) is not None:
             text = "no packet of physics holds the records that it counts, with wheels of any release"
@@ -387,19 +387,19 @@ class ScanBuilder:
 
     def scan(self) -> Scan:
         """Return the Scan."""
-        found = self.found
+        content = self.found
         self._add_missing_ends()
         # Whoever follows a recording does not ask for it whenever it has grown.
-        start, end = (None, None) if found.is_growing else self.frames.span()
+        start, end = (None, None) if content.is_growing else self.frames.span()
         return Scan(
             version=lambda: self._evidence.release(),
             epoch="start",
             start=start,
             end=end,
-            bounds=self.frames.span if found.is_growing else None,
+            bounds=self.frames.span if content.is_growing else None,
             channels=self._infos(),
             index=self.index,
-            problems=found.problems,
+            problems=content.problems,
             metadata=self._metadata,
             text=lambda: lines(self._events),
             utc_offset=self._utc_offset,
@@ -432,24 +432,24 @@ class ScanBuilder:
 
     @cached_property
     def _evidence(self) -> ReleaseEvidence:
-        found = self.found
+        content = self.found
         return ReleaseEvidence(
-            self.source, self.index, found.topics, self._channels, found.header.version, found.wide,
-            len(found.ends) > 0,
+            self.source, self.index, content.topics, self._channels, content.header.version, content.wide,
+            len(content.ends) > 0,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------------------------- channels
 
     def _infos(self, ros: bool = False) -> list[ChannelInfo]:
         """Return the channels; *ros*: in metres and right-handed axes."""
-        return [self._info(kind, ros) for kind in self._kinds]
+        return [self._info(packet_kind, ros) for packet_kind in self._kinds]
 
-    def _info(self, kind: int, ros: bool) -> ChannelInfo:
-        topic = self.found.topics[kind]
-        metadata: dict[str, Any] = {"packet": kind, "axes": RIGHT if ros else LEFT}
+    def _info(self, packet_kind: int, ros: bool) -> ChannelInfo:
+        topic = self.found.topics[packet_kind]
+        metadata: dict[str, Any] = {"packet": packet_kind, "axes": RIGHT if ros else LEFT}
         if topic == "trigger_volumes":
             metadata["frame"] = "world"
-        if kind == FRAME_START:
+        if packet_kind == FRAME_START:
             return ChannelInfo(topic, Schema(topic, "carla"), lambda: layout(topic, False), metadata)
         return ChannelInfo(
             topic,
@@ -459,7 +459,10 @@ class ScanBuilder:
             ),
             metadata,
             partial(
-                self._decoder, self._channels[kind], topic, RosAxesDecoder if ros else PacketFieldsDecoder
+                self._decoder,
+                self._channels[packet_kind],
+                topic,
+                RosAxesDecoder if ros else PacketFieldsDecoder,
             ),
         )
 
@@ -473,12 +476,12 @@ class ScanBuilder:
 
     def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Yield time (ns), frame number and record for all records of a topic; most packets have no records."""
-        for kind in self._kinds:
-            if self.found.topics[kind] == topic:
-                yield from self._records(kind, topic)
+        for packet_kind in self._kinds:
+            if self.found.topics[packet_kind] == topic:
+                yield from self._records(packet_kind, topic)
 
-    def _records(self, kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        channel, decode = self._channels[kind], self._layout(topic).decoder()
+    def _records(self, packet_kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        channel, decode = self._channels[packet_kind], self._layout(topic).decoder()
         rows = np.flatnonzero(self.index.sizes(channel) > 2)
         _, at, size = places(self.index, channel, rows)
         times = self.index.times(channel)[rows].tolist()

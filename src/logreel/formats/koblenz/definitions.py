@@ -221,7 +221,7 @@ _registered: dict[int, MessageType] = {kind.id: kind for kind in KNOWN}
 
 def registered_types() -> dict[int, MessageType]:
     """Return all known types by id: the six described ones, those that ``register_type`` added, and the user's."""
-    return {kind.id: kind for kind in stored_types()} | _registered
+    return {message_kind.id: message_kind for message_kind in stored_types()} | _registered
 
 
 def stored_types() -> list[MessageType]:
@@ -229,13 +229,13 @@ def stored_types() -> list[MessageType]:
     found: dict[str, list[MessageType]] = {}
     for path in data_folder.files(LANGUAGE):
         try:
-            kind = _of_file(path, path.stat().st_mtime_ns)
+            message_kind = _of_file(path, path.stat().st_mtime_ns)
         except (OSError, LogError):
             continue
-        found.setdefault(kind.name, []).append(kind)
+        found.setdefault(message_kind.name, []).append(message_kind)
     kinds: dict[int, MessageType] = {}
     for name in sorted(found):
-        first, *later = sorted(found[name], key=lambda kind: kind.version)
+        first, *later = sorted(found[name], key=lambda message_kind: message_kind.version)
         kinds.setdefault(first.id, replace(first, later=tuple(later)))
     return [*kinds.values()]
 
@@ -253,15 +253,15 @@ def message_type(name: str, version: int, text: str) -> MessageType:
     Types are those of ROS definitions without time and duration, and arrays of them; bool has four bytes. Raises
     DefinitionError.
     """
-    found = parse_message(text, name)
+    parsed = parse_message(text, name)
     units = {match[1]: match[2] for match in _UNIT.finditer(text)}
-    if found.constants or not found.fields:
+    if parsed.constants or not parsed.fields:
         raise DefinitionError(f"{name}: expected fields, and no constants")
-    fields = tuple(Field(f.name, _node(f, name), units.get(f.name, "")) for f in found.fields)
-    kind = MessageType(name, Layout(Struct(fields), name), version)
-    if not 0 < kind.id < 1 << ID_BITS or not 0 <= version < 1 << 16:
+    fields = tuple(Field(f.name, _node(f, name), units.get(f.name, "")) for f in parsed.fields)
+    message_kind = MessageType(name, Layout(Struct(fields), name), version)
+    if not 0 < message_kind.id < 1 << ID_BITS or not 0 <= version < 1 << 16:
         raise DefinitionError(f"{name!r:.80} in version {version} cannot be a message type")
-    return kind
+    return message_kind
 
 
 _UNIT = re.compile(r"^\s*\S+\s+(\w+)\s*#[^\n\[]*\[([^\]\n]*)\]", re.MULTILINE)
@@ -308,8 +308,8 @@ def _spelled(node: Node) -> str:
             return f"{_spelled(item)}[{count}]"
         case Sequence(item=item):
             return f"{_spelled(item)}[]"
-        case Scalar(type=kind):
-            return kind
+        case Scalar(type=spelling):
+            return spelling
         case String():
             return "string"
         case Struct():

@@ -71,17 +71,17 @@ class Framing:
         self.tags = np.zeros(256, framed.TAG)
         self.tags[mark] = framed.DATA, size_reading.base, MAX_SIZE, 0, 255
         self._unknown = 0
-        for kind in self.types.values():
-            for version in range(kind.version, kind.version + VERSIONS):
-                self._add(Kind(kind.id, version, kind))
+        for message_kind in self.types.values():
+            for version in range(message_kind.version, message_kind.version + VERSIONS):
+                self._add(Kind(message_kind.id, version, message_kind))
         self._believed = frozenset(self.numbers)
         self._build_tables()
 
     # ---------------------------------------------------------------------------------------------- tables
 
-    def _add(self, kind: Kind) -> None:
-        self.numbers[kind.type, kind.version] = len(self.kinds)
-        self.kinds.append(kind)
+    def _add(self, message_kind: Kind) -> None:
+        self.numbers[message_kind.type, message_kind.version] = len(self.kinds)
+        self.kinds.append(message_kind)
 
     def _build_tables(self) -> None:
         """Build the table of keys: a digest without collisions maps the 8 bytes of type and version to rows."""
@@ -93,16 +93,16 @@ class Framing:
         )
         self.keys = np.zeros(1 << bits, framed.KEY)
         self.keys["channel"] = framed.UNDECLARED
-        for number, (kind, word) in enumerate(zip(self.kinds, words, strict=True)):
+        for number, (message_kind, word) in enumerate(zip(self.kinds, words, strict=True)):
             row = (word * multiplier & _WORD) >> 64 - bits
-            self.keys[row] = number, *self._sizes(kind), word
+            self.keys[row] = number, *self._sizes(message_kind), word
 
-    def _sizes(self, kind: Kind) -> tuple[int, int]:
-        """Return the least and the greatest size field of messages of *kind*."""
-        base, measure = self.size_reading.base, kind.layout.measure
-        if (kind.type, kind.version) not in self._believed:
+    def _sizes(self, message_kind: Kind) -> tuple[int, int]:
+        """Return the least and the greatest size field of messages of *message_kind*."""
+        base, measure = self.size_reading.base, message_kind.layout.measure
+        if (message_kind.type, message_kind.version) not in self._believed:
             return base, MAX_SIZE
-        exact = measure.size is not None and not kind.longer
+        exact = measure.size is not None and not message_kind.longer
         return base + measure.least, base + measure.least if exact else MAX_SIZE
 
     def declare(self, head: Head) -> bool:
@@ -115,9 +115,9 @@ class Framing:
         self._build_tables()
         return True
 
-    def allow_longer(self, kind: Kind) -> None:
-        """Accept messages of *kind* that are longer than their Layout."""
-        kind.longer = True
+    def allow_longer(self, message_kind: Kind) -> None:
+        """Accept messages of *message_kind* that are longer than their Layout."""
+        message_kind.longer = True
         self._build_tables()
 
     # -------------------------------------------------------------------------------------------- evidence
@@ -129,17 +129,17 @@ class Framing:
 
     def content_end(self, head: Head) -> int:
         """Return where the content of a message ends by its own counts; -1 if that is after the message."""
-        kind = self.kind_of(head)
+        message_kind = self.kind_of(head)
         stop = head.end(self.size_reading)
-        if kind is None:
+        if message_kind is None:
             return stop
-        root = kind.layout_at(self.source, head.payload, stop).root
+        root = message_kind.layout_at(self.source, head.payload, stop).root
         return content_end(root, self.source, head.payload, stop)
 
     def is_exact(self, head: Head) -> bool:
         """Return whether a message is whole, of a described kind, and ends where its content does."""
-        kind, stop = self.kind_of(head), head.end(self.size_reading)
-        described = kind is not None and kind.is_described
+        message_kind, stop = self.kind_of(head), head.end(self.size_reading)
+        described = message_kind is not None and message_kind.is_described
         return described and stop <= self.source.size and self.content_end(head) == stop
 
     def is_believed(self, head: Head) -> bool:
@@ -237,10 +237,10 @@ def search(framings: Sequence[Framing], pos: int, last: int) -> tuple[int, int]:
         for byte in (8, 11, 12):
             is_possible &= part[byte : byte + count] == 0
         places = pos + np.flatnonzero(is_possible)
-        found = [(framing.first_message_of(places), i) for i, framing in enumerate(framings) if len(places)]
-        found = [one for one in found if one[0] >= 0]
-        if found:
-            return min(found)
+        hits = [(framing.first_message_of(places), i) for i, framing in enumerate(framings) if len(places)]
+        hits = [one for one in hits if one[0] >= 0]
+        if hits:
+            return min(hits)
         pos += count
     return -1, -1
 

@@ -125,8 +125,8 @@ def layout_of(definition: str) -> Layout:
 
 def _written(node: Node) -> Any:
     match node:
-        case Scalar(type=kind):
-            return kind
+        case Scalar(type=written_type):
+            return written_type
         case Time(signed=signed):
             return "duration" if signed else "time"
         case String() | Rest(text=True):

@@ -40,39 +40,39 @@ def read(source: Source, variant: Variant) -> Found:
     refused: set[int] = set()
     raw: set[tuple[int, int]] = set()
     for _ in range(MAX_PASSES):
-        found = Reader(source, variant, refused, raw).finish()
-        wrong = [head for head, _ in disagreeing(found)]
+        content = Reader(source, variant, refused, raw).finish()
+        wrong = [head for head, _ in disagreeing(content)]
         if not wrong:
-            return found
+            return content
         # A version far from the described one may have other fields.
-        others = {(head.type, head.version) for head in wrong if not found.framing.is_believed(head)}
+        others = {(head.type, head.version) for head in wrong if not content.framing.is_believed(head)}
         raw |= others
         refused.update(head.pos for head in wrong if (head.type, head.version) not in others)
-    return _withoutdisagreeing(found)
+    return _withoutdisagreeing(content)
 
 
-def disagreeing(found: Found, since: int = 0) -> Iterator[tuple[Head, int]]:
+def disagreeing(content: Found, since: int = 0) -> Iterator[tuple[Head, int]]:
     """Yield the messages whose content does not end where their size says, and their rows in the block table.
 
     since  position of the first message to be checked
     """
-    framing = found.framing
-    for number in found.blocks.live():
-        kind = found.kinds[number]
-        exact = kind.layout.size is not None and not kind.longer
-        if exact or kind.layout is RAW:
+    framing = content.framing
+    for number in content.blocks.live():
+        message_kind = content.kinds[number]
+        exact = message_kind.layout.size is not None and not message_kind.longer
+        if exact or message_kind.layout is RAW:
             continue
-        offset = found.blocks.offsets(number)
+        offset = content.blocks.offsets(number)
         first = int(offset.searchsorted(since))
         offset = offset[first:]
-        program = compile_layout(_without_columns(kind.layout))
+        program = compile_layout(_without_columns(message_kind.layout))
         status = np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
-        data, ends = framing.source.data, offset + found.sizes(offset)
+        data, ends = framing.source.data, offset + content.sizes(offset)
         kernel.count(data, offset, ends, program.ops, counts, status)
         doubtful = np.flatnonzero(status != kernel.OK)
         if len(doubtful):
-            _, places = found.blocks.rows(number)
+            _, places = content.blocks.rows(number)
             for row in doubtful.tolist():
                 head = read_head(framing.source, int(offset[row]) - HEAD)
                 if head is not None and not framing.agrees(head):
@@ -85,16 +85,16 @@ def _without_columns(layout: Layout) -> Layout:
     return Layout(Struct((Field("", node),)))
 
 
-def _withoutdisagreeing(found: Found) -> Found:
-    """Return *found* without the messages that still disagree, with a problem for each of them."""
+def _withoutdisagreeing(content: Found) -> Found:
+    """Return *content* without the messages that still disagree, with a problem for each of them."""
     lost, entries = [], []
-    for head, entry in disagreeing(found):
-        size = head.end(found.framing.size_reading) - head.pos
+    for head, entry in disagreeing(content):
+        size = head.end(content.framing.size_reading) - head.pos
         text = f"{size} bytes of a message whose content does not fit its size"
         lost.append(Problem("garbage", head.pos, size, True, text))
         entries.append(entry)
-    blocks = found.blocks.without(np.array(entries, np.int64))
-    return replace(found, blocks=blocks, problems=found.problems + lost)
+    blocks = content.blocks.without(np.array(entries, np.int64))
+    return replace(content, blocks=blocks, problems=content.problems + lost)
 
 
 class Reader:
@@ -206,22 +206,21 @@ class Reader:
         head = read_head(source, pos)
         if head is None or not head.is_plausible(self._size_reading):
             return self._recover(pos)
-        after, kind = head.end(self._size_reading), framing.kind_of(head)
-        new = kind is None and head.mark == framing.mark
+        after, message_kind = head.end(self._size_reading), framing.kind_of(head)
+        new = message_kind is None and head.mark == framing.mark
         if not (framing.leads_on(after, HEADERS_AFTER_KNOWN) or (new and framing.is_blank(after))):
             return self._recover(pos)
         if head.mark != framing.mark:
             return self._invalid(head, after)
-        if kind is None and framing.declare(head):
+        if message_kind is None and framing.declare(head):
             self._blocks.declare(len(framing.kinds))
             self._blocks.follow(framing.spec)
             return pos
-        if kind is not None and framing.is_longer(head):
-            text = (
-                f"{kind.name}: messages are longer than version {kind.version} is; the first fields are read"
-            )
+        if message_kind is not None and framing.is_longer(head):
+            text = f"{message_kind.name}: messages are longer than version {message_kind.version} is"
+            text += "; the first fields are read"
             self._problem("longer", pos, after, False, text)
-            framing.allow_longer(kind)
+            framing.allow_longer(message_kind)
             self._blocks.follow(framing.spec)
             return pos
         return self._recover(pos)
@@ -243,10 +242,10 @@ class Reader:
 
     def _invalid(self, head: Head, after: int) -> int:
         """Step over a message without the valid mark if the rest of it is sound; return where to go on."""
-        kind = self._framing.kind_of(head)
-        if kind is None or self._framing.content_end(head) < 0:
+        message_kind = self._framing.kind_of(head)
+        if message_kind is None or self._framing.content_end(head) < 0:
             return self._recover(head.pos)
-        text = f"{kind.name}: a message that is not marked as valid (0x{head.mark:02X})"
+        text = f"{message_kind.name}: a message that is not marked as valid (0x{head.mark:02X})"
         self._problem("invalid", head.pos, after, True, text)
         return after
 
@@ -258,17 +257,17 @@ class Reader:
             raise UndecidedError
         framing, size = self._framing, self._source.size
         before = read_head(self._source, self._blocks.last) if self._blocks.last >= 0 else None
-        found = -1
+        hit = -1
         if before is not None and before.end(self._size_reading) == pos and not framing.is_exact(before):
             # The damage may be in the size of the message before: sound messages inside it prove that.
-            found = framing.search(before.pos + 1, pos - 1)
-            if found >= 0:
+            hit = framing.search(before.pos + 1, pos - 1)
+            if hit >= 0:
                 self._blocks.drop_last()
                 pos = before.pos
-        if found < 0:
-            found = framing.search(pos + 1, size)
+        if hit < 0:
+            hit = framing.search(pos + 1, size)
         self._blocks.last = -1
-        stop = found if found >= 0 else size
+        stop = hit if hit >= 0 else size
         self._report_lost(pos, stop)
         return stop
 
@@ -287,8 +286,8 @@ class Reader:
             and head.is_plausible(self._size_reading)
             and head.end(self._size_reading) > stop
         ):
-            kind = self._framing.kind_of(head)
-            what = kind.name if kind else f"0x{head.type:08X}"
+            message_kind = self._framing.kind_of(head)
+            what = message_kind.name if message_kind else f"0x{head.type:08X}"
             need = head.end(self._size_reading) - pos
             text = f"the file ends inside a message: {what} needs {need} bytes, {size} are there"
             self._problem("truncated", pos, stop, True, text)

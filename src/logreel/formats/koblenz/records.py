@@ -120,9 +120,9 @@ def are_plausible(heads: NDArray[Any], size_reading: SizeReading) -> NDArray[np.
     return good
 
 
-def pack_head(size: int, mark: int, kind: int, version: int, ms: float) -> bytes:
+def pack_head(size: int, mark: int, type_id: int, version: int, ms: float) -> bytes:
     """Encode the header of a message."""
-    return _HEAD.pack(size, mark, kind, version, ms)
+    return _HEAD.pack(size, mark, type_id, version, ms)
 
 
 def pack_end_mark() -> bytes:

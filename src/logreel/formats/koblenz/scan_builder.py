@@ -83,14 +83,14 @@ def as_text(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def sensors(kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
+def sensors(message_kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor], I64]:
     """Return the sensors in order of their first message, and int64[n]: the sensor number of each message.
 
     offset  int64[n]: positions of the payloads
     """
-    keys, part = _leading_bytes(kind, data, offset)
-    make = _pictures if "source_id" in _instance(kind) else _lasers
-    found = make(kind, keys[:MAX_SENSORS])
+    keys, part = _leading_bytes(message_kind, data, offset)
+    make = _pictures if "source_id" in _instance(message_kind) else _lasers
+    found = make(message_kind, keys[:MAX_SENSORS])
     if len(keys) > MAX_SENSORS:
         found.append(Sensor("others", {}, RAW))
         part = np.minimum(part, MAX_SENSORS)
@@ -108,13 +108,13 @@ def pose_guesses(payload: bytes) -> dict[str, str]:
     }
 
 
-def _instance(kind: Kind) -> tuple[str, ...]:
-    return kind.known.instance if kind.known is not None else ()
+def _instance(message_kind: Kind) -> tuple[str, ...]:
+    return message_kind.known.instance if message_kind.known is not None else ()
 
 
-def _leading_bytes(kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
+def _leading_bytes(message_kind: Kind, data: Buffer, offset: I64) -> tuple[list[bytes], I64]:
     """Return the distinct leading bytes in order of appearance, and int64[n]: which of them each message has."""
-    groups = _number_pairs(offset) if "source_id" in _instance(kind) else _text_pairs(data, offset)
+    groups = _number_pairs(offset) if "source_id" in _instance(message_kind) else _text_pairs(data, offset)
     first: dict[bytes, int] = {}
     part = np.zeros(len(offset), np.int64)
     codes: dict[bytes, int] = {}
@@ -145,18 +145,18 @@ def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
     return [(int(w), np.flatnonzero(width == w)) for w in distinct(width)]
 
 
-def _pictures(kind: Kind, keys: list[bytes]) -> list[Sensor]:
+def _pictures(message_kind: Kind, keys: list[bytes]) -> list[Sensor]:
     found = []
     for key in keys:
         camera = int.from_bytes(key[:4], "little", signed=True)
         compressed = any(key[4:])
         name = f"{camera}" if compressed else f"{camera}@uncompressed"
-        layout = kind.layout if compressed else UNCOMPRESSED
+        layout = message_kind.layout if compressed else UNCOMPRESSED
         found.append(Sensor(name, {"source_id": camera}, layout))
     return found
 
 
-def _lasers(kind: Kind, keys: list[bytes]) -> list[Sensor]:
+def _lasers(message_kind: Kind, keys: list[bytes]) -> list[Sensor]:
     found = []
     for key in keys:
         size = int.from_bytes(key[:4], "little")
@@ -164,7 +164,7 @@ def _lasers(kind: Kind, keys: list[bytes]) -> list[Sensor]:
         metadata: dict[str, Any] = {field: as_text(data) for field, data in names.items()}
         latin_1 = [field for field, data in names.items() if metadata[field].encode() != data]
         metadata |= {LATIN_1: latin_1} if latin_1 else {}
-        found.append(Sensor(metadata["sensor_name"], metadata, kind.layout))
+        found.append(Sensor(metadata["sensor_name"], metadata, message_kind.layout))
     return found
 
 
@@ -189,8 +189,8 @@ class NamesDecoder(LayoutDecoder):
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
-        found = super().decode_message(index, data, row)
-        return found | {name: text for name, text in self._names.items() if name in found}
+        values = super().decode_message(index, data, row)
+        return values | {name: text for name, text in self._names.items() if name in values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,30 +246,30 @@ class KoblenzGrowing:
             self._reader = Reader(source, self._variant)
         reader = self._reader
         is_decided = reader.feed(source)
-        found = reader.found()
-        if int(found.blocks.counts.sum()) < ENOUGH:
+        content = reader.found()
+        if int(content.blocks.counts.sum()) < ENOUGH:
             # How the file is to be read follows from its first messages.
             self._reader = None
             return None
         if not is_decided:
             return None
-        if next(disagreeing(found, self._checked), None) is not None:
+        if next(disagreeing(content, self._checked), None) is not None:
             # A size that is damaged although a message seems to follow: judged with several passes over the file.
             self._is_damaged, self._reader = True, None
             return None
         self._checked = reader.pos
-        return build(source, self._variant, found)
+        return build(source, self._variant, content)
 
 
-def build(source: Source, variant: Variant, found: Found) -> Scan:
+def build(source: Source, variant: Variant, content: Found) -> Scan:
     """Return the Scan of what was found in a file."""
-    blocks, channels = _channels(source, found)
-    rules = [ChannelRules(clock.StampTimes(), _size_rule(channel, found)) for channel in channels]
+    blocks, channels = _channels(source, content)
+    rules = [ChannelRules(clock.StampTimes(), _size_rule(channel, content)) for channel in channels]
     index = MessageIndex(Chunks(source), blocks, rules)
     start, end = clock.bounds(index)
-    seconds = 0 if end is None else seconds_between(_first_time(found, index), end)
+    seconds = 0 if end is None else seconds_between(_first_time(content, index), end)
     has_full_index = is_complete(variant.entries, seconds)
-    utc_note = read_utc_note(source, found.end)
+    utc_note = read_utc_note(source, content.end)
     return Scan(
         version=variant.version,
         epoch="start",
@@ -277,8 +277,8 @@ def build(source: Source, variant: Variant, found: Found) -> Scan:
         end=end,
         channels=[_channel_info(channel) for channel in channels],
         index=index,
-        problems=found.problems + wrong_entries(source, variant),
-        metadata=partial(_metadata, variant, found),
+        problems=content.problems + wrong_entries(source, variant),
+        metadata=partial(_metadata, variant, content),
         utc_offset=partial(_utc_offset, index, channels, utc_note),
         verify=partial(verify, len(variant.entries), seconds, has_full_index),
         format_state=FormatState(
@@ -289,7 +289,7 @@ def build(source: Source, variant: Variant, found: Found) -> Scan:
             utc_note is not None,
             has_full_index,
             _index_room(variant),
-            source.size if found.end is None else found.end,
+            source.size if content.end is None else content.end,
         ),
     )
 
@@ -299,34 +299,39 @@ def _index_room(variant: Variant) -> int | None:
     return None if rest else room
 
 
-def _channels(source: Source, found: Found) -> tuple[Blocks, list[_Channel]]:
+def _channels(source: Source, content: Found) -> tuple[Blocks, list[_Channel]]:
     """Return the block table by channel, and the channels: kinds that have messages, split by sensor.
 
     After these come types that the log states to be channels, although they have no messages.
     """
-    live = found.blocks.live()
-    blocks, channels, taken = found.blocks.reshaped(live, 0), list[_Channel](), set[str]()
+    live = content.blocks.live()
+    blocks, channels, taken = content.blocks.reshaped(live, 0), list[_Channel](), set[str]()
     for number in live:
-        kind = found.kinds[number]
-        if not (kind.is_described and kind.known and kind.known.instance):
+        message_kind = content.kinds[number]
+        if not (message_kind.is_described and message_kind.known and message_kind.known.instance):
             metadata = {}
-            if kind.is_described and kind.name == "RobotPoseM":
-                metadata = pose_guesses(source.read(found.blocks.first(number), 28))
-            channels.append(_Channel(kind, kind.name, kind.layout, metadata))
+            if message_kind.is_described and message_kind.name == "RobotPoseM":
+                metadata = pose_guesses(source.read(content.blocks.first(number), 28))
+            channels.append(_Channel(message_kind, message_kind.name, message_kind.layout, metadata))
             continue
-        each, sensor_of = sensors(kind, source.data, found.blocks.offsets(number))
+        each, sensor_of = sensors(message_kind, source.data, content.blocks.offsets(number))
         blocks = blocks.split(len(channels), sensor_of, len(each))
         for sensor in each:
-            topic = _distinct(f"{kind.name}/{sensor.name}", taken)
-            channels.append(_Channel(kind, topic, sensor.layout, sensor.metadata))
-    seen = {found.kinds[number].type for number in live}
+            topic = _distinct(f"{message_kind.name}/{sensor.name}", taken)
+            channels.append(_Channel(message_kind, topic, sensor.layout, sensor.metadata))
+    seen = {content.kinds[number].type for number in live}
     empty = [
-        kind
-        for kind in found.kinds
-        if kind.is_described and kind.known and kind.known.declared and kind.type not in seen
+        message_kind
+        for message_kind in content.kinds
+        if message_kind.is_described
+        and message_kind.known
+        and message_kind.known.declared
+        and message_kind.type not in seen
     ]
     blocks = blocks.reshaped(list(range(len(channels))), len(empty))
-    return blocks, channels + [_Channel(kind, kind.name, kind.layout) for kind in empty]
+    return blocks, channels + [
+        _Channel(message_kind, message_kind.name, message_kind.layout) for message_kind in empty
+    ]
 
 
 def _distinct(topic: str, taken: set[str]) -> str:
@@ -339,16 +344,16 @@ def _distinct(topic: str, taken: set[str]) -> str:
     return found
 
 
-def _size_rule(channel: _Channel, found: Found) -> int | FieldAt:
+def _size_rule(channel: _Channel, content: Found) -> int | FieldAt:
     """Return the payload size of a channel whose messages all have the same, else the field that gives it."""
-    kind = channel.kind
-    exact = channel.layout.size if not kind.longer and channel.layout is kind.layout else None
-    return found.size_field if exact is None else exact
+    message_kind = channel.kind
+    exact = channel.layout.size if not message_kind.longer and channel.layout is message_kind.layout else None
+    return content.size_field if exact is None else exact
 
 
-def _first_time(found: Found, index: MessageIndex) -> int:
+def _first_time(content: Found, index: MessageIndex) -> int:
     """Return ns of the first message of the file, from which the seconds of its time index count."""
-    first = min(found.blocks.first(number) for number in found.blocks.live())
+    first = min(content.blocks.first(number) for number in content.blocks.live())
     return int(clock.stamps(index, np.array([first], np.int64))[0])
 
 
@@ -360,28 +365,33 @@ def _utc_offset(index: MessageIndex, channels: Sequence[_Channel], note: int | N
     return None if gps is None else clock.utc_offset(index, gps)
 
 
-def _metadata(variant: Variant, found: Found) -> Mapping[str, Any]:
+def _metadata(variant: Variant, content: Found) -> Mapping[str, Any]:
     metadata: dict[str, Any] = {
         "index_entries": len(variant.entries),
         "size_reading": variant.size_reading.name,
     }
-    if found.end is not None:
-        metadata["end_mark"] = found.end
+    if content.end is not None:
+        metadata["end_mark"] = content.end
     if variant.mark != VALID_MARK:
         metadata["valid_mark"] = f"0x{variant.mark:02X}"
     return metadata
 
 
 def _channel_info(channel: _Channel) -> ChannelInfo:
-    kind = channel.kind
-    notes = {"notes": kind.known.notes} if kind.known and kind.known.notes else {}
-    metadata = {**channel.metadata, "type_id": f"0x{kind.type:08X}", "version": kind.version, **notes}
+    message_kind = channel.kind
+    notes = {"notes": message_kind.known.notes} if message_kind.known and message_kind.known.notes else {}
+    metadata = {
+        **channel.metadata,
+        "type_id": f"0x{message_kind.type:08X}",
+        "version": message_kind.version,
+        **notes,
+    }
     definition = ""
-    if kind.known is not None and kind.is_described:
-        definition = kind.known.definition
-        if kind.known.original:
-            metadata[ORIGINAL] = kind.known.original
-    name = kind.known.name if kind.known else f"0x{kind.type:08X}"
+    if message_kind.known is not None and message_kind.is_described:
+        definition = message_kind.known.definition
+        if message_kind.known.original:
+            metadata[ORIGINAL] = message_kind.known.original
+    name = message_kind.known.name if message_kind.known else f"0x{message_kind.type:08X}"
     schema = Schema(name, "koblenz", definition)
     if LATIN_1 not in metadata:
         return ChannelInfo(channel.topic, schema, lambda: channel.layout, metadata)

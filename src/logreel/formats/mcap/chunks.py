@@ -68,16 +68,16 @@ def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
     """Decompress at most *limit* bytes; return them and a description of the damage."""
     import zstandard
 
-    whole = zstandard.ZstdDecompressor()
+    all_records = zstandard.ZstdDecompressor()
     try:
         if size < limit and zstandard.frame_content_size(packed.data) == size:
-            return np.frombuffer(whole.decompress(packed.data), np.uint8), ""
+            return np.frombuffer(all_records.decompress(packed.data), np.uint8), ""
     except zstandard.ZstdError as error:
         # Decompressing in steps finds the valid prefix.
         _check_memory(error)
     # Pages that are not written take no memory.
     out, have, wrong = np.empty(limit, np.uint8), 0, ""
-    reader = whole.stream_reader(packed.data, read_across_frames=True)
+    reader = all_records.stream_reader(packed.data, read_across_frames=True)
     try:
         while have < limit and (n := reader.readinto(out[have : have + _STEP].data)):
             have += n
@@ -174,4 +174,4 @@ def _as_recorded(source: Source, chunk: Chunk) -> tuple[Chunk, str]:
 
 def compressions(chunks: Iterable[Chunk]) -> list[str]:
     """Return the names of the chunks' compressions, sorted."""
-    return sorted({one.compression or "none" for one in chunks})
+    return sorted({chunk.compression or "none" for chunk in chunks})

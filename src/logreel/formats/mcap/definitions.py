@@ -168,7 +168,7 @@ def from_json(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hook(found: dict[str, Any]) -> Any:
-    if found.keys() != {"$base64"}:
-        return found
-    return base64.b64decode(str(found["$base64"]))
+def _hook(values: dict[str, Any]) -> Any:
+    if values.keys() != {"$base64"}:
+        return values
+    return base64.b64decode(str(values["$base64"]))

@@ -58,9 +58,9 @@ class ChunkMessages:
 def read_messages(parts: list[ChunkMessages]) -> Messages:
     """Return the messages of those *parts* that were read, one after another."""
     empty = np.zeros(0, np.int64)
-    found = [part.found for part in parts if part.found is not None]
+    messages = [part.found for part in parts if part.found is not None]
     key, time, entry, size = (
-        np.concatenate([empty, *(getattr(one, name) for one in found)])
+        np.concatenate([empty, *(getattr(one, name) for one in messages)])
         for name in ("key", "time", "entry", "size")
     )
     return Messages(key, time, entry.astype(np.uint32), size.astype(np.uint32))
@@ -113,12 +113,12 @@ class FoundFile:
 
         where  file offset of the chunk, if *source* is its decompressed content
         """
-        kind = record.kind
-        if kind == records.HEADER:
+        opcode = record.kind
+        if opcode == records.HEADER:
             f = record.fields(source)
             if not self.library:
                 self.profile, self.library = f.text(), f.text()
-        elif kind == records.SCHEMA:
+        elif opcode == records.SCHEMA:
             number, schema = read_schema(record.fields(source))
             if not number:
                 # Channels with this number have no schema (specification, "Schema").
@@ -133,30 +133,30 @@ class FoundFile:
             self._note_late(number in self.schemas, f"schema {number}", record, where)
             if self.schemas.setdefault(number, schema) != schema:
                 self._note_redefined(f"schema {number}", record, where)
-        elif kind == records.CHANNEL:
+        elif opcode == records.CHANNEL:
             channel = Channel.read(record.fields(source))
             self._note_late(channel.id in self.channels, f"channel {channel.id}", record, where)
             if self.channels.setdefault(channel.id, channel) != channel:
                 self._note_redefined(f"channel {channel.id}", record, where)
-        elif kind == records.ATTACHMENT:
+        elif opcode == records.ATTACHMENT:
             self.attachments.append(Attached.read(source, record))
-        elif kind == records.METADATA:
+        elif opcode == records.METADATA:
             f = record.fields(source)
             self.metadata.append((f.text(), f.map()))
             self.metadata_places.append(record.pos)
-        elif kind == records.ATTACHMENT_INDEX:
+        elif opcode == records.ATTACHMENT_INDEX:
             self.indexed_attachments.append(record.fields(source).number(8))
-        elif kind == records.METADATA_INDEX:
+        elif opcode == records.METADATA_INDEX:
             self.indexed_metadata.append(record.fields(source).number(8))
-        elif kind == records.STATISTICS:
+        elif opcode == records.STATISTICS:
             self.statistics = Statistics.read(record.fields(source))
-        elif kind == records.DATA_END:
+        elif opcode == records.DATA_END:
             self.data_end = record.pos, record.fields(source).number(4)
-        elif kind > records.DATA_END:
-            whose = "an application's own" if kind >= records.PRIVATE else "an unknown"
-            text = f"{whose} record of kind {kind} was passed over"
+        elif opcode > records.DATA_END:
+            whose = "an application's own" if opcode >= records.PRIVATE else "an unknown"
+            text = f"{whose} record of kind {opcode} was passed over"
             at, size = (record.pos, records.HEAD + record.size) if where is None else (where, 0)
-            self.note("unknown", at, size, kind < records.PRIVATE, text)
+            self.note("unknown", at, size, opcode < records.PRIVATE, text)
 
     def _note_late(self, is_known: bool, what: str, record: Record, where: int | None) -> None:
         if self.data_end is not None and where is None and not is_known:

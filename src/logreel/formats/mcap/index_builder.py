@@ -146,7 +146,7 @@ class IndexBuilder:
     def _spans(self) -> I64:
         """Return int64[b, 2]: first and last time of each block, ns, as its chunk states them."""
         chunks = [self._file.chunks[part.chunk] for part in self._parts]
-        return np.array([(one.start, one.end) for one in chunks], np.int64).reshape(-1, 2)
+        return np.array([(chunk.start, chunk.end) for chunk in chunks], np.int64).reshape(-1, 2)
 
     def _load(self, rows: I64) -> None:
         with self._lock:
@@ -158,20 +158,20 @@ class IndexBuilder:
         start = self._blocks.start
         return slice(int(start[row, 0]), int(start[row, -1]))
 
-    def _put(self, row: int, found: Messages) -> None:
+    def _put(self, row: int, messages: Messages) -> None:
         """Fill in messages that were read; expected messages that are missing get the chunk's start as their time."""
         start, ids = self._blocks.start[row], self._ids
-        order = np.argsort(found.key, kind="stable")
-        keys = found.key[order]
+        order = np.argsort(messages.key, kind="stable")
+        keys = messages.key[order]
         lo, hi = np.searchsorted(keys, ids, side="left"), np.searchsorted(keys, ids, side="right")
         for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
             at, room = int(start[c]), int(start[c + 1] - start[c])
             rows = order[lo[c] : hi[c]][:room]
             mine, rest = slice(at, at + len(rows)), slice(at + len(rows), at + room)
             self._entry[mine], self._time[mine], self._size[mine] = (
-                found.entry[rows],
-                found.time[rows],
-                found.size[rows],
+                messages.entry[rows],
+                messages.time[rows],
+                messages.size[rows],
             )
             self._size[rest], self._time[rest] = MISSING_SIZE, self._file.chunks[self._parts[row].chunk].start
 
@@ -216,10 +216,10 @@ class IndexBuilder:
 
     def _replace(self, row: int) -> None:
         """Fill in the messages of a chunk whose index is damaged by reading the chunk."""
-        found = self._read_chunk(row)
-        self._put(row, found)
+        messages = self._read_chunk(row)
+        self._put(row, messages)
         self._to_place[row] = False
-        self._report_index(row, len(found.key))
+        self._report_index(row, len(messages.key))
 
     def _report_index(self, row: int, there: int) -> None:
         """Report that the index of a chunk does not fit its messages, of which *there* were read."""
@@ -290,9 +290,11 @@ class IndexBuilder:
 
         Entries without a message get MISSING_SIZE.
         """
-        found = self._read_chunk(row)
+        messages = self._read_chunk(row)
         unmatched: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-        rows = zip(*(getattr(found, name).tolist() for name in ("key", "time", "entry", "size")), strict=True)
+        rows = zip(
+            *(getattr(messages, name).tolist() for name in ("key", "time", "entry", "size")), strict=True
+        )
         for key, time, entry, size in rows:
             unmatched[key, time].append((entry, size))
         for places in unmatched.values():
@@ -302,7 +304,7 @@ class IndexBuilder:
             for i in range(int(start[c]), int(start[c + 1])):
                 places = unmatched.get((int(self._ids[c]), int(self._time[i])), [])
                 self._entry[i], self._size[i] = places.pop() if places else (0, MISSING_SIZE)
-        self._report_index(row, len(found.key))
+        self._report_index(row, len(messages.key))
 
     def located_messages(self) -> Iterator[tuple[ChunkMessages, Messages]]:
         """Yield the existing messages of each part, with offsets in the content of the chunk."""
@@ -372,19 +374,19 @@ def _replace_if_different(source: Source, file: FoundFile, part: ChunkMessages) 
         return False
     inside = FoundFile(schemas=dict(file.schemas), channels=dict(file.channels))
     read_inside(Source(data, source.name), part.chunk, part.pos, inside)
-    found = read_messages(inside.parts)
-    if _counted(found) == {key: n for key, n, _ in part.indexes.tolist() if n}:
+    messages = read_messages(inside.parts)
+    if _counted(messages) == {key: n for key, n, _ in part.indexes.tolist() if n}:
         return False
-    if not len(found.key):
+    if not len(messages.key):
         return False
-    part.found = found
+    part.found = messages
     file.schemas, file.channels = inside.schemas, inside.channels
     file.problems += inside.problems
     return True
 
 
-def _counted(found: Messages) -> dict[int, int]:
-    keys, counts = np.unique(found.key, return_counts=True)
+def _counted(messages: Messages) -> dict[int, int]:
+    keys, counts = np.unique(messages.key, return_counts=True)
     return dict(zip(keys.tolist(), counts.tolist(), strict=True))
 
 
@@ -436,43 +438,50 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
     Both are needed: reading skips damaged bytes, where the index may still name messages, and finds messages that no
     index names.
     """
-    whole = read(source, trust=False)
+    all_records = read(source, trust=False)
     # Definitions of *file* take precedence, so that channels keep their names.
-    whole.schemas, whole.channels = whole.schemas | file.schemas, whole.channels | file.channels
+    all_records.schemas, all_records.channels = (
+        all_records.schemas | file.schemas,
+        all_records.channels | file.channels,
+    )
     there = defaultdict[tuple[int, str], list[I64]](list)
-    for part in whole.parts:
+    for part in all_records.parts:
         if part.found is not None:
-            there[_key(whole.chunks[part.chunk])].append(_places(whole.chunks[part.chunk], part.found))
+            there[_key(all_records.chunks[part.chunk])].append(
+                _places(all_records.chunks[part.chunk], part.found)
+            )
     known = {key: np.sort(np.concatenate(places)) for key, places in there.items()}
     named = defaultdict[tuple[int, str], list[I64]](list)
-    for part, found in builder.located_messages():
+    for part, messages in builder.located_messages():
         chunk = file.chunks[part.chunk]
-        key, places = _key(chunk), _places(chunk, found)
+        key, places = _key(chunk), _places(chunk, messages)
         named[key].append(places)
         more = ~_among(places, known.get(key))
         if more.any():
-            some = Messages(*(getattr(found, name)[more] for name in ("key", "time", "entry", "size")))
-            whole.parts.append(ChunkMessages(len(whole.chunks), part.pos, 0, chunk.size, found=some))
-            whole.chunks.append(chunk)
-    whole.parts.sort(key=lambda part: part.pos)
-    have = {one.pos for one in whole.attachments}
-    whole.attachments += [one for one in file.attachments if one.pos not in have]
-    known_metadata = {_metadata_key(one) for one in whole.metadata}
-    whole.metadata += [one for one in file.metadata if _metadata_key(one) not in known_metadata]
-    whole.statistics = whole.statistics or file.statistics
-    whole.by_summary = file.by_summary
+            some = Messages(*(getattr(messages, name)[more] for name in ("key", "time", "entry", "size")))
+            all_records.parts.append(
+                ChunkMessages(len(all_records.chunks), part.pos, 0, chunk.size, found=some)
+            )
+            all_records.chunks.append(chunk)
+    all_records.parts.sort(key=lambda part: part.pos)
+    have = {attachment.pos for attachment in all_records.attachments}
+    all_records.attachments += [attachment for attachment in file.attachments if attachment.pos not in have]
+    known_metadata = {_metadata_key(entry) for entry in all_records.metadata}
+    all_records.metadata += [entry for entry in file.metadata if _metadata_key(entry) not in known_metadata]
+    all_records.statistics = all_records.statistics or file.statistics
+    all_records.by_summary = file.by_summary
     # Messages of channels without a definition are reported by the IndexBuilder.
-    declared = np.array(sorted(whole.channels), np.int64)
+    declared = np.array(sorted(all_records.channels), np.int64)
     led = {key: np.sort(np.concatenate(places)) for key, places in named.items()}
     extra, at = 0, 0
-    for part in whole.parts:
+    for part in all_records.parts:
         if part.found is not None:
-            chunk = whole.chunks[part.chunk]
+            chunk = all_records.chunks[part.chunk]
             places = _places(chunk, part.found)[np.isin(part.found.key, declared)]
             missing = int((~_among(places, led.get(_key(chunk)))).sum())
             at = part.pos if missing and not extra else at
             extra += missing
-    return FullRead(whole, extra, at)
+    return FullRead(all_records, extra, at)
 
 
 def _metadata_key(one: tuple[str, dict[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -486,8 +495,8 @@ def _key(chunk: Chunk) -> tuple[int, str]:
     return (-1, "") if chunk.is_plain else (chunk.data, chunk.compression)
 
 
-def _places(chunk: Chunk, found: Messages) -> I64:
-    return found.entry.astype(np.int64) + (chunk.data if chunk.is_plain else 0)
+def _places(chunk: Chunk, messages: Messages) -> I64:
+    return messages.entry.astype(np.int64) + (chunk.data if chunk.is_plain else 0)
 
 
 def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
@@ -499,12 +508,12 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
     return found
 
 
-def share_problems(file: FoundFile, builder: IndexBuilder, whole: FoundFile) -> None:
+def share_problems(file: FoundFile, builder: IndexBuilder, all_records: FoundFile) -> None:
     """Give both files one list of problems; messages that an index leaves out are no longer reported as lost."""
     noted = Noted()
-    for one in file.problems:
-        if one in builder.left_out:
-            one = replace(one, lost=False, text=builder.left_out[one])
-        noted.add(whole.problems, one)
-    file.problems[:] = whole.problems
-    whole.problems = file.problems
+    for problem in file.problems:
+        if problem in builder.left_out:
+            problem = replace(problem, lost=False, text=builder.left_out[problem])
+        noted.add(all_records.problems, problem)
+    file.problems[:] = all_records.problems
+    all_records.problems = file.problems

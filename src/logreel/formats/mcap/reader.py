@@ -157,8 +157,8 @@ def _read_until_chunk(
         base = int(buffers.data[lo]) - records.MESSAGE_HEAD
         hi = max(int(np.searchsorted(buffers.data[:n], base + MAX_SPAN)), lo + 1)
         last = int(buffers.data[hi - 1] + buffers.size[hi - 1])
-        found = buffers.messages(lo, hi, base)
-        file.add_messages(ChunkMessages(len(file.chunks), base, 0, last - base, found=found))
+        messages = buffers.messages(lo, hi, base)
+        file.add_messages(ChunkMessages(len(file.chunks), base, 0, last - base, found=messages))
         file.chunks.append(Chunk(base, 0, 0, last - base, 0, "", base, last - base))
         lo = hi
     return (why, stop) if bad is None else (mcap.BAD, bad)
@@ -294,18 +294,18 @@ def _skip_damage(
     cut    True if the bytes are the beginning of a record that ends after *end*
     where  file offset of the chunk, if *source* is its decompressed content
     """
-    found = mcap.find_records(source.data, pos + 1, end)
-    size, at = found - pos, pos if where is None else where
+    hit = mcap.find_records(source.data, pos + 1, end)
+    size, at = hit - pos, pos if where is None else where
     inside = "" if where is None else " of an unpacked chunk"
     # Bytes of a decompressed chunk are not bytes of the file.
     here = size if where is None else 0
-    if not source.data[pos:found].any():
+    if not source.data[pos:hit].any():
         file.note("zeros", at, here, True, f"{size} bytes of zeros between records{inside}")
-    elif found == end and cut:
+    elif hit == end and cut:
         file.note("truncated", at, here, True, f"the last {size} bytes{inside} are a cut record")
     else:
         file.note("garbage", at, here, True, f"{size} bytes{inside} that are no record")
-    return found
+    return hit
 
 
 #: Bytes at the end of a remote file that are fetched first: a small summary is among them.
@@ -340,12 +340,12 @@ def read_by_summary(source: Source) -> FoundFile | None:
         return None
     if file.statistics is not None and file.statistics.chunks != len(chunks):
         raise BadRecord(f"it counts {file.statistics.chunks} chunks and describes {len(chunks)}")
-    chunks.sort(key=lambda one: one.pos)
-    if any(not one.offsets and one.size for one in chunks):
+    chunks.sort(key=lambda chunk: chunk.pos)
+    if any(not chunk.offsets and chunk.size for chunk in chunks):
         return None
     if not _read_gaps(source, chunks, start, file):
         return None
-    offsets = np.frombuffer(b"".join(one.offsets for one in chunks), NUMBERS)
+    offsets = np.frombuffer(b"".join(chunk.offsets for chunk in chunks), NUMBERS)
     if not _has_definitions(distinct(offsets["id"]).tolist(), file):
         return None
     return file if _add_chunks(chunks, offsets, file) else None
@@ -361,7 +361,7 @@ def _read_gaps(source: Source, chunks: list[ChunkIndex], end: int, file: FoundFi
     """Add the records between the chunks, up to *end*; return False if there are messages among them."""
     pos = len(MAGIC)
     for begin, behind in [
-        *((one.pos, one.pos + one.length + one.index_length) for one in chunks),
+        *((chunk.pos, chunk.pos + chunk.length + chunk.index_length) for chunk in chunks),
         (end, end),
     ]:
         if begin < pos:
@@ -383,11 +383,11 @@ def _add_chunks(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: Found
 
     Returns False if they do not, because some record has further bytes after its content.
     """
-    many = np.array([len(one.offsets) // NUMBERS.itemsize for one in chunks])
+    many = np.array([len(chunk.offsets) // NUMBERS.itemsize for chunk in chunks])
     indexes, wrong = _indexes(chunks, many, offsets)
-    for n, (one, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
-        made = _chunk(one)
-        if made.data + made.stored != one.pos + one.length:
+    for n, (chunk, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
+        made = _chunk(chunk)
+        if made.data + made.stored != chunk.pos + chunk.length:
             # The chunk's record has further bytes after its content.
             return False
         if n in wrong:
@@ -397,7 +397,7 @@ def _add_chunks(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: Found
         file.every.append(made)
         if many[n]:
             file.add_messages(
-                ChunkMessages(len(file.chunks), one.pos, 0, one.size, indexes[end - many[n] : end])
+                ChunkMessages(len(file.chunks), chunk.pos, 0, chunk.size, indexes[end - many[n] : end])
             )
             file.chunks.append(made)
     return True
@@ -437,13 +437,26 @@ def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> 
     return np.column_stack([number, (size // ENTRY).astype(np.int64), at.astype(np.int64)]), wrong
 
 
-def _chunk(one: ChunkIndex) -> Chunk:
+def _chunk(chunk_index: ChunkIndex) -> Chunk:
     """Return the chunk of a chunk index; raise BadRecord if it is impossible."""
-    data = one.pos + HEAD + 40 + len(one.compression.encode())
-    if one.compression not in COMPRESSIONS:
-        raise BadRecord(f"a chunk of unknown compression {one.compression[:20]!r}")
-    if one.stored > one.pos + one.length - data or (not one.compression and one.size != one.stored):
-        raise BadRecord(f"the chunk at {one.pos} is shorter than its content")
-    if one.size > LARGEST:
-        raise BadRecord(f"the chunk at {one.pos} has {one.size} bytes; at most {LARGEST} are read")
-    return Chunk(one.pos, one.start, one.end, one.size, -1, one.compression, data, one.stored)
+    data = chunk_index.pos + HEAD + 40 + len(chunk_index.compression.encode())
+    if chunk_index.compression not in COMPRESSIONS:
+        raise BadRecord(f"a chunk of unknown compression {chunk_index.compression[:20]!r}")
+    if chunk_index.stored > chunk_index.pos + chunk_index.length - data or (
+        not chunk_index.compression and chunk_index.size != chunk_index.stored
+    ):
+        raise BadRecord(f"the chunk at {chunk_index.pos} is shorter than its content")
+    if chunk_index.size > LARGEST:
+        raise BadRecord(
+            f"the chunk at {chunk_index.pos} has {chunk_index.size} bytes; at most {LARGEST} are read"
+        )
+    return Chunk(
+        chunk_index.pos,
+        chunk_index.start,
+        chunk_index.end,
+        chunk_index.size,
+        -1,
+        chunk_index.compression,
+        data,
+        chunk_index.stored,
+    )

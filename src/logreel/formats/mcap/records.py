@@ -81,11 +81,11 @@ class Fields:
 
     def map(self) -> dict[str, str]:
         """Return the next map of strings to strings."""
-        inner, found = Fields(self.raw()), dict[str, str]()
+        inner, values = Fields(self.raw()), dict[str, str]()
         while inner.at < len(inner.data):
             name = inner.text()
-            found[name] = inner.text()
-        return found
+            values[name] = inner.text()
+        return values
 
     def words(self, many: int) -> tuple[int, ...]:
         """Return the next *many* u64 numbers."""
@@ -122,26 +122,26 @@ _HEAD = struct.Struct("<BQ")
 
 def _head(source: Source, pos: int) -> tuple[int, int]:
     source.span(pos, pos + HEAD)
-    kind, size = _HEAD.unpack_from(source.span_view, pos)
-    return kind, size
+    opcode, size = _HEAD.unpack_from(source.span_view, pos)
+    return opcode, size
 
 
 def record_at(source: Source, pos: int, end: int) -> Record:
     """Return the record at *pos*; raise BadRecord if there is none, or if it ends after *end*."""
     if not 0 <= pos <= end - HEAD:
         raise BadRecord(f"there is no record at {pos}")
-    kind, size = _head(source, pos)
-    if kind == 0 or size > end - pos - HEAD:
+    opcode, size = _head(source, pos)
+    if opcode == 0 or size > end - pos - HEAD:
         raise BadRecord(f"there is no whole record at {pos}")
-    return Record(pos, kind, size)
+    return Record(pos, opcode, size)
 
 
 def records(source: Source, pos: int, end: int) -> Iterator[Record]:
     """Yield the records from *pos* on; raise BadRecord if they do not end at *end*."""
     while pos < end:
-        found = record_at(source, pos, end)
-        yield found
-        pos = found.end
+        record = record_at(source, pos, end)
+        yield record
+        pos = record.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,14 +276,14 @@ class Statistics:
         return cls(messages, schemas, channels, *others, counts)
 
 
-def record_head(kind: int, size: int) -> bytes:
+def record_head(opcode: int, size: int) -> bytes:
     """Return kind and length of a record as bytes."""
-    return struct.pack("<BQ", kind, size)
+    return struct.pack("<BQ", opcode, size)
 
 
-def record_bytes(kind: int, content: bytes) -> bytes:
+def record_bytes(opcode: int, content: bytes) -> bytes:
     """Return a whole record as bytes."""
-    return record_head(kind, len(content)) + content
+    return record_head(opcode, len(content)) + content
 
 
 def string_bytes(text: str | bytes) -> bytes:
@@ -292,9 +292,9 @@ def string_bytes(text: str | bytes) -> bytes:
     return struct.pack("<I", len(raw)) + raw
 
 
-def map_bytes(found: Mapping[str, str]) -> bytes:
+def map_bytes(values: Mapping[str, str]) -> bytes:
     """Return a map of strings to strings as bytes."""
-    return string_bytes(b"".join(string_bytes(name) + string_bytes(value) for name, value in found.items()))
+    return string_bytes(b"".join(string_bytes(name) + string_bytes(value) for name, value in values.items()))
 
 
 def numbers_bytes(ids: I64 | list[int], values: I64 | list[int]) -> bytes:

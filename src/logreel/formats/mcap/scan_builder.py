@@ -90,7 +90,7 @@ def _verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterable[
 
 def is_cheap(file: FoundFile) -> bool:
     """Return whether decompressing all chunks takes a fraction of a second."""
-    return sum(one.stored for one in file.chunks if not one.is_plain) < CHEAP_BYTES
+    return sum(chunk.stored for chunk in file.chunks if not chunk.is_plain) < CHEAP_BYTES
 
 
 def assemble(
@@ -142,12 +142,12 @@ def _bounds(
 
 def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
     """Return metadata records by name (lists of repeated ones), metadata of the converted log, facts of the file."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, record in file.metadata:
         if name == OWN:
             continue
-        before = found.get(name)
-        found[name] = (
+        before = values.get(name)
+        values[name] = (
             record if before is None else [*(before if isinstance(before, list) else [before]), record]
         )
     facts: dict[str, Any] = {
@@ -168,11 +168,11 @@ def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
             "start_ns": stats.start,
             "end_ns": stats.end,
         }
-    if "mcap" in found:
-        facts["metadata"] = found["mcap"]
+    if "mcap" in values:
+        facts["metadata"] = values["mcap"]
     if origin:
         facts["converted_from"] = source_facts(origin)
-    return found | from_json(origin.get("metadata", "")) | {"mcap": facts}
+    return values | from_json(origin.get("metadata", "")) | {"mcap": facts}
 
 
 def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
@@ -240,16 +240,16 @@ class McapGrowing:
         self._table.declare(len(self._number))
         while file.parts:
             part = file.parts[0]
-            chunk, found = file.chunks[part.chunk], part.found
-            if found is None:
+            chunk, messages = file.chunks[part.chunk], part.found
+            if messages is None:
                 return False
-            channel = column[found.key]
+            channel = column[messages.key]
             if (channel < 0).any() or self._is_plain not in (None, chunk.is_plain):
                 return False
             self._is_plain = chunk.is_plain
             base, number = (part.base + chunk.data, FILE) if chunk.is_plain else (part.base, part.chunk)
-            self._table.add(base, number, channel, found.entry, time=found.time, size=found.size)
-            first, last = int(found.time.min()), int(found.time.max())
+            self._table.add(base, number, channel, messages.entry, time=messages.time, size=messages.size)
+            first, last = int(messages.time.min()), int(messages.time.max())
             self._first = first if self._first is None else min(first, self._first)
             self._last = last if self._last is None else max(last, self._last)
             del file.parts[0]
@@ -302,10 +302,10 @@ class McapGrowing:
 
 
 def _problems_at_the_end(source: Source, reader: Reader) -> list[Problem]:
-    found, left = list[Problem](), source.size - reader.pos
+    problems, left = list[Problem](), source.size - reader.pos
     if left > 0:
         text = f"the last {left} bytes are a record that is not complete yet"
-        found.append(Problem("truncated", reader.pos, left, True, text))
+        problems.append(Problem("truncated", reader.pos, left, True, text))
     if not reader.finished:
-        found.append(Problem("unfinished", source.size, 0, False, UNFINISHED))
-    return found
+        problems.append(Problem("unfinished", source.size, 0, False, UNFINISHED))
+    return problems

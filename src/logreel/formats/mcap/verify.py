@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from logreel.formats.mcap.index_builder import IndexBuilder
 
 
-def compare(source: Source, whole: FoundFile) -> Iterator[Finding]:
-    """Yield a Finding for each statement of chunks, indexes and footer that *whole*, a full read, contradicts."""
-    yield from _chunk_records(whole)
-    summary = Summary(source, whole)
-    yield from _definitions(whole, summary)
+def compare(source: Source, all_records: FoundFile) -> Iterator[Finding]:
+    """Yield a Finding for each statement of chunks, indexes and footer that *all_records*, a full read, contradicts."""
+    yield from _chunk_records(all_records)
+    summary = Summary(source, all_records)
+    yield from _definitions(all_records, summary)
     yield from summary.findings()
 
 
@@ -45,9 +45,9 @@ def _finding(offset: int, text: str) -> Finding:
     return Finding("index", "warn", offset, 0, text)
 
 
-def _chunk_records(whole: FoundFile) -> Iterator[Finding]:
-    spans = _spans(whole)
-    for chunk in whole.every:
+def _chunk_records(all_records: FoundFile) -> Iterator[Finding]:
+    spans = _spans(all_records)
+    for chunk in all_records.every:
         if chunk.is_plain and chunk.size != chunk.stored:
             text = f"a chunk that is not compressed states {chunk.size} bytes, it has {chunk.stored}"
             yield Finding("chunk", "warn", chunk.pos, chunk.stored, text)
@@ -59,19 +59,21 @@ def _chunk_records(whole: FoundFile) -> Iterator[Finding]:
             )
 
 
-def _definitions(whole: FoundFile, summary: Summary) -> Iterator[Finding]:
+def _definitions(all_records: FoundFile, summary: Summary) -> Iterator[Finding]:
     """Yield ``definition`` for what messages need and only one of data and summary defines.
 
     rosbag2 defines channels without messages in the summary only, and a summary need not repeat any.
     """
-    used = {number for part in whole.parts for number, n in part.counts().tolist() if n}
+    used = {number for part in all_records.parts for number, n in part.counts().tolist() if n}
     needed = {f"channel {number}" for number in used}
-    needed |= {f"schema {whole.channels[number].schema}" for number in used if number in whole.channels}
-    for pos, what in whole.late:
+    needed |= {
+        f"schema {all_records.channels[number].schema}" for number in used if number in all_records.channels
+    }
+    for pos, what in all_records.late:
         if what in needed:
             yield Finding("definition", "warn", pos, 0, f"only the summary defines {what}, the data does not")
-    for kind, what in ((records.CHANNEL, "channel"), (records.SCHEMA, "schema")):
-        repeated = summary.numbers(kind)
+    for opcode, what in ((records.CHANNEL, "channel"), (records.SCHEMA, "schema")):
+        repeated = summary.numbers(opcode)
         missing = sorted(one for one in needed - {"schema 0"} if one.startswith(what) and one not in repeated)
         if repeated and missing:
             place = next(iter(repeated.values()))
@@ -80,10 +82,10 @@ def _definitions(whole: FoundFile, summary: Summary) -> Iterator[Finding]:
             )
 
 
-def _spans(whole: FoundFile) -> dict[int, tuple[int, int]]:
+def _spans(all_records: FoundFile) -> dict[int, tuple[int, int]]:
     """Return first and last time in ns of the messages of each chunk that has some, by its file offset."""
     found = dict[int, tuple[int, int]]()
-    plain = sorted((one for one in whole.every if one.is_plain), key=lambda one: one.data)
+    plain = sorted((one for one in all_records.every if one.is_plain), key=lambda one: one.data)
     start = np.array([one.data for one in plain], np.int64)
     stop = start + np.array([one.stored for one in plain], np.int64)
 
@@ -91,10 +93,10 @@ def _spans(whole: FoundFile) -> dict[int, tuple[int, int]]:
         before = found.get(pos, (low, high))
         found[pos] = min(before[0], low), max(before[1], high)
 
-    for part in whole.parts:
+    for part in all_records.parts:
         if part.found is None:
             continue
-        chunk, time = whole.chunks[part.chunk], part.found.time
+        chunk, time = all_records.chunks[part.chunk], part.found.time
         if not chunk.is_plain:
             add(chunk.pos, int(time.min()), int(time.max()))
         elif len(plain):
@@ -113,8 +115,8 @@ class Summary:
     records  its records; empty if the footer does not lead to them
     """
 
-    def __init__(self, source: Source, whole: FoundFile) -> None:
-        self._source, self._whole, self._tail = source, whole, source.size - TAIL
+    def __init__(self, source: Source, all_records: FoundFile) -> None:
+        self._source, self._whole, self._tail = source, all_records, source.size - TAIL
         raw = source.read(self._tail, TAIL) if self._tail >= len(MAGIC) else b""
         self._is_there = len(raw) == TAIL and raw[0] == records.FOOTER and raw[-8:] == MAGIC and raw[1] == 20
         self._start, self._offsets_at = (
@@ -130,13 +132,13 @@ class Summary:
                 # Reported where the summary is read.
                 self._is_there = False
 
-    def numbers(self, kind: int) -> dict[str, int]:
+    def numbers(self, opcode: int) -> dict[str, int]:
         """Return the offset of each schema or channel record, by name: ``schema 1``."""
-        name = "schema" if kind == records.SCHEMA else "channel"
-        mine = [one for one in self.records if one.kind == kind and one.size >= 2]
+        name = "schema" if opcode == records.SCHEMA else "channel"
+        mine = [record for record in self.records if record.kind == opcode and record.size >= 2]
         return {
-            f"{name} {int.from_bytes(self._source.read(one.pos + HEAD, 2), 'little')}": one.pos
-            for one in mine
+            f"{name} {int.from_bytes(self._source.read(record.pos + HEAD, 2), 'little')}": record.pos
+            for record in mine
         }
 
     def findings(self) -> Iterator[Finding]:
@@ -180,7 +182,7 @@ class Summary:
         if self._start not in (0, after) or (not self._start and after < self._tail):
             said = f"the summary at {self._start}" if self._start else "that there is no summary"
             yield _finding(self._tail, f"the footer states {said}, the data ends at {after}")
-        group = next((one.pos for one in self.records if one.kind == records.SUMMARY_OFFSET), 0)
+        group = next((record.pos for record in self.records if record.kind == records.SUMMARY_OFFSET), 0)
         if self._start and self._offsets_at != group:
             text = f"the footer states the summary offsets at {self._offsets_at}, they begin at {group}"
             yield _finding(self._tail, text)
@@ -234,18 +236,18 @@ class Summary:
     def _group(self, record: Record) -> str:
         """Return what is wrong with a summary offset: it states kind, offset and bytes of a group of records."""
         f = record.fields(self._source)
-        kind, start, length = f.number(1), *f.words(2)
-        alike = [one for one in self.records if one.kind == kind]
+        opcode, start, length = f.number(1), *f.words(2)
+        alike = [one for one in self.records if one.kind == opcode]
         # Some writers state a group for each kind, also for those without records.
         if not alike and not length:
             return ""
         if alike and (start, start + length) == (alike[0].pos, alike[-1].end):
             return ""
-        return f"the summary offsets state {length} bytes of records of kind {kind} at {start}"
+        return f"the summary offsets state {length} bytes of records of kind {opcode} at {start}"
 
 
 def plausible_counts(
-    source: Source, whole: FoundFile, used: set[int]
+    source: Source, all_records: FoundFile, used: set[int]
 ) -> tuple[set[int], set[int], int | None]:
     """Return the numbers of schemas and of channels that a writer may count, and the offset of the statistics.
 
@@ -253,35 +255,38 @@ def plausible_counts(
 
     Writers count all definitions, those of the summary, or those that messages need.
     """
-    summary = Summary(source, whole)
+    summary = Summary(source, all_records)
     repeated = {
-        kind: sum(one.kind == kind for one in summary.records) for kind in (records.SCHEMA, records.CHANNEL)
+        opcode: sum(record.kind == opcode for record in summary.records)
+        for opcode in (records.SCHEMA, records.CHANNEL)
     }
-    needed = {whole.channels[number].schema for number in used if number in whole.channels} - {0}
-    named = {one.schema for one in whole.channels.values()} - {0}
-    schemas = {len(whole.schemas), repeated[records.SCHEMA], len(needed), len(named)}
-    place = next((one.pos for one in summary.records if one.kind == records.STATISTICS), None)
-    return schemas, {len(whole.channels), repeated[records.CHANNEL], len(used)}, place
+    needed = {all_records.channels[number].schema for number in used if number in all_records.channels} - {0}
+    named = {channel.schema for channel in all_records.channels.values()} - {0}
+    schemas = {len(all_records.schemas), repeated[records.SCHEMA], len(needed), len(named)}
+    place = next((record.pos for record in summary.records if record.kind == records.STATISTICS), None)
+    return schemas, {len(all_records.channels), repeated[records.CHANNEL], len(used)}, place
 
 
 def verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterator[Finding]:
     """Yield the Findings of a whole file, in no particular order."""
     yield from builder.verify()
     there = read_all(source, file, builder)
-    known = {(one.code, one.offset) for one in file.problems}
-    yield from (Finding.of(one) for one in there.file.problems if (one.code, one.offset) not in known)
+    known = {(problem.code, problem.offset) for problem in file.problems}
+    yield from (
+        Finding.of(problem) for problem in there.file.problems if (problem.code, problem.offset) not in known
+    )
     yield from compare(source, there.file)
     yield from _verify_index(there, builder)
     yield from _verify_other_indexes(file, there.file)
     for chunk in there.file.every:
         yield from _verify_chunk(source, chunk)
     yield from _verify_data_section(source, file)
-    for one in there.file.attachments:
-        begin = one.pos + HEAD
-        crc = zlib.crc32(source.view[begin : one.data + one.size])
-        if one.crc and crc != one.crc:
-            text = f"the checksum of attachment {one.name!r} is wrong"
-            yield Finding("crc", "error", one.pos, one.size, text)
+    for attachment in there.file.attachments:
+        begin = attachment.pos + HEAD
+        crc = zlib.crc32(source.view[begin : attachment.data + attachment.size])
+        if attachment.crc and crc != attachment.crc:
+            text = f"the checksum of attachment {attachment.name!r} is wrong"
+            yield Finding("crc", "error", attachment.pos, attachment.size, text)
     yield from _verify_statistics(source, file, there.file)
 
 
@@ -312,11 +317,11 @@ def _verify_index(there: FullRead, builder: IndexBuilder) -> Iterator[Finding]:
         yield Finding("index", "error", there.at, 0, text)
 
 
-def _verify_other_indexes(file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
+def _verify_other_indexes(file: FoundFile, all_records: FoundFile) -> Iterator[Finding]:
     """Compare attachments and metadata records with their indexes, if the file has any."""
     for what, places, named in (
-        ("attachments", {one.pos for one in whole.attachments}, file.indexed_attachments),
-        ("metadata records", set(whole.metadata_places), file.indexed_metadata),
+        ("attachments", {attachment.pos for attachment in all_records.attachments}, file.indexed_attachments),
+        ("metadata records", set(all_records.metadata_places), file.indexed_metadata),
     ):
         if not named:
             continue
@@ -328,31 +333,36 @@ def _verify_other_indexes(file: FoundFile, whole: FoundFile) -> Iterator[Finding
             yield Finding("index", "warn", 0, 0, text)
 
 
-def _verify_statistics(source: Source, file: FoundFile, whole: FoundFile) -> Iterator[Finding]:
+def _verify_statistics(source: Source, file: FoundFile, all_records: FoundFile) -> Iterator[Finding]:
     """Compare the statistics with the content of the file."""
     stats = file.statistics
     if stats is None:
         return
     counts: dict[int, int] = defaultdict(int)
-    for part in whole.parts:
+    for part in all_records.parts:
         for number, count in part.counts().tolist():
             counts[number] += count
     used = {number for number, n in counts.items() if n}
-    schemas, channels, place = plausible_counts(source, whole, used)
+    schemas, channels, place = plausible_counts(source, all_records, used)
     for text in differing(stats, counts):
         yield Finding("statistics", "warn", place, 0, text)
     counted: tuple[tuple[Severity, str, int, int], ...] = (
-        ("note" if stats.schemas in schemas else "warn", "schemas", stats.schemas, len(whole.schemas)),
-        ("note" if stats.channels in channels else "warn", "channels", stats.channels, len(whole.channels)),
-        ("warn", "attachments", stats.attachments, len(whole.attachments)),
-        ("warn", "metadata records", stats.metadata, len(whole.metadata)),
-        ("warn", "chunks", stats.chunks, len(whole.every)),
+        ("note" if stats.schemas in schemas else "warn", "schemas", stats.schemas, len(all_records.schemas)),
+        (
+            "note" if stats.channels in channels else "warn",
+            "channels",
+            stats.channels,
+            len(all_records.channels),
+        ),
+        ("warn", "attachments", stats.attachments, len(all_records.attachments)),
+        ("warn", "metadata records", stats.metadata, len(all_records.metadata)),
+        ("warn", "chunks", stats.chunks, len(all_records.every)),
     )
-    for severity, what, stated, found in counted:
-        if stated != found:
-            text = f"the statistics count {stated} {what}, there are {found}"
+    for severity, what, stated, counted_messages in counted:
+        if stated != counted_messages:
+            text = f"the statistics count {stated} {what}, there are {counted_messages}"
             yield Finding("statistics", severity, place, 0, text)
-    times = [edge for part in whole.parts if part.found is not None for edge in _edges(part.found.time)]
+    times = [edge for part in all_records.parts if part.found is not None for edge in _edges(part.found.time)]
     if times and (min(times), max(times)) != (stats.start, stats.end):
         text = f"the statistics have messages from {stats.start} to {stats.end} ns"
         text += f", there are some from {min(times)} to {max(times)}"

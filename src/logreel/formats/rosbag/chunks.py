@@ -73,10 +73,10 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
         clear, wrong = chunk.cipher.decrypt(packed)
         inside = Source(clear, "")
         inside.limits = source.limits
-        found = unpack(inside, Chunk(chunk.pos, 0, len(clear), chunk.compression, chunk.size))
+        unpacked = unpack(inside, Chunk(chunk.pos, 0, len(clear), chunk.compression, chunk.size))
         if chunk.compression == "none" and len(clear) != chunk.size:
             wrong = wrong or f"it decrypts to {len(clear)} bytes where {chunk.size} are stated"
-        return Unpacked(found.data, wrong or found.wrong, len(packed))
+        return Unpacked(unpacked.data, wrong or unpacked.wrong, len(packed))
     limit = size_limit(source, chunk)
     # One byte above the limit shows that there is more, and lets the checksum at the end be read.
     data, wrong, left = {"bz2": _bz2, "lz4": unpack_lz4, "zlib": _zlib}[chunk.compression](packed, limit + 1)

@@ -39,29 +39,29 @@ class Definitions:
     def _registry(self) -> ros1msg.Registry:
         return ros1msg.Registry.of(self._source.definitions)
 
-    def given(self, topic: str, kind: str, md5: str, text: str) -> tuple[str, str, str]:
+    def given(self, topic: str, type_name: str, md5: str, text: str) -> tuple[str, str, str]:
         """Return type, checksum and text of channel *topic*: those of the bag, completed by those that the user gave.
 
         Raises UsageError if the given type is no type name of ROS 1.
         """
         given = self._source.types.get(topic)
         if given is None and not self._source.definitions:
-            return kind, md5, text
-        if given is not None and given != kind:
+            return type_name, md5, text
+        if given is not None and given != type_name:
             if not ros1msg.is_type(given):
                 raise UsageError(f"{given!r:.80} is no type of ROS 1, which look like 'package/Name'")
-            kind = given
-        found, summed = ros1msg.as_read(kind, text, md5, self._registry)
+            type_name = given
+        definition, summed = ros1msg.as_read(type_name, text, md5, self._registry)
         # A type that the user gave also decides the checksum.
-        return kind, summed if given is not None else md5, found
+        return type_name, summed if given is not None else md5, definition
 
-    def fitting(self, kind: str, payloads: Callable[[], Sequence[NDArray[np.uint8]]]) -> str:
-        """Return the text of an earlier version of type *kind* that fits all *payloads*, for bags without checksums.
+    def fitting(self, type_name: str, payloads: Callable[[], Sequence[NDArray[np.uint8]]]) -> str:
+        """Return the text of an earlier version of a type that fits all *payloads*, for bags without checksums.
 
         Empty if the version that is used otherwise fits, if there is no other version, or if none fits.
         """
         try:
-            versions = list(self._registry.versions(kind))
+            versions = list(self._registry.versions(type_name))
         except DefinitionError:
             return ""
         if len(versions) < 2:
@@ -72,17 +72,17 @@ class Definitions:
                 return found.text if number else ""
         return ""
 
-    def layout(self, topic: str, kind: str, md5: str, text: str) -> Layout:
+    def layout(self, topic: str, type_name: str, md5: str, text: str) -> Layout:
         """Return the Layout of a channel's messages; RAW if no definition can be used, which is reported."""
         try:
-            found = ros1msg.define(kind, text, md5, self._registry)
-            layout = ros1msg.layout(found)
+            definition = ros1msg.define(type_name, text, md5, self._registry)
+            layout = ros1msg.layout(definition)
         except DefinitionError as error:
             text = f"{topic}: {error.text}; its messages are raw bytes (definitions can be given on opening)"
             self._note("definition", text)
             return RAW
-        if not found.matches(md5):
-            self._note("md5", f"{topic}: its definition has md5 {found.md5}, the bag states {md5}")
+        if not definition.matches(md5):
+            self._note("md5", f"{topic}: its definition has md5 {definition.md5}, the bag states {md5}")
         return layout
 
     def _note(self, code: str, text: str) -> None:
@@ -203,8 +203,10 @@ class Channels:
         for channel in self._channels:
             n = seen[channel.topic] = seen.get(channel.topic, -1) + 1
             name = channel.topic + (f"[{n}]" if n else "")
-            kind, md5, text = self._definitions.given(name, channel.type, channel.md5, channel.definition)
+            type_name, md5, text = self._definitions.given(
+                name, channel.type, channel.md5, channel.definition
+            )
             metadata = channel.metadata() | {"md5sum": md5} | ({"topic": channel.topic} if n else {})
-            layout = partial(self._definitions.layout, channel.topic, kind, md5, text)
-            infos.append(ChannelInfo(name, Schema(kind, "ros1msg", text), layout, metadata))
+            layout = partial(self._definitions.layout, channel.topic, type_name, md5, text)
+            infos.append(ChannelInfo(name, Schema(type_name, "ros1msg", text), layout, metadata))
         return infos

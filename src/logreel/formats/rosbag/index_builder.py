@@ -143,7 +143,7 @@ def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64
 
 
 def by_channel(
-    found: IndexedMessages, known: Channels
+    messages: IndexedMessages, known: Channels
 ) -> tuple[I64, I64, NDArray[np.uint32], NDArray[np.uint32]]:
     """Return messages ordered by chunk and channel, those of a channel in a chunk by their place.
 
@@ -151,11 +151,11 @@ def by_channel(
     records in the chunks, uint32[n] connections.
     """
     number, _channels = known.number, len(known)
-    row, conn, count = found.run.T
+    row, conn, count = messages.run.T
     channel = np.array([number[c] for c in conn.tolist()], np.int64)
-    rows = len(found.pos)
-    start = starts_of(found.run, rows, known)
-    time, entry, key = found.time, found.entry, np.repeat(conn.astype(np.uint32), count)
+    rows = len(messages.pos)
+    start = starts_of(messages.run, rows, known)
+    time, entry, key = messages.time, messages.entry, np.repeat(conn.astype(np.uint32), count)
     order = np.lexsort((channel, row))
     if (order[1:] < order[:-1]).any():
         first = run_starts(count)[order]
@@ -268,17 +268,17 @@ class IndexBuilder:
 
     @classmethod
     def from_index(
-        cls, found: IndexedMessages, known: Channels, chunks: Chunks, problems: list[Problem]
+        cls, messages: IndexedMessages, known: Channels, chunks: Chunks, problems: list[Problem]
     ) -> IndexBuilder:
         """Build the table of messages that the index names."""
-        start, time, entry, key = by_channel(found, known)
-        rows = len(found.pos)
-        base = found.data if found.plain else np.zeros(rows, np.int64)
-        chunk = np.full(rows, FILE, np.int32) if found.plain else np.arange(rows, dtype=np.int32)
+        start, time, entry, key = by_channel(messages, known)
+        rows = len(messages.pos)
+        base = messages.data if messages.plain else np.zeros(rows, np.int64)
+        chunk = np.full(rows, FILE, np.int32) if messages.plain else np.arange(rows, dtype=np.int32)
         blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
-        end = base + found.size
+        end = base + messages.size
         turn = turns_of(key, known)
-        return cls(blocks, key, time, size, found.pos, end, chunks, problems, True, found.span, turn)
+        return cls(blocks, key, time, size, messages.pos, end, chunks, problems, True, messages.span, turn)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Return the earliest and the latest time in ns, None and None for a bag without messages."""

@@ -128,7 +128,7 @@ def read_region(
     """
     source, pos, end = region.source, region.pos, region.end
     buffers = _Buffers(min(BATCH, (end - pos) // 8 + 2))
-    found: list[ChunkMessages] = []
+    messages: list[ChunkMessages] = []
     while pos < end:
         why, stop, n, m = buffers.walk(region, pos)
         bad, error = _pass_on(source, buffers.note[:m, 0].tolist(), end, on_record)
@@ -136,10 +136,10 @@ def read_region(
             # Its size is not to be trusted either: what follows is read again.
             n = int(np.searchsorted(buffers.data[:n], bad))
         if n:
-            found += buffers.messages(region, pos, n)
+            messages += buffers.messages(region, pos, n)
         if error is not None:
             if region.grows:
-                return found, bad
+                return messages, bad
             pos = skip_damage(source, bad, end, problems, False, region.where, str(error))
             continue
         pos = stop
@@ -147,7 +147,7 @@ def read_region(
             break
         if why in (CUT, BAD):
             pos = skip_damage(source, pos, end, problems, why == CUT, region.where)
-    return found, pos
+    return messages, pos
 
 
 def ignore_record(record: Record, source: Source) -> None:
@@ -209,19 +209,19 @@ def skip_damage(
     """
     if pos >= end:
         return end
-    found = records.find_record(source, pos, end)
-    size = found - pos
+    hit = records.find_record(source, pos, end)
+    size = hit - pos
     at = pos if where is None else where
     inside = "" if where is None else " of an unpacked chunk"
     reason = f" ({why})" if why else ""
     # Bytes of a decompressed chunk are not bytes of the file.
     here = size if where is None else 0
-    if not source.span(pos, found)[pos:found].any():
+    if not source.span(pos, hit)[pos:hit].any():
         # Real bags have zeros between the last chunk and the index.
         problems.append(
-            Problem("zeros", at, here, found == source.size, f"{size} bytes of zeros between records{inside}")
+            Problem("zeros", at, here, hit == source.size, f"{size} bytes of zeros between records{inside}")
         )
-    elif found == end and cut:
+    elif hit == end and cut:
         problems.append(
             Problem("truncated", at, here, True, f"the last {size} bytes{inside} are a cut record{reason}")
         )
@@ -229,7 +229,7 @@ def skip_damage(
         problems.append(
             Problem("garbage", at, here, True, f"{size} bytes{inside} that are no record{reason}")
         )
-    return found
+    return hit
 
 
 class _Buffers:

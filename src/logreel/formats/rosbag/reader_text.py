@@ -52,9 +52,9 @@ class FoundText:
     data: list[int] = field(default_factory=list)
     size: list[int] = field(default_factory=list)
 
-    def declare(self, topic: str, kind: str, md5: str) -> int:
+    def declare(self, topic: str, type_name: str, md5: str) -> int:
         """Return the key of a topic; a topic met for the first time becomes a connection."""
-        identity = topic, RENAMED.get(kind, kind), md5
+        identity = topic, RENAMED.get(type_name, type_name), md5
         if identity not in self.connections:
             self.connections[identity] = Connection(len(self.connections), *identity)
         return self.connections[identity].key
@@ -70,10 +70,10 @@ class FoundText:
 
     def take_parts(self) -> list[ChunkMessages]:
         """Return the messages so far as ``parts`` does, and forget them."""
-        found = self.parts()
+        parts = self.parts()
         for numbers in (self.key, self.time, self.data, self.size):
             numbers.clear()
-        return found
+        return parts
 
     def parts(self) -> list[ChunkMessages]:
         """Return the messages as arrays, divided where offsets relative to their base would not fit 32 bits."""
@@ -95,11 +95,11 @@ class FoundText:
 
 def _line(source: Source, pos: int) -> tuple[str, int]:
     """Return the line of text at *pos* and the offset of the next line; raise BadRecord."""
-    piece = source.read(pos, MAX_LINE + 1)
-    end = piece.find(b"\n")
+    part_bytes = source.read(pos, MAX_LINE + 1)
+    end = part_bytes.find(b"\n")
     if end < 0:
-        raise BadRecord("a line of text is missing", cut=pos + len(piece) >= source.size)
-    return piece[:end].decode("latin-1").rstrip(), pos + end + 1
+        raise BadRecord("a line of text is missing", cut=pos + len(part_bytes) >= source.size)
+    return part_bytes[:end].decode("latin-1").rstrip(), pos + end + 1
 
 
 def _message(source: Source, pos: int) -> tuple[int, int, int]:
@@ -118,9 +118,9 @@ def _message(source: Source, pos: int) -> tuple[int, int, int]:
 
 def _sorted_lines(first: str, second: str) -> tuple[str, str]:
     """Return type and checksum of two lines in either order; raise BadRecord."""
-    for kind, md5 in ((second, first), (first, second)):
-        if _TYPE.match(kind) and _MD5.match(md5):
-            return kind, md5
+    for type_name, md5 in ((second, first), (first, second)):
+        if _TYPE.match(type_name) and _MD5.match(md5):
+            return type_name, md5
     raise BadRecord("no type and checksum")
 
 
@@ -138,10 +138,10 @@ def header_of_version_0(source: Source) -> tuple[str, str, str, int] | None:
     try:
         first, pos = _line(source, after)
         second, pos = _line(source, pos)
-        kind, md5 = _sorted_lines(first, second)
+        type_name, md5 = _sorted_lines(first, second)
         # A type and a checksum that are not "*" are proof enough.
-        if "*" not in (kind, md5) or _is_followed_by_messages(source, pos):
-            return topic, kind, md5, pos
+        if "*" not in (type_name, md5) or _is_followed_by_messages(source, pos):
+            return topic, type_name, md5, pos
     except BadRecord:
         pass
     # The very first recorders wrote the topic alone.
@@ -232,12 +232,12 @@ def _begin_1_1(bag: FoundText) -> int:
 
 
 def _read_1_1(bag: FoundText, pos: int) -> int:
-    piece = bag.source.read(pos, 3 * MAX_LINE + 1)
-    m = _HEAD_1_1.match(piece[: 3 * MAX_LINE])
+    part_bytes = bag.source.read(pos, 3 * MAX_LINE + 1)
+    m = _HEAD_1_1.match(part_bytes[: 3 * MAX_LINE])
     if m is None:
-        raise BadRecord("no topic, checksum and type", cut=_is_cut_head(piece))
-    topic, md5, kind = (text.decode("latin-1").rstrip() for text in m.groups())
-    return bag.message(bag.declare(topic, kind, md5), pos + m.end())
+        raise BadRecord("no topic, checksum and type", cut=_is_cut_head(part_bytes))
+    topic, md5, type_name = (text.decode("latin-1").rstrip() for text in m.groups())
+    return bag.message(bag.declare(topic, type_name, md5), pos + m.end())
 
 
 def _skip_damage_1_1(bag: FoundText, pos: int, error: BadRecord) -> int:

@@ -58,11 +58,11 @@ class Index:
     ) -> Iterator[Finding]:
         """Yield Findings: ``definition`` for definitions, ``index`` for header and index that messages contradict."""
         types = {
-            one.topic: {other.type for other in connections if other.topic == one.topic}
-            for one in connections
+            connection.topic: {other.type for other in connections if other.topic == connection.topic}
+            for connection in connections
         }
         yield from self._wrong_definitions(connections)
-        topics = {one.key: one.topic for one in connections}
+        topics = {connection.key: connection.topic for connection in connections}
         if not self.stated and not self.records:
             return
         first = min((record.pos for record in self.records), default=None)
@@ -78,8 +78,8 @@ class Index:
             indexed.add(topic)
             for text in self._wrong(source, record, topic, *due.get(topic, (_NONE, _NONE))):
                 yield _finding(record.pos, text, topic)
-            if (kind := record.text(b"type")) not in types.get(topic, {kind}):
-                yield _finding(record.pos, f"the index states the type {kind!r}", topic)
+            if (type_name := record.text(b"type")) not in types.get(topic, {type_name}):
+                yield _finding(record.pos, f"the index states the type {type_name!r}", topic)
             if any(record.fields.get(b"ver", b"")):
                 version = int.from_bytes(record.fields[b"ver"], "little")
                 yield _finding(record.pos, f"the index states the version {version}, there is only 0", topic)
@@ -87,14 +87,15 @@ class Index:
             yield _finding(first or 0, "the index leaves out the topic", topic)
 
     def _wrong_definitions(self, connections: Sequence[Connection]) -> Iterator[Finding]:
-        for one in connections:
-            record = self.definitions.get(one.topic)
-            if record is None or "*" in (one.md5, record.text(b"md5")):
+        for connection in connections:
+            record = self.definitions.get(connection.topic)
+            if record is None or "*" in (connection.md5, record.text(b"md5")):
                 continue
             said = record.text(b"type"), record.text(b"md5")
-            if said != (one.type, one.md5):
-                text = f"the definition is of {said[0]} with md5 {said[1]}, messages are of {one.type} with {one.md5}"
-                yield Finding("definition", "warn", record.pos, 0, text, one.topic)
+            if said != (connection.type, connection.md5):
+                text = f"the definition is of {said[0]} with md5 {said[1]}"
+                text += f", messages are of {connection.type} with {connection.md5}"
+                yield Finding("definition", "warn", record.pos, 0, text, connection.topic)
 
     def _wrong(self, source: Source, record: Record, topic: str, start: I64, time: I64) -> Iterator[str]:
         count = int.from_bytes(record.fields.get(b"count", b""), "little")
@@ -234,7 +235,7 @@ class Declared:
         """Return the connection of each key, in the order of their first messages."""
         found, texts = [], self._texts
         for key, record in self._first.items():
-            kind, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
+            type_name, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
             declared = self._by_topic[topic].fields if topic in self._by_topic else {}
             others = {k: v for k, v in (*declared.items(), *record.fields.items()) if k not in _KNOWN and v}
             header = tuple(
@@ -242,10 +243,10 @@ class Declared:
             )
             caller, latching = dict(header).get("callerid", ""), dict(header).get("latching") == "1"
             # Some writers wrote one definition for each type, not for each topic.
-            definition = texts.get((kind, md5)) or next(
+            definition = texts.get((type_name, md5)) or next(
                 (t for (k, m), t in texts.items() if md5 in (m, "*")), ""
             )
-            found.append(Connection(key, topic, kind, md5, definition, caller, latching, header))
+            found.append(Connection(key, topic, type_name, md5, definition, caller, latching, header))
         return found
 
 

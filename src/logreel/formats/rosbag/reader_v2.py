@@ -84,11 +84,14 @@ class ReaderV2(Reader):
         self.bag, self.pos, self.problems = bag, pos, bag.problems
         #: Offset at which the last uncompressed records ended.
         self._region_end = -1
+        #: Offset that ``feed`` came to, when the rest is read.
+        self._fed = -1
         #: Headers of chunks that had no size when they were read: the recorder had not finished them yet.
         self._unfinished: list[int] = []
 
     def finish(self) -> None:
         """See ``Reader``."""
+        self._fed = self.pos
         for pos in self._unfinished:
             if not read_record(self._source, pos, self._source.size).size:
                 self.problems.append(_unfinished_chunk(pos))
@@ -96,7 +99,7 @@ class ReaderV2(Reader):
 
     def _after(self, pos: int) -> int:
         source, end, bag = self._source, self._source.size, self.bag
-        if self._is_final and pos == self._region_end and (after := self._after_messages(pos)) > pos:
+        if pos == self._region_end == self._fed and (after := self._after_messages(pos)) > pos:
             # Damage that stopped ``feed`` among uncompressed records lies between them.
             return after
         record = read_record(source, pos, end)
@@ -150,7 +153,7 @@ class ReaderV2(Reader):
         region = Region(
             source, len(bag.chunks), pos, end, FOREIGN_OPS, named=bag.named, grows=not self._is_final
         )
-        found, stop = read_region(
+        parts, stop = read_region(
             region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems
         )
         if begin < pos or stop > pos:
@@ -158,9 +161,9 @@ class ReaderV2(Reader):
         if stop == pos and not self._is_final:
             record = read_record(source, pos, end)
             raise BadRecord("its data is cut" if record.end > end else "it does not fit", record.end > end)
-        for part in found:
+        for part in parts:
             part.base, part.end = part.base - begin, part.end - begin
-        bag.parts += found
+        bag.parts += parts
         self._region_end = stop
         return stop
 
@@ -244,6 +247,6 @@ def _read_chunk(source: Source, record: Record, end: int, bag: FoundFile) -> int
     inside = Source(unpacked.data, source.name)
     region = Region(inside, len(bag.chunks), 0, inside.size, where=chunk.pos, named=bag.named)
     bag.chunks.append(there)
-    found, _ = read_region(region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems)
-    bag.parts += found
+    parts, _ = read_region(region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems)
+    bag.parts += parts
     return chunk.data + unpacked.used

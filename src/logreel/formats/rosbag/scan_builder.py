@@ -70,30 +70,30 @@ def _scan_v1(source: Source, version: str) -> Scan:
 
 
 def _scan_v2(source: Source, version: str) -> Scan:
-    found = reader_v2.read(source)
-    remote = None if found.summary is None else RemoteChunks(source, found, found.summary)
-    chunks = _chunks(source, found) if remote is None else remote.as_chunks()
-    metadata = _metadata(found, found.index is not None or remote is not None)
-    if found.cipher is not None:
-        metadata |= {"encryptor": ENCRYPTOR, "gpg_user": found.cipher.user}
-    messages = remote or (found.parts if found.index is None else found.index)
+    bag = reader_v2.read(source)
+    remote = None if bag.summary is None else RemoteChunks(source, bag, bag.summary)
+    chunks = _chunks(source, bag) if remote is None else remote.as_chunks()
+    metadata = _metadata(bag, bag.index is not None or remote is not None)
+    if bag.cipher is not None:
+        metadata |= {"encryptor": ENCRYPTOR, "gpg_user": bag.cipher.user}
+    messages = remote or (bag.parts if bag.index is None else bag.index)
     scan = _scan(
         source,
         version,
         messages,
-        found.connections.values(),
-        found.problems,
+        bag.connections.values(),
+        bag.problems,
         chunks,
         metadata,
-        found.is_cheap,
+        bag.is_cheap,
     )
 
     def verify() -> Iterator[Finding]:
         yield from scan.verify()
-        yield from chunk_statements(source, found)
+        yield from chunk_statements(source, bag)
 
-    sizes = [chunk.size for chunk in found.chunks] if remote is None else remote.known_sizes()
-    encryption = "" if found.cipher is None else f"{ENCRYPTOR} for the GnuPG user {found.cipher.user!r}"
+    sizes = [chunk.size for chunk in bag.chunks] if remote is None else remote.known_sizes()
+    encryption = "" if bag.cipher is None else f"{ENCRYPTOR} for the GnuPG user {bag.cipher.user!r}"
     return replace(scan, format_state=sizes, verify=verify, encryption=encryption)
 
 

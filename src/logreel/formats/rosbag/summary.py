@@ -272,19 +272,19 @@ def _content(source: Source, number: int, chunk: Chunk, bag: FoundFile) -> Itera
 
     read_region(Region(inside, number, 0, inside.size, where=chunk.pos), on_record, problems)
     # What is wrong with messages is reported where they are found.
-    yield from (Finding("chunk", "warn", one.offset, 0, one.text) for one in problems)
+    yield from (Finding("chunk", "warn", problem.offset, 0, problem.text) for problem in problems)
     for op, count in others.items():
         text = f"a chunk holds {count} records of op {op}, which do not belong there"
         yield Finding("chunk", "warn", chunk.pos, 0, text, count=count)
-    for key, one in found.connections.items():
+    for key, connection in found.connections.items():
         known = bag.connections.get(key)
-        if known is None or _facts(known) != _facts(one):
-            text = f"a chunk describes connection {key} of {one.topic!r} otherwise than the summary"
+        if known is None or _facts(known) != _facts(connection):
+            text = f"a chunk describes connection {key} of {connection.topic!r} otherwise than the summary"
             yield Finding("connection", "warn", chunk.pos, 0, text, known.topic if known else None)
 
 
-def _facts(one: Connection) -> tuple[str, str, str, str]:
-    return one.topic, one.type, one.md5, one.definition
+def _facts(connection: Connection) -> tuple[str, str, str, str]:
+    return connection.topic, connection.type, connection.md5, connection.definition
 
 
 def _index_records(source: Source, chunk: Chunk) -> Iterator[Finding]:
@@ -346,11 +346,11 @@ class RemoteChunks:
             chunk = self.chunk(number)
         except BadRecord:
             return np.zeros(0, np.uint8)
-        found = unpack(self.source, chunk)
-        problem = problem_of(chunk, found)
+        unpacked = unpack(self.source, chunk)
+        problem = problem_of(chunk, unpacked)
         if problem and problem not in self.bag.problems:
             self.bag.problems.append(problem)
-        return found.data
+        return unpacked.data
 
     def as_chunks(self) -> Chunks:
         """Return the buffers of the bag."""
@@ -369,8 +369,8 @@ class RemoteChunks:
 class SummaryBuilder(IndexBuilder):
     """The IndexBuilder of a remote bag; index records of chunks are read when their messages or times are needed."""
 
-    def __init__(self, found: RemoteChunks, known: Channels, chunks: Chunks) -> None:
-        summary = found.summary
+    def __init__(self, remote: RemoteChunks, known: Channels, chunks: Chunks) -> None:
+        summary = remote.summary
         rows = len(summary.pos)
         start = starts_of(summary.pairs, rows, known)
         n = int(summary.pairs[:, 2].sum())
@@ -381,9 +381,9 @@ class SummaryBuilder(IndexBuilder):
         end = np.zeros(rows, np.int64)
         turn = np.zeros(n, np.uint32) if known.are_several else None
         super().__init__(
-            blocks, conn, time, size, summary.pos, end, chunks, found.bag.problems, True, summary.span, turn
+            blocks, conn, time, size, summary.pos, end, chunks, remote.bag.problems, True, summary.span, turn
         )
-        self._found, self._known = found, known
+        self._found, self._known = remote, known
         self._to_load = np.ones(rows, bool)
 
     def bounds(self) -> tuple[int | None, int | None]:

@@ -74,9 +74,9 @@ def _parsed(payload: bytes) -> FormatText:
         m = _FIELD.match(part)
         if m is None:
             raise BadRecord(f"format {name}: not a field: {part[:40]!r}")
-        kind, count, field = m.groups()
+        type_name, count, field = m.groups()
         fields.append(
-            FieldText(kind, None if count is None else int(count), field, field.startswith("_padding"))
+            FieldText(type_name, None if count is None else int(count), field, field.startswith("_padding"))
         )
     return FormatText(name, tuple(fields), text)
 
@@ -154,15 +154,15 @@ class Definitions:
             raise DefinitionError(f"there is no format {name}")
         size = tail = leaves = 0
         stamp = None
-        for kind, given, label, is_padding in self._texts[name].fields:
-            width, inner = self._item(kind, name, users)
+        for type_name, given, label, is_padding in self._texts[name].fields:
+            width, inner = self._item(type_name, name, users)
             count = 1 if given is None else given
-            if label == "timestamp" and given is None and kind in _STAMPS:
+            if label == "timestamp" and given is None and type_name in _STAMPS:
                 # An 8-bit timestamp counts milliseconds, the others microseconds.
                 stamp = Stamp(size, width, 1000 if width == 1 else 1)
             size += width * count
             tail = tail + width * count if is_padding else 0
-            leaves += 0 if is_padding else inner * (1 if kind in BASIC else count)
+            leaves += 0 if is_padding else inner * (1 if type_name in BASIC else count)
             if size > MAX_BYTES:
                 text = f"format {name} has {size} bytes or more; a message has at most {MAX_BYTES}"
                 raise DefinitionError(text)
@@ -171,12 +171,12 @@ class Definitions:
         self._extents[name] = Extent(size, tail, leaves, stamp)
         return self._extents[name]
 
-    def _item(self, kind: str, name: str, users: tuple[str, ...]) -> tuple[int, int]:
-        """Return bytes and leaves of one item of type *kind*, used by format *name*."""
-        if kind in _WIDTHS:
-            return _WIDTHS[kind], 1
-        found = self._extent(kind, (*users, name))
-        return found.size, found.leaves
+    def _item(self, type_name: str, name: str, users: tuple[str, ...]) -> tuple[int, int]:
+        """Return bytes and leaves of one item of type *type_name*, used by format *name*."""
+        if type_name in _WIDTHS:
+            return _WIDTHS[type_name], 1
+        extent = self._extent(type_name, (*users, name))
+        return extent.size, extent.leaves
 
     def layout(self, name: str) -> Layout:
         """Return the Layout of format *name* without its trailing padding, which writers may omit.

@@ -120,7 +120,7 @@ MESSAGES = 8
 _NEVER = np.iinfo(np.int64).min
 
 
-def first_jump(source: Source, found: Found) -> int | None:
+def first_jump(source: Source, content: Found) -> int | None:
     """Return the file position of the first record of an older log, or None.
 
     On a card that was not erased, the rest of an older log can follow the end of a log, and begin at a record by
@@ -129,21 +129,21 @@ def first_jump(source: Source, found: Found) -> int | None:
     Compares the first and the last stamp of each block for the topics with most messages; only blocks where most of
     these went back are read message by message. Zero stamps count as none.
     """
-    counts = found.topic_counts
-    for segment in range(1, len(found.segments) + 1):
-        topics = enumerate(found.topics)
+    counts = content.topic_counts
+    for segment in range(1, len(content.segments) + 1):
+        topics = enumerate(content.topics)
         timed = [c for c, t in topics if t.segment == segment and t.has_full_stamp]
         timed = sorted(timed, key=lambda c: -counts[c])[:TOPICS]
-        jump = _first_jump(source, found, timed) if len(timed) >= LEAST_TOPICS else None
+        jump = _first_jump(source, content, timed) if len(timed) >= LEAST_TOPICS else None
         if jump is not None:
             return jump
     return None
 
 
-def _first_jump(source: Source, found: Found, timed: list[int]) -> int | None:
-    if not len(found.blocks.base):
+def _first_jump(source: Source, content: Found, timed: list[int]) -> int | None:
+    if not len(content.blocks.base):
         return None
-    first, last = (_edges(source, found, timed, which) for which in (0, -1))
+    first, last = (_edges(source, content, timed, which) for which in (0, -1))
     before = np.full_like(last, _NEVER)
     before[1:] = np.maximum.accumulate(np.maximum(first, last), axis=0)[:-1]
     earlier = np.maximum(before, first)
@@ -155,17 +155,17 @@ def _first_jump(source: Source, found: Found, timed: list[int]) -> int | None:
     block = int(suspects[0])
     # The jump may be in the block before, after the last stamp of most of its topics.
     for b in range(max(block - 1, 0), block + 1):
-        jump = _jump_in_block(source, found, timed, b, before[b])
+        jump = _jump_in_block(source, content, timed, b, before[b])
         if jump is not None:
             return jump
     return None
 
 
-def _edges(source: Source, found: Found, timed: list[int], which: int) -> I64:
+def _edges(source: Source, content: Found, timed: list[int], which: int) -> I64:
     """Return int64[blocks, topics]: first (0) or last (-1) stamp of each topic in each block; _NEVER if it has none."""
-    start, blocks = found.blocks.start, found.blocks
+    start, blocks = content.blocks.start, content.blocks
     begin, end = start[:, timed], start[:, np.array(timed) + 1]
-    stamps = np.array([s.offset for c in timed if (s := found.topics[c].stamp) is not None], np.int64)
+    stamps = np.array([s.offset for c in timed if (s := content.topics[c].stamp) is not None], np.int64)
     row, k = np.nonzero(end > begin)
     entry = begin[row, k] if which == 0 else end[row, k] - 1
     edges = np.full(begin.shape, _NEVER, np.int64)
@@ -176,13 +176,13 @@ def _edges(source: Source, found: Found, timed: list[int], which: int) -> I64:
     return edges
 
 
-def _jump_in_block(source: Source, found: Found, timed: list[int], block: int, before: I64) -> int | None:
+def _jump_in_block(source: Source, content: Found, timed: list[int], block: int, before: I64) -> int | None:
     """Return the position of the record in *block* after which nearly all messages go back in time, or None."""
-    start, base = found.blocks.start, int(found.blocks.base[block])
+    start, base = content.blocks.start, int(content.blocks.base[block])
     parts = []
     for k, c in enumerate(timed):
-        entry = found.blocks.entry[start[block, c] : start[block, c + 1]]
-        stamp = found.topics[c].stamp
+        entry = content.blocks.entry[start[block, c] : start[block, c + 1]]
+        stamp = content.topics[c].stamp
         if len(entry) and stamp is not None:
             at = entry.astype(np.int64) + base
             time = clock.field_of(stamp).read(source.data, at)

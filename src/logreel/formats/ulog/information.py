@@ -50,17 +50,17 @@ def pack_key_value(name: str, value: Any) -> tuple[bytes, bytes]:
     """Encode key and value of information, with the first type that holds *value*. Raises UsageError."""
     if isinstance(value, str | bytes):
         data = value.encode() if isinstance(value, str) else value
-        kind = "char" if isinstance(value, str) else "uint8_t"
-        return pack_key(f"{kind}[{len(data)}] {name}", name), data
+        type_name = "char" if isinstance(value, str) else "uint8_t"
+        return pack_key(f"{type_name}[{len(data)}] {name}", name), data
     if isinstance(value, float):
         return pack_key(f"double {name}", name), pack_number(name, "d", value)
     if isinstance(value, bool):
         return pack_key(f"bool {name}", name), pack_number(name, "?", value)
     if not isinstance(value, int):
         raise UsageError(f"metadata {name!r}: a ULog holds text, numbers and bytes, not {value!r:.40}")
-    for kind, code in _WHOLE:
+    for type_name, code in _WHOLE:
         try:
-            return pack_key(f"{kind} {name}", name), struct.pack("<" + code, value)
+            return pack_key(f"{type_name} {name}", name), struct.pack("<" + code, value)
         except struct.error:
             continue
     raise UsageError(f"metadata {name!r}: {value} does not fit 64 bits")
@@ -87,63 +87,63 @@ def release(number: int) -> str:
 
 def release_number(text: str) -> int | None:
     """Return the packed version for which ``release`` gives *text*, or None."""
-    found = _RELEASE.match(text)
-    if found is None:
+    match = _RELEASE.match(text)
+    if match is None:
         return None
-    stage = {suffix: least for least, suffix in _STAGES}[found[4] or ""] + int(found[5] or 0)
-    parts = [int(found[n]) for n in (1, 2, 3)] + [stage]
+    stage = {suffix: least for least, suffix in _STAGES}[match[4] or ""] + int(match[5] or 0)
+    parts = [int(match[n]) for n in (1, 2, 3)] + [stage]
     number = int.from_bytes(bytes(parts)) if max(parts) <= 255 else -1
     return number if number >= 0 and release(number) == text else None
 
 
-def type_of(one: KeyValue) -> str:
+def type_of(key_value: KeyValue) -> str:
     """Return the type of a value with its length in brackets; without the length for text."""
-    if one.count is None:
-        return one.type
-    return f"{one.type}[]" if one.type == "char" else f"{one.type}[{one.count}]"
+    if key_value.count is None:
+        return key_value.type
+    return f"{key_value.type}[]" if key_value.type == "char" else f"{key_value.type}[{key_value.count}]"
 
 
-def is_binary(one: KeyValue) -> bool:
+def is_binary(key_value: KeyValue) -> bool:
     """Return whether a value is binary content, to be shown as an attachment."""
-    return one.type == "uint8_t" and one.count is not None
+    return key_value.type == "uint8_t" and key_value.count is not None
 
 
-def value_of(one: KeyValue, definitions: Definitions) -> Any:
+def value_of(key_value: KeyValue, definitions: Definitions) -> Any:
     """Decode a value: text, number, list, or dict for the type of a format; bytes if the size does not fit."""
-    if one.type in BASIC:
-        value = one.value()
-        if one.name in RELEASES and type_of(one) == "uint32_t" and isinstance(value, int):
+    if key_value.type in BASIC:
+        value = key_value.value()
+        if key_value.name in RELEASES and type_of(key_value) == "uint32_t" and isinstance(value, int):
             return release(value)
         return value
     try:
-        layout, least, size = definitions.value_layout(one.type, one.count)
+        layout, least, size = definitions.value_layout(key_value.type, key_value.count)
     except DefinitionError:
-        return one.data
-    if not least <= len(one.data) <= size:
-        return one.data
-    row: Mapping[str, Any] = layout.decoder()(memoryview(one.data + bytes(size - len(one.data))))
+        return key_value.data
+    if not least <= len(key_value.data) <= size:
+        return key_value.data
+    row: Mapping[str, Any] = layout.decoder()(memoryview(key_value.data + bytes(size - len(key_value.data))))
     return row["value"]
 
 
-def pack_value(name: str, value: Any, kind: str | None) -> tuple[bytes, bytes]:
-    """Encode key and value of information of type *kind*; None: of the first type that holds *value*.
+def pack_value(name: str, value: Any, type_name: str | None) -> tuple[bytes, bytes]:
+    """Encode key and value of information of type *type_name*; None: of the first type that holds *value*.
 
     Raises UsageError for a value that the type does not hold.
     """
     number = release_number(value) if name in RELEASES and isinstance(value, str) else None
-    if number is not None and kind in (None, "uint32_t"):
-        value, kind = number, "uint32_t"
-    found = _TYPE.match(kind or "")
-    if found is None or found[1] not in BASIC or isinstance(value, str | bytes):
+    if number is not None and type_name in (None, "uint32_t"):
+        value, type_name = number, "uint32_t"
+    match = _TYPE.match(type_name or "")
+    if match is None or match[1] not in BASIC or isinstance(value, str | bytes):
         return pack_key_value(name, value)
-    dtype = np.dtype(SCALARS[BASIC[found[1]]][0])
+    dtype = np.dtype(SCALARS[BASIC[match[1]]][0])
     try:
         packed = np.array(value, dtype)
         if dtype.kind != "f" and (packed != np.array(value)).any():
             raise ValueError
-        return pack_key(f"{kind} {name}", name), packed.tobytes()
+        return pack_key(f"{type_name} {name}", name), packed.tobytes()
     except (ValueError, TypeError, OverflowError):
-        raise UsageError(f"metadata {name!r}: {value!r:.40} is no {kind}") from None
+        raise UsageError(f"metadata {name!r}: {value!r:.40} is no {type_name}") from None
 
 
 class RecordDetails:
@@ -171,12 +171,12 @@ class RecordDetails:
     ) -> None:
         """Add all records of one key: key with value and payload of each, and the decoded values."""
         first = entries[0][0]
-        self.types[name] = kind = type_of(first)
+        self.types[name] = type_name = type_of(first)
         if first.type not in BASIC:
             self.formats += [t for t in definitions.text(first.type).splitlines() if t not in self.formats]
         for (one, payload), value in zip(entries, values, strict=True):
             try:
-                encoded = b"".join(pack_value(one.name, value, kind))
+                encoded = b"".join(pack_value(one.name, value, type_name))
             except UsageError:
                 encoded = b""
             if payload[letter == "M" :] != encoded:

@@ -75,15 +75,15 @@ class Entry:
     @property
     def default_kinds(self) -> list[str]:
         """The defaults that a ``Q`` record states: ``system``, ``setup`` or both."""
-        return [kind for bit, kind in enumerate(DEFAULT_KINDS) if self.key.head >> bit & 1]
+        return [name for bit, name in enumerate(DEFAULT_KINDS) if self.key.head >> bit & 1]
 
 
 class KeyedRecords:
     """The ``I``, ``M``, ``P`` and ``Q`` records of one log, parsed lazily."""
 
-    def __init__(self, source: Source, found: Found) -> None:
-        self._source, self._found = source, found
-        self._parsed = np.array(found.parsed, np.int64)
+    def __init__(self, source: Source, content: Found) -> None:
+        self._source, self._found = source, content
+        self._parsed = np.array(content.parsed, np.int64)
         self._kinds = source.data[self._parsed + 2]
 
     def positions(self, *letters: str) -> list[int]:
@@ -118,9 +118,9 @@ class KeyedRecords:
         """All records with a key, in file order."""
         found = []
         for at in self.positions("I", "M", "P", "Q"):
-            kind = chr(self._source.view[at + 2])
-            key = records.parse_key(records.payload_at(self._source, at), kind in "MQ")
-            found.append(Entry(at, kind, key, self._found.suffix(at)))
+            letter = chr(self._source.view[at + 2])
+            key = records.parse_key(records.payload_at(self._source, at), letter in "MQ")
+            found.append(Entry(at, letter, key, self._found.suffix(at)))
         return found
 
     @cached_property
@@ -141,13 +141,13 @@ class KeyedRecords:
     @cached_property
     def _definitions(self) -> list[Definitions]:
         """The formats of each segment, including those without a subscription."""
-        found = [Definitions()]
+        by_segment = [Definitions()]
         for fresh in self._found.own_definitions[1:]:
-            found.append(Definitions() if fresh else found[-1])
+            by_segment.append(Definitions() if fresh else by_segment[-1])
         for at in self.positions("F"):
             text = parse_format(records.payload_at(self._source, at))
-            found[self._found.segment_of(at) - 1].add(text)
-        return found
+            by_segment[self._found.segment_of(at) - 1].add(text)
+        return by_segment
 
     def _value(self, entry: Entry) -> Any:
         return value_of(entry.key, self._definitions[self._found.segment_of(entry.offset) - 1])
@@ -162,22 +162,22 @@ class KeyedRecords:
 
         Multiple information is a list of entries, each a list of parts; binary entries are attachments instead.
         """
-        details, found = RecordDetails(), dict[str, Any]()
+        details, values = RecordDetails(), dict[str, Any]()
         single = {e.name: e for e in self.entries if e.kind == "I" and e.key.name != UTC_OFFSET}
         for name, e in single.items():
-            found[name] = self._value(e)
-            self._add_details(details, "I", name, [e], [found[name]])
+            values[name] = self._value(e)
+            self._add_details(details, "I", name, [e], [values[name]])
         for name, entries in self.multiples.items():
             if is_binary(entries[0][0].key):
                 details.parts[name] = [[len(e.key.data) for e in parts] for parts in entries]
                 continue
             is_text = all(type_of(e.key) == "char[]" for parts in entries for e in parts)
-            found[name] = [self._texts(p) if is_text else [self._value(e) for e in p] for p in entries]
-            every = [value for parts in found[name] for value in parts]
+            values[name] = [self._texts(p) if is_text else [self._value(e) for e in p] for p in entries]
+            every = [value for parts in values[name] for value in parts]
             self._add_details(details, "M", name, [e for parts in entries for e in parts], every)
-        first = {name: found[name] for name in FIRST if name in found}
+        first = {name: values[name] for name in FIRST if name in values}
         own = details.metadata()
-        return first | found | ({OWN: own} if own and OWN not in found else {})
+        return first | values | ({OWN: own} if own and OWN not in values else {})
 
     def _add_details(
         self, details: RecordDetails, letter: str, name: str, entries: list[Entry], values: list[Any]
@@ -215,31 +215,31 @@ class KeyedRecords:
         return [
             Parameter(
                 name,
-                kind,
+                type_name,
                 initial.get(name),
                 tuple(Change(when[e.offset], e.value) for e in changes.get(name, ())),
                 defaults.get(name, {}),
             )
-            for name, kind in types.items()
+            for name, type_name in types.items()
         ]
 
     def parameter_bytes(self, entry: Entry) -> bytes:
         """Encode a ``P`` or ``Q`` record as a message of the channel ``~parameter``."""
-        kind = "initial" if self.is_initial(entry.offset) else "change"
+        state = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
-            kind = "+".join(entry.default_kinds) + " default"
-        texts = (t.encode() for t in (entry.key.name, kind, entry.key.type))
+            state = "+".join(entry.default_kinds) + " default"
+        texts = (t.encode() for t in (entry.key.name, state, entry.key.type))
         return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
 
 
 def _attachment(name: str, parts: list[Entry]) -> Attachment:
     content = b"".join(p.key.data for p in parts)
-    kind, suffix = ("application/octet-stream", "bin")
+    media_type, suffix = ("application/octet-stream", "bin")
     if parts[0].key.type == "char":
-        kind, suffix = "text/plain", "txt"
+        media_type, suffix = "text/plain", "txt"
     elif content.startswith(XZ_MAGIC):
-        kind, suffix = "application/x-xz", "xz"
-    return Attachment(f"{name}.{suffix}", kind, len(content), lambda: content)
+        media_type, suffix = "application/x-xz", "xz"
+    return Attachment(f"{name}.{suffix}", media_type, len(content), lambda: content)
 
 
 class LoggedString(NamedTuple):
@@ -264,12 +264,12 @@ class NonDataRecords:
     keyed     information, parameters and defaults (``I``, ``M``, ``P``, ``Q``)
     """
 
-    def __init__(self, source: Source, found: Found) -> None:
-        self.source, self.found = source, found
-        kinds = source.data[found.notes + 2]
-        self.texts: I64 = found.notes[(kinds == ord("L")) | (kinds == ord("C"))]
-        self.dropouts: I64 = found.notes[kinds == ord("O")]
-        self.keyed = KeyedRecords(source, found)
+    def __init__(self, source: Source, content: Found) -> None:
+        self.source, self.found = source, content
+        kinds = source.data[content.notes + 2]
+        self.texts: I64 = content.notes[(kinds == ord("L")) | (kinds == ord("C"))]
+        self.dropouts: I64 = content.notes[kinds == ord("O")]
+        self.keyed = KeyedRecords(source, content)
 
     # -------------------------------------------------------------------------------------------- positions
 

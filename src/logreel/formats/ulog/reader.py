@@ -61,8 +61,8 @@ class Framing:
 
     def header(self, pos: int) -> tuple[int, int]:
         """Return size and kind of the record at *pos*."""
-        size, kind = RECORD.unpack_from(self.view, pos)
-        return size, kind
+        size, letter = RECORD.unpack_from(self.view, pos)
+        return size, letter
 
     def message_id(self, pos: int) -> int:
         """Return the message id of the data record at *pos*."""
@@ -111,9 +111,9 @@ class Framing:
         """Return the first position of *what* between *pos* and *end*, or -1."""
         # Block by block: a copy of all lost bytes might not fit into memory.
         for lo in range(pos, end, PIECE):
-            found = self.source.read(lo, min(PIECE + len(what) - 1, end - lo)).find(what)
-            if found >= 0:
-                return lo + found
+            hit = self.source.read(lo, min(PIECE + len(what) - 1, end - lo)).find(what)
+            if hit >= 0:
+                return lo + hit
         return -1
 
     def tolerate(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> int:
@@ -132,15 +132,15 @@ class Framing:
         kinds: dict[int, np.void] = {}
         at = pos
         for _ in range(MAX_DOUBTFUL):
-            size, kind = self.header(at)
-            if kind == ord("D"):
+            size, letter = self.header(at)
+            if letter == ord("D"):
                 number = self.message_id(at)
                 self._room(number)
                 before.append((number, self.keys[number].copy()))
                 self.declare(number, framed.TOLERATED, 0, 0)
             else:
-                kinds.setdefault(kind, self.evidence[kind].copy())
-                records.allow(self.evidence, kind)
+                kinds.setdefault(letter, self.evidence[letter].copy())
+                records.allow(self.evidence, letter)
             if at + HEAD + size == end or self.chain(behind, end):
                 self._tolerates_ids |= bool(before)
                 self._allow_letters(pos, kinds)
@@ -154,41 +154,41 @@ class Framing:
                 break
         for number, row in reversed(before):
             self.keys[number] = row
-        for kind, row in kinds.items():
-            self.evidence[kind] = row
+        for letter, row in kinds.items():
+            self.evidence[letter] = row
         return -1
 
     def _allow_letters(self, pos: int, kinds: Iterable[int]) -> None:
         """Let the walker step over unknown kinds that are letters; other bytes are too frequent in damaged data."""
-        for kind in kinds:
-            if records.is_unknown(kind) and records.is_letter(kind):
-                records.allow(self.kinds, kind)
-                text = f"records of unknown kind {records.name_of(kind)}: skipped by size"
+        for letter in kinds:
+            if records.is_unknown(letter) and records.is_letter(letter):
+                records.allow(self.kinds, letter)
+                text = f"records of unknown kind {records.name_of(letter)}: skipped by size"
                 self.problem("unknown", pos, 0, False, text)
 
-    def _level(self, pos: int, kind: int) -> int:
+    def _level(self, pos: int, letter: int) -> int:
         """Return the level byte of a logged string; -1 for other kinds."""
-        return int(self.view[pos + HEAD]) if kind in b"LC" else -1
+        return int(self.view[pos + HEAD]) if letter in b"LC" else -1
 
     def _is_doubtful(self, pos: int, end: int, has_rows: Callable[[int], bool]) -> bool:
-        size, kind = self.header(pos)
-        if kind == ord("D"):
+        size, letter = self.header(pos)
+        if letter == ord("D"):
             return size >= 2 and pos + DATA_HEAD <= end and not has_rows(self.message_id(pos))
         # Zeros are no record; a record with id and size of a message is a message whose kind was damaged.
         return (
             self._is_odd(pos, end)
-            and (size > 0 or kind > 0)
+            and (size > 0 or letter > 0)
             and not self._fits(pos, size)
             and not self._holds_messages(pos + 1, pos + HEAD + size)
         )
 
     def _is_odd(self, pos: int, end: int) -> bool:
         """Return whether a whole record at *pos* has an unknown kind, or a known kind with tolerable content."""
-        size, kind = self.header(pos)
+        size, letter = self.header(pos)
         if pos + HEAD + size > end:
             return False
-        return records.is_unknown(kind) or records.is_odd(
-            kind, size, int(self.view[pos + HEAD]) if size else 0
+        return records.is_unknown(letter) or records.is_odd(
+            letter, size, int(self.view[pos + HEAD]) if size else 0
         )
 
     def damaged_kind(self, pos: int, end: int) -> int:
@@ -220,8 +220,8 @@ class Framing:
             for _ in range(CHAIN):
                 if at + DATA_HEAD > end:
                     break
-                size, kind = self.header(at)
-                messages += kind == ord("D") and self._fits(at, size)
+                size, letter = self.header(at)
+                messages += letter == ord("D") and self._fits(at, size)
                 at += HEAD + size
             if messages >= MESSAGES:
                 return True
@@ -233,15 +233,15 @@ class Framing:
         for _ in range(CHAIN):
             if pos + DATA_HEAD > end:
                 return -1
-            size, kind = self.header(pos)
+            size, letter = self.header(pos)
             number = self.message_id(pos)
             undeclared = number >= len(self.keys) or self.keys["channel"][number] == framed.UNDECLARED
-            action, least, greatest, low, high = self.evidence[kind].item()
+            action, least, greatest, low, high = self.evidence[letter].item()
             if (
                 action == 0
-                or (kind == ord("D") and undeclared)
+                or (letter == ord("D") and undeclared)
                 or not least <= size <= greatest
-                or (kind != ord("D") and size and not low <= int(self.view[pos + HEAD]) <= high)
+                or (letter != ord("D") and size and not low <= int(self.view[pos + HEAD]) <= high)
             ):
                 return pos
             pos += HEAD + size
@@ -267,12 +267,12 @@ class Framing:
 
     def report_odd(self) -> None:
         """Report the records that were accepted by their size alone."""
-        for (kind, level), (at, count) in self._odd.items():
-            what, name = f"{count} record{'s' * (count > 1)}", records.name_of(kind)
+        for (letter, level), (at, count) in self._odd.items():
+            what, name = f"{count} record{'s' * (count > 1)}", records.name_of(letter)
             if level >= 0:
                 text = f"{what} of text with level 0x{level:02x}, which is none of '0' to '7': kept"
                 self.problem("level", at, 0, False, text)
-            elif kind == ord("S"):
+            elif letter == ord("S"):
                 self.problem(
                     "sync", at, 0, False, f"{what} of kind 'S' that are not 8 bytes: skipped by size"
                 )
@@ -285,8 +285,8 @@ class Framing:
         where = "the file ends" if end == self.source.size else "the part before appended data ends"
         text = f"{where} inside the header of a record"
         if left >= HEAD:
-            size, kind = self.header(pos)
-            text = f"{where} inside a record: {chr(kind)!r} needs {HEAD + size} bytes, {left} are there"
+            size, letter = self.header(pos)
+            text = f"{where} inside a record: {chr(letter)!r} needs {HEAD + size} bytes, {left} are there"
         self.problem("truncated", pos, left, True, text)
 
     def report_lost(self, pos: int, stop: int, reason: str) -> None:
@@ -319,13 +319,15 @@ def read(source: Source) -> Found:
     Raises UnsupportedError for unknown incompatible flags.
     """
     splits: list[int] = []
-    found = Reader(source).finish()
+    content = Reader(source).finish()
     while (
-        len(splits) < MAX_SEGMENTS and (jump := first_jump(source, found)) is not None and jump not in splits
+        len(splits) < MAX_SEGMENTS
+        and (jump := first_jump(source, content)) is not None
+        and jump not in splits
     ):
         splits.append(jump)
-        found = Reader(source, tuple(splits)).finish()
-    return found
+        content = Reader(source, tuple(splits)).finish()
+    return content
 
 
 class Reader:
@@ -480,10 +482,10 @@ class Reader:
     def _parse(self, pos: int, end: int) -> int:
         """Parse the record at *pos* and the next ones of parsed kinds; return the position after them."""
         header, view = self._framing.header, self._view
-        size, kind = header(pos)
+        size, letter = header(pos)
         while True:
             try:
-                self._handlers[kind](pos, bytes(view[pos + HEAD : pos + HEAD + size]))
+                self._handlers[letter](pos, bytes(view[pos + HEAD : pos + HEAD + size]))
             except BadRecord as error:
                 return self._recover(pos, end, BAD, str(error))
             self.parsed.append(pos)
@@ -491,8 +493,8 @@ class Reader:
             pos += HEAD + size
             if pos + HEAD > end:
                 return pos
-            size, kind = header(pos)
-            if not records.is_parsed(size, kind, end - pos - HEAD):
+            size, letter = header(pos)
+            if not records.is_parsed(size, letter, end - pos - HEAD):
                 return pos
 
     # -------------------------------------------------------------------------------- records with meaning
@@ -589,13 +591,13 @@ class Reader:
         before = self._blocks.last if self._blocks.last >= self._part_start else pos
         if before < pos and self._view[before + 2] in b"FAB":
             before = pos
-        found = framing.search(before + 1, pos - 1, end)
-        if found >= 0:
+        hit = framing.search(before + 1, pos - 1, end)
+        if hit >= 0:
             self._drop(before)
             pos = before
         else:
-            found = framing.search(pos + 1, end, end)
-        stop = found if found >= 0 else end
+            hit = framing.search(pos + 1, end, end)
+        stop = hit if hit >= 0 else end
         if (
             before < pos
             and not framing.data[before + HEAD : stop].any()
@@ -607,12 +609,12 @@ class Reader:
         glued = framing.find(MAGIC, pos, stop)
         if glued >= 0 and self._is_second_file(glued + FILE_HEADER, end):
             return self._second_file(pos, glued)
-        if found < 0 and why == CUT and not reason:
+        if hit < 0 and why == CUT and not reason:
             framing.report_cut(pos, end)
         else:
             framing.report_lost(pos, stop, reason)
-        if found >= 0 and self._goes_back(found, end):
-            self._new_segment(found, "the times of its topics go back")
+        if hit >= 0 and self._goes_back(hit, end):
+            self._new_segment(hit, "the times of its topics go back")
         self._blocks.last = self._part_start - 1
         return stop
 
@@ -633,9 +635,9 @@ class Reader:
         for _ in range(64):
             if len(steps) == 8 or pos + DATA_HEAD > end:
                 break
-            size, kind = self._framing.header(pos)
+            size, letter = self._framing.header(pos)
             channel = self._ids.get(self._framing.message_id(pos))
-            if kind == ord("D") and channel is not None and channel not in steps:
+            if letter == ord("D") and channel is not None and channel not in steps:
                 # The last message before the damage may be torn and have a wrong time: check the one before it, too.
                 before = self._blocks.last_payloads(channel, 2)
                 stamp = self.topics[channel].stamp
@@ -677,8 +679,8 @@ class Reader:
         start, kinds = pos - FILE_HEADER, bytearray()
         # Loggers may write dozens of information records before the first format.
         while pos + HEAD <= end and self._view[pos + 2] in b"BFIMPQ" and len(kinds) < MAX_BEFORE_FORMATS:
-            size, kind = self._framing.header(pos)
-            kinds.append(kind)
+            size, letter = self._framing.header(pos)
+            kinds.append(letter)
             pos += HEAD + size
             if ord("F") in kinds and len(kinds) >= 3:
                 if pos <= end and len(self.segments) >= MAX_SEGMENTS:

@@ -87,31 +87,31 @@ def kinds_table() -> np.ndarray:
 _PARSED_SIZES = {ord(letter): _KINDS[letter][1:3] for letter in PARSED.decode()}
 
 
-def is_parsed(size: int, kind: int, left: int) -> bool:
+def is_parsed(size: int, letter: int, left: int) -> bool:
     """Return whether a record is whole (*left* bytes remain), of a parsed kind, and of a valid size."""
-    least, greatest = _PARSED_SIZES.get(kind, (1, 0))
+    least, greatest = _PARSED_SIZES.get(letter, (1, 0))
     return least <= size <= min(left, greatest)
 
 
-def is_letter(kind: int) -> bool:
+def is_letter(letter: int) -> bool:
     """Return whether a kind is an ASCII letter, as all known kinds are."""
-    return chr(kind).isascii() and chr(kind).isalpha()
+    return chr(letter).isascii() and chr(letter).isalpha()
 
 
-def is_unknown(kind: int) -> bool:
+def is_unknown(letter: int) -> bool:
     """Return whether the format does not define a kind."""
-    return chr(kind) not in _KINDS
+    return chr(letter) not in _KINDS
 
 
-def name_of(kind: int) -> str:
+def name_of(letter: int) -> str:
     """Return a kind as text: the quoted letter, or the number in hex."""
-    return repr(chr(kind)) if is_letter(kind) else f"0x{kind:02x}"
+    return repr(chr(letter)) if is_letter(letter) else f"0x{letter:02x}"
 
 
-def allow(table: np.ndarray, kind: int) -> None:
+def allow(table: np.ndarray, letter: int) -> None:
     """Let the walker step over records of an undefined kind, or of a known kind with invalid content."""
     # Zeros only are no record.
-    table[kind] = _ODD.get(chr(kind), (_TOLERATE, int(kind == 0), 65535, 0, 255))
+    table[letter] = _ODD.get(chr(letter), (_TOLERATE, int(letter == 0), 65535, 0, 255))
 
 
 #: Known kinds that are accepted with invalid content if the next records prove their size.

@@ -44,24 +44,24 @@ from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Segment, TextL
 from logreel.log.schema import Schema
 
 
-def save(found: Found) -> Saved:
-    """Return *found* as plain data and arrays, from which ``restore`` builds it."""
+def save(content: Found) -> Saved:
+    """Return *content* as plain data and arrays, from which ``restore`` builds it."""
     plain = {
-        "version": found.version,
-        "begin": found.begin,
-        "topics": [[t.name, t.instance, t.segment, t.raw] for t in found.topics],
-        "segments": found.segments,
-        "segment_us": found.segment_us,
-        "own_definitions": found.own_definitions,
-        "appended": found.appended,
-        "problems": [asdict(p) for p in found.problems],
+        "version": content.version,
+        "begin": content.begin,
+        "topics": [[t.name, t.instance, t.segment, t.raw] for t in content.topics],
+        "segments": content.segments,
+        "segment_us": content.segment_us,
+        "own_definitions": content.own_definitions,
+        "appended": content.appended,
+        "problems": [asdict(p) for p in content.problems],
     }
     arrays = {
-        "base": found.blocks.base,
-        "start": found.blocks.start,
-        "entry": found.blocks.entry,
-        "parsed": np.array(found.parsed, np.int64),
-        "notes": found.notes,
+        "base": content.blocks.base,
+        "start": content.blocks.start,
+        "entry": content.blocks.entry,
+        "parsed": np.array(content.parsed, np.int64),
+        "notes": content.notes,
     }
     return Saved(plain, arrays)
 
@@ -128,8 +128,8 @@ class IndexComparison:
     itself shows nothing is a problem ``changed``, too.
     """
 
-    def __init__(self, source: Source, found: Found) -> None:
-        self._source, self._found = source, found
+    def __init__(self, source: Source, content: Found) -> None:
+        self._source, self._found = source, content
         #: Damage that the log shows now, once it was looked for.
         self._lost: list[Problem] | None = None
 
@@ -167,35 +167,35 @@ def _are_records(source: Source, positions: I64, letters: bytes) -> bool:
         return False
     data, table = source.data, records.noted_table()
     size = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
-    kind = data[positions + 2]
+    letter = data[positions + 2]
     if (positions + HEAD + size > source.size).any():
         return False
-    row = table[kind]
+    row = table[letter]
     least, low, high = row["least"], row["first_least"], row["first_most"]
     # Unknown kinds are noted too, and may be empty; their row of the table is zero.
     known = row["action"] != 0
     first = data[np.minimum(positions + HEAD, source.size - 1)]
     fits = (
-        (size >= least) & (first >= low) & (first <= high) & np.isin(kind, np.frombuffer(letters, np.uint8))
+        (size >= least) & (first >= low) & (first <= high) & np.isin(letter, np.frombuffer(letters, np.uint8))
     )
     return bool((fits | ~known).all() and (np.diff(positions) > 0).all())
 
 
 def _definitions(source: Source, parsed: I64, segments: list[int], own: list[bool]) -> list[Definitions]:
     """Parse the definitions that hold in each segment."""
-    found = [Definitions()]
+    by_segment = [Definitions()]
     for fresh in own[1:]:
-        found.append(Definitions() if fresh else found[-1])
+        by_segment.append(Definitions() if fresh else by_segment[-1])
     for at in parsed.tolist():
         size = int.from_bytes(source.read(at, 2), "little")
         payload = source.read(at + HEAD, size)
         if source.data[at + 2] == ord("F"):
-            found[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
+            by_segment[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
         elif chr(source.data[at + 2]) in "IPMQ":
             records.match_key(
                 payload, int(chr(source.data[at + 2]) in "MQ"), chr(source.data[at + 2]) in "PQ"
             )
-    return found
+    return by_segment
 
 
 def _topic(name: str, instance: int, segment: int, definitions: Definitions, raw: bool) -> Topic:
@@ -246,9 +246,9 @@ def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTime
 
     blocks  columns: the channels of the log, then synthetic ones
     """
-    found, topics = others.found, others.found.channels
-    header_us = found.segment_us[found.main_segment - 1]
-    in_main = [i for i, t in enumerate(topics) if t.segment == found.main_segment]
+    content, topics = others.found, others.found.channels
+    header_us = content.segment_us[content.main_segment - 1]
+    in_main = [i for i, t in enumerate(topics) if t.segment == content.main_segment]
     stamps = {
         i: clock.field_of(t.stamp) for i, t in enumerate(topics) if t.stamp is not None and t.has_full_stamp
     }
@@ -259,7 +259,7 @@ def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTime
         for i in in_main
         if i in stamps and blocks.count(i)
     ]
-    is_empty = not stamps and not any(found.topic_counts)
+    is_empty = not stamps and not any(content.topic_counts)
     texts = _text_bounds(others)
     start, end = clock.bounds(edges, header_us, texts if stamps or is_empty else [])
     latest_times = LatestTimes(chunks, blocks, stamps, start, end)
@@ -280,9 +280,9 @@ def logged_times(times: LogTimes, index: MessageIndex) -> dict[int, I64]:
     Some programs never set the timestamp; others publish once, long before the log begins. Such messages were logged
     after those that are before them in the file. Channels of other segments have times of their own.
     """
-    found, others = dict[int, I64](), times.others.found
+    content, others = dict[int, I64](), times.others.found
     if times.start is None or times.end is None:
-        return found
+        return content
     for number, topic in enumerate(others.channels):
         if topic.segment != others.main_segment or not index.count(number):
             continue
@@ -292,9 +292,9 @@ def logged_times(times: LogTimes, index: MessageIndex) -> dict[int, I64]:
             # Not later than messages that follow in the channel, so that its messages stay in their order.
             later = np.minimum.accumulate(np.where(outside, TIME_MAX, time)[::-1])[::-1]
             logged = times.latest_times.before(index.offsets(number)[outside])
-            found[number] = time.copy()
-            found[number][outside] = np.minimum(logged, later[outside])
-    return found
+            content[number] = time.copy()
+            content[number][outside] = np.minimum(logged, later[outside])
+    return content
 
 
 def _time_rules(others: NonDataRecords, latest_times: LatestTimes, latest_mark: int) -> list[TimeRule]:
@@ -345,10 +345,10 @@ def _time_marks(others: NonDataRecords, segment: int, latest: int) -> list[clock
     return [mark for mark in marks if others.found.segment_of(mark.offset) == segment]
 
 
-def segment_list(found: Found, segment: Callable[[int], Scan]) -> list[Segment]:
+def segment_list(content: Found, segment: Callable[[int], Scan]) -> list[Segment]:
     """Return a description of each segment; *segment* gives the Scan of one by its number."""
     described = []
-    for number, offset in enumerate(found.segments, 1):
+    for number, offset in enumerate(content.segments, 1):
         part = segment(number)
         counts = part.index.counts
         messages = sum(
@@ -358,39 +358,41 @@ def segment_list(found: Found, segment: Callable[[int], Scan]) -> list[Segment]:
     return described
 
 
-def segment_found(source: Source, found: Found, number: int) -> Found:
+def segment_found(source: Source, content: Found, number: int) -> Found:
     """Return what was found in segment *number*; its channels have names without ``@``.
 
     A segment without definitions of its own keeps the formats of the latest segment before it that has some, but no
     other records of that segment: they belong to another log.
     """
-    begin, end = found.segments[number - 1], [*found.segments, source.size][number]
-    own = found.own_definitions[number - 1]
-    parsed = [at for at in found.parsed if begin <= at < end]
+    begin, end = content.segments[number - 1], [*content.segments, source.size][number]
+    own = content.own_definitions[number - 1]
+    parsed = [at for at in content.parsed if begin <= at < end]
     if not own:
         since = max(
-            at for at, has_own in zip(found.segments[:number], found.own_definitions, strict=False) if has_own
+            at
+            for at, has_own in zip(content.segments[:number], content.own_definitions, strict=False)
+            if has_own
         )
-        formats = [at for at in found.parsed if since <= at < begin and source.view[at + 2] == ord("F")]
+        formats = [at for at in content.parsed if since <= at < begin and source.view[at + 2] == ord("F")]
         parsed = formats + parsed
     # Topics are ordered by segment.
-    mine = [n for n, topic in enumerate(found.topics) if topic.segment == number]
+    mine = [n for n, topic in enumerate(content.topics) if topic.segment == number]
     first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
-    blocks = found.blocks
+    blocks = content.blocks
     return replace(
-        found,
-        topics=[replace(topic, segment=1) for topic in found.topics[first:last]],
+        content,
+        topics=[replace(topic, segment=1) for topic in content.topics[first:last]],
         blocks=Blocks(
             blocks.base, blocks.chunk, np.ascontiguousarray(blocks.start[:, first : last + 1]), blocks.entry
         ),
         parsed=parsed,
-        notes=found.notes[(found.notes >= begin) & (found.notes < end)],
+        notes=content.notes[(content.notes >= begin) & (content.notes < end)],
         segments=[0],
         # The header of the log before says nothing about this one.
-        segment_us=[found.segment_us[number - 1] if own else 0],
+        segment_us=[content.segment_us[number - 1] if own else 0],
         own_definitions=[own],
         appended=[],
-        problems=[p for p in found.problems if begin <= p.offset < end and p.code != "segment"],
+        problems=[p for p in content.problems if begin <= p.offset < end and p.code != "segment"],
         is_segment=True,
     )
 
@@ -400,30 +402,30 @@ _FLAGS = HEAD + 40
 _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 
-def scan(source: Source, found: Found) -> Scan:
+def scan(source: Source, content: Found) -> Scan:
     """Return the Scan of a whole file, which gives access to its segments if there are several."""
-    whole = scan_segment(source, found)
-    if len(found.segments) < 2:
+    whole = scan_segment(source, content)
+    if len(content.segments) < 2:
         return whole
 
     def segment(number: int) -> Scan:
-        return replace(scan_segment(source, segment_found(source, found, number)), saved=None)
+        return replace(scan_segment(source, segment_found(source, content, number)), saved=None)
 
-    return replace(whole, segments=lambda: segment_list(found, segment), segment=segment)
+    return replace(whole, segments=lambda: segment_list(content, segment), segment=segment)
 
 
-def scan_segment(source: Source, found: Found) -> Scan:
+def scan_segment(source: Source, content: Found) -> Scan:
     """Return the Scan of what was found in a file, or in one of its segments."""
-    others = NonDataRecords(source, found)
+    others = NonDataRecords(source, content)
     synthetic = synthetic_channels(others)
-    blocks = found.blocks
-    if len(found.channels) < len(found.topics) or synthetic:
-        blocks = blocks.reshaped(found.channel_topics, len(synthetic))
+    blocks = content.blocks
+    if len(content.channels) < len(content.topics) or synthetic:
+        blocks = blocks.reshaped(content.channel_topics, len(synthetic))
     chunks = Chunks(source)
     times = log_times(others, chunks, blocks)
     rules = [ChannelRules(*pair) for pair in zip(times.rules, _payload_sizes(others), strict=True)]
     rules += [ChannelRules(FieldAt(0, 8), 0, synthetic=len(channel.offsets)) for channel in synthetic]
-    compared = IndexComparison(source, found) if source.digests is not None else None
+    compared = IndexComparison(source, content) if source.digests is not None else None
 
     def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
         if compared is not None:
@@ -432,7 +434,7 @@ def scan_segment(source: Source, found: Found) -> Scan:
 
     def parameters() -> list[Parameter]:
         if compared is not None:
-            compared.records(np.array(found.parsed, np.int64))
+            compared.records(np.array(content.parsed, np.int64))
         return others.keyed.parameters(times.of_records)
 
     def text() -> list[TextLine]:
@@ -442,23 +444,23 @@ def scan_segment(source: Source, found: Found) -> Scan:
 
     resolve = None if compared is None else compared.blocks
     index = MessageIndex(chunks, blocks, rules, build, resolve)
-    has_wall_clock = found.segment_us[found.main_segment - 1] >= UNIX_US
+    has_wall_clock = content.segment_us[content.main_segment - 1] >= UNIX_US
     clock = cache(lambda: Utc(0) if has_wall_clock else utc(others, index))
     return Scan(
-        version=str(found.version),
+        version=str(content.version),
         epoch="unix" if has_wall_clock else "boot",
         start=times.start,
         end=times.end,
-        channels=[*map(_channel_info, found.channels), *map(_synthetic_info, synthetic)],
+        channels=[*map(_channel_info, content.channels), *map(_synthetic_info, synthetic)],
         index=index,
-        problems=found.problems,
+        problems=content.problems,
         metadata=others.keyed.metadata,
         attachments=others.keyed.attachments,
         parameters=parameters,
         text=text,
         utc_offset=lambda: clock().offset,
         utc_notes=lambda: clock().notes,
-        saved=save(found),
+        saved=save(content),
         verify=partial(_verify, others, index),
         logged_times=partial(logged_times, times, index),
         format_state=others,
@@ -491,18 +493,18 @@ def _payload_sizes(others: NonDataRecords) -> list[int | FieldAt]:
     A message may contain its trailing padding or not. If no message does, the size of the file follows from the number
     of messages, and only then; this comparison saves reading the size of every message.
     """
-    found, data = others.found, others.source.data
-    if found.is_growing:
+    content, data = others.found, others.source.data
+    if content.is_growing:
         # Comparing would read all other records again whenever the file has grown.
-        return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(found.channels)
-    least = [0 if t.raw else t.definitions.extent(t.name).least for t in found.topics]
-    positions = np.concatenate([found.notes, np.array(found.parsed, np.int64)])
+        return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(content.channels)
+    least = [0 if t.raw else t.definitions.extent(t.name).least for t in content.topics]
+    positions = np.concatenate([content.notes, np.array(content.parsed, np.int64)])
     lengths = data[positions].astype(np.int64) | data[positions + 1].astype(np.int64) << 8
-    messages = np.array(found.topic_counts, np.int64) * (np.array(least, np.int64) + DATA_HEAD)
-    size_without_padding = found.begin + int((lengths + HEAD).sum()) + int(messages.sum())
-    if not found.problems and size_without_padding == others.source.size:
-        return [least[i] for i in found.channel_topics]
-    return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(found.channels)
+    messages = np.array(content.topic_counts, np.int64) * (np.array(least, np.int64) + DATA_HEAD)
+    size_without_padding = content.begin + int((lengths + HEAD).sum()) + int(messages.sum())
+    if not content.problems and size_without_padding == others.source.size:
+        return [least[i] for i in content.channel_topics]
+    return [FieldAt(-DATA_HEAD, 2, 1, -2)] * len(content.channels)
 
 
 class UlogGrowing:
@@ -524,14 +526,14 @@ class UlogGrowing:
             self._reader, self._flags, self._blocks_checked = Reader(source), flags, 0
         if not self._reader.feed(source):
             return None
-        found = self._reader.found()
-        if len(found.blocks.base) > self._blocks_checked + 1:
-            self._blocks_checked = len(found.blocks.base)
-            if first_jump(source, found) is not None:
+        content = self._reader.found()
+        if len(content.blocks.base) > self._blocks_checked + 1:
+            self._blocks_checked = len(content.blocks.base)
+            if first_jump(source, content) is not None:
                 # Another log begins there: rare, and only in files that are not written at the moment.
                 self._reader = None
                 return None
-        return replace(scan(source, found), saved=None)
+        return replace(scan(source, content), saved=None)
 
 
 def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:

@@ -114,13 +114,13 @@ def _keyed(others: NonDataRecords) -> Iterator[Finding]:
 
 
 def _wrong_size(entry: Entry) -> str:
-    kind, count, size = entry.key.type, entry.key.count, len(entry.key.data)
-    if kind not in BASIC:
+    type_name, count, size = entry.key.type, entry.key.count, len(entry.key.data)
+    if type_name not in BASIC:
         return ""
-    due = np.dtype(SCALARS[BASIC[kind]][0]).itemsize * (1 if count is None else count)
+    due = np.dtype(SCALARS[BASIC[type_name]][0]).itemsize * (1 if count is None else count)
     if due == size:
         return ""
-    return f"{entry.key.name!r} states {due} bytes ({kind}{'' if count is None else f'[{count}]'}), it has {size}"
+    return f"{entry.key.name!r} states {due} bytes ({type_name}{'' if count is None else f'[{count}]'}), it has {size}"
 
 
 def _digests(others: NonDataRecords) -> Iterator[Finding]:
