@@ -100,13 +100,13 @@ def test_a_client_that_takes_nothing_is_dropped(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "SLOW_SECONDS", 0.5)
-    dropped, give_up = threading.Event(), connection.LimitedConnection._give_up
+    dropped, give_up = threading.Event(), connection.LimitedConnection.give_up
 
     def noted(self: connection.LimitedConnection) -> None:
         give_up(self)
         dropped.set()
 
-    monkeypatch.setattr(connection.LimitedConnection, "_give_up", noted)
+    monkeypatch.setattr(connection.LimitedConnection, "give_up", noted)
     # More than the system keeps for a connection.
     out = (
         Builder(start_us=1)

@@ -1,4 +1,10 @@
-"""Training data from logs: episodes with features at a fixed rate, for LeRobot, Zarr, HDF5 and Lance."""
+"""Training data from logs: episodes with features at a fixed rate, for LeRobot, Zarr, HDF5 and Lance.
+
+``spec`` reads what is wanted, ``planning`` finds the intervals of a log and takes values at regular times, ``building``
+decodes pictures and writes what is not there yet. ``episode`` has what an episode holds, its statistics and records;
+each target, a module with a ``Store``, writes it: ``lerobot``, ``zarr``, ``hdf5``, ``lance``. Called by the command
+line and by programs, through ``dataset``.
+"""
 
 from __future__ import annotations
 

@@ -64,22 +64,22 @@ class LimitedConnection(H11Protocol):
                 transport.write(_REFUSAL)
                 transport.close()
                 return
-            oldest._has_asked()
-            oldest._give_up()
+            oldest.has_asked()
+            oldest.give_up()
         _waiting.setdefault(key, {})[self] = None
-        self._head = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        self._head = self.loop.call_later(HEAD_SECONDS, self.give_up)
 
     def data_received(self, data: bytes) -> None:
         """Handle bytes of a request, whose first ones start the time for all of it."""
         super().data_received(data)
         is_idle = self.cycle is None or self.cycle.response_complete
         if not is_idle:
-            self._has_asked()
+            self.has_asked()
         if not is_idle and self.conn.their_state is not h11.SEND_BODY:
             _cancelled(self._head)
             self._head = None
         elif self._head is None and self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
-            self._head = self.loop.call_later(HEAD_SECONDS, self._give_up)
+            self._head = self.loop.call_later(HEAD_SECONDS, self.give_up)
 
     def handle_events(self) -> None:
         """Handle what was received; refuse a head of more than HEAD_BYTES, which h11 accepts if it arrives at once."""
@@ -102,7 +102,7 @@ class LimitedConnection(H11Protocol):
         """Wait for the client to take what was sent."""
         super().pause_writing()
         _cancelled(self._slow)
-        self._slow = self.loop.call_later(SLOW_SECONDS, self._give_up)
+        self._slow = self.loop.call_later(SLOW_SECONDS, self.give_up)
 
     def resume_writing(self) -> None:
         """Go on sending."""
@@ -115,7 +115,7 @@ class LimitedConnection(H11Protocol):
         _cancelled(self._head)
         _cancelled(self._slow)
         key = id(self.connections)
-        self._has_asked()
+        self.has_asked()
         super().connection_lost(exc)
         counts = _counts.get(key, Counter())
         counts[self._address] -= 1
@@ -124,7 +124,7 @@ class LimitedConnection(H11Protocol):
         if not counts:
             _counts.pop(key, None)
 
-    def _has_asked(self) -> None:
+    def has_asked(self) -> None:
         """Note that its first request is here, or never will be."""
         key = id(self.connections), self._address
         others = _waiting.get(key, {})
@@ -132,7 +132,8 @@ class LimitedConnection(H11Protocol):
         if not others:
             _waiting.pop(key, None)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Close the connection at once."""
         self.transport.abort()
 
 

@@ -156,11 +156,11 @@ class Ros(Sink):
             def peer_subscribe(self, topic: str, publish: Any, publish_to_peer: Any) -> None:
                 impl = self.publisher and self.publisher.impl
                 if impl and impl.latch is not None:
-                    sink._send_in_force(self.publisher, publish_to_peer)
+                    sink.send_in_force(self.publisher, publish_to_peer)
 
         return Listener()
 
-    def _send_in_force(self, publisher: Any, send: Any) -> None:
+    def send_in_force(self, publisher: Any, send: Any) -> None:
         impl = publisher.impl
         with impl.publock:
             # Sending to one subscriber changes the message that rospy keeps for later ones.
