@@ -20,7 +20,7 @@ import logreel.plugin
 from logreel.cli import main
 from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
-from logreel.log.actor import Actor
+from logreel.log.scan import Actor
 from logreel.ops.replay.timeline import Place
 from logreel.registry.commands import COMMANDS, Answer
 from support.builders.ulog_camera import PICTURE, camera_log, shots

@@ -61,7 +61,7 @@ def definitions(what: str, values: tuple[str, ...], as_json: bool) -> int:
 def _add(values: tuple[str, ...], as_json: bool) -> int:
     from logreel.cli.exits import LOST
     from logreel.ops.definitions import add
-    from logreel.schemas.data_folder import data_folder
+    from logreel.schemas.catalogue import data_folder
 
     context = click.get_current_context(silent=True)
     # text_output keeps it, for the file of -o.

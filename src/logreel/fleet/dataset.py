@@ -22,8 +22,8 @@ from logreel.fleet.manifest import Manifest, Part, read_json, topic_folder, writ
 from logreel.fleet.source_files import CATALOGUE
 from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
+from logreel.io.parallel import check_arrow_threads
 from logreel.io.remote.address import is_url
-from logreel.io.thread_room import check_arrow_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa

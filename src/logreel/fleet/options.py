@@ -13,7 +13,7 @@ from logreel.errors import LogError, UsageError
 from logreel.fleet.source_files import content_digest
 from logreel.log.times import stored_times
 from logreel.log.topic_match import check_pattern, listed
-from logreel.schemas.data_folder import data_folder
+from logreel.schemas.catalogue import data_folder
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -55,7 +55,7 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     found: set[str] = set()
     for one in [os.fspath(item) for item in given]:
         if is_url(one):
-            from logreel.io.remote import listing
+            from logreel.io.remote import object_store as listing
 
             listing.check_shown(one)
             found.update(listing.objects_below(one) if listing.is_prefix(one) else [one])
@@ -93,7 +93,7 @@ def fingerprint(path: str) -> Fingerprint:
     The digest of a file that nobody may read is empty.
     """
     if is_url(path):
-        from logreel.io.remote.listing import mark_of
+        from logreel.io.remote.object_store import mark_of
 
         return Fingerprint(*mark_of(path))
     about = os.stat(path)

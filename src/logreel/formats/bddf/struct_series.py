@@ -21,7 +21,7 @@ from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Node, Scalar, Struct
 from logreel.layout.nodes import Sequence as Records
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 
 #: Structs may be nested, but not deeper than this.
 MAX_DEPTH = 8

@@ -28,8 +28,7 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.log.growing import ENOUGH
 from logreel.log.log import Log
-from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.scan import ChannelInfo, PayloadDecoder, Scan
 from logreel.log.schema import Schema
 from logreel.log.side_columns import with_members
 

@@ -14,7 +14,7 @@ from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages
 from logreel.formats.mcap.records import Chunk
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.index_builder import IndexBuilder
