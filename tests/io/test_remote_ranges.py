@@ -10,7 +10,8 @@ import pytest
 import logreel
 from logreel.formats.bddf import index_reader
 from logreel.formats.mcap import index_builder, reader
-from logreel.io.remote import object_store, remote_source, sparse_copy
+from logreel.io.remote import object_store, remote_source
+from logreel.io.remote import remote_source as sparse_copy
 from logreel.io.source import Source
 from support.builders.many_chunks import START, STEP, many_blocks_bddf, many_chunks_bag, many_chunks_mcap
 from support.harness.range_server import Served, serving_ranges
