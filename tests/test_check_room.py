@@ -9,6 +9,7 @@ import sys
 import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,7 +109,12 @@ def test_the_slowest_tests_are_left_out_by_what_they_took(tmp_path: Path) -> Non
     assert json.loads(cache.read_text())["test_suite.py::test_slow"] == 1000
 
 
-def test_no_test_begins_after_the_time(tmp_path: Path) -> None:
-    (tmp_path / "test_suite.py").write_text("def test_fast(): pass\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    assert "1 skipped" in run_suite(tmp_path, -1)
+def test_no_test_begins_after_the_time_and_all_have_some() -> None:
+    item = SimpleNamespace(nodeid="test_suite.py::test_fast")
+    seconds = check_room.Seconds(SimpleNamespace(cache=None), time.time() - 1)
+    seconds.pytest_collection_modifyitems([item])
+    assert seconds.until > time.time()
+    seconds.pytest_runtest_setup(item)
+    seconds.until = time.time() - 1
+    with pytest.raises(pytest.skip.Exception, match="left to `make test`"):
+        seconds.pytest_runtest_setup(item)

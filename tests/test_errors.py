@@ -102,17 +102,18 @@ def test_a_hint_is_worded_for_python_and_for_the_command_line() -> None:
             "logreel.ops.migrate.write_template() begins one",
         ),
         ("info", "give it to logreel.open(path, decrypt=True)", "give it to logreel.open(path, --decrypt)"),
-        ("carla metrics", "pass metric='FILE.py'", "pass --metric FILE.py"),
+        ("carla replay", "name the actor with follow=", "name the actor with --follow"),
         ("cat", "choose the channel with topics=", "choose the channel with -t"),
     ],
 )
 def test_parameters_and_functions_in_hints_become_options_and_verbs(
     verb: str, hint: str, worded: str
 ) -> None:
-    command: Any = group
+    context = click.Context(group)
     for name in verb.split():
-        command = command.get_command(click.Context(command), name)
-    assert sentence(UsageError("wrong", hint=hint), command) == f"wrong; {worded}"
+        command: Any = context.command
+        context = click.Context(command.get_command(context, name), parent=context)
+    assert sentence(UsageError("wrong", hint=hint), context) == f"wrong; {worded}"
 
 
 def test_every_extra_that_an_error_names_installs_the_library() -> None:

@@ -18,10 +18,10 @@ import pytest
 import logreel
 import logreel.plugin
 from logreel.cli import main
-from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
+from logreel.cli.help import VERBS
 from logreel.log.actor import Actor
-from logreel.ops.replay.timeline import Place
+from logreel.ops.replay.timeline import PlayPosition
 from logreel.registry.commands import COMMANDS, Answer
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
@@ -91,7 +91,7 @@ def test_the_api_page_has_every_member_of_a_writer(tmp_path: Path) -> None:
 
 def test_the_api_page_has_every_member_of_a_player() -> None:
     player = logreel.Player(tiny(), rate=0)
-    run = next(player._timeline.runs(Place(0)))
+    run = next(player._timeline.runs(PlayPosition(0)))
     assert not members(player) - words(section_of("api.md", "Player"))
     assert not members(player.tally) - words(section_of("api.md", "Player"))
     assert not members(logreel.Sink()) - words(section_of("api.md", "Sink"))

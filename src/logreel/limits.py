@@ -221,7 +221,7 @@ FIXED = (
     ),
     FixedLimit(
         "depth of a BDDF struct",
-        "logreel.formats.bddf.struct_series:MAX_DEPTH",
+        "logreel.formats.bddf.value_series:MAX_DEPTH",
         "structs may contain each other",
         "a problem; the member is left out",
     ),
@@ -275,7 +275,7 @@ FIXED = (
     ),
     FixedLimit(
         "sensors of a Koblenz type",
-        "logreel.formats.koblenz.sensors:MAX_SENSORS",
+        "logreel.formats.koblenz.scan_builder:MAX_SENSORS",
         "each one gets a channel",
         "messages of further ones are in one channel, `others`",
     ),

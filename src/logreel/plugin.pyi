@@ -62,7 +62,6 @@ from logreel.lenses.position import Fixes as Fixes
 from logreel.lenses.position import Position as Position
 from logreel.lenses.text import Text as Text
 from logreel.log.actor import Actor as Actor
-from logreel.log.growing import Growing as Growing
 from logreel.log.log import Channel as Channel
 from logreel.log.log import Log as Log
 from logreel.log.log import Message as Message
@@ -70,6 +69,7 @@ from logreel.log.payload_decoder import PayloadDecoder as PayloadDecoder
 from logreel.log.scan import Attachment as Attachment
 from logreel.log.scan import Change as Change
 from logreel.log.scan import ChannelInfo as ChannelInfo
+from logreel.log.scan import Growing as Growing
 from logreel.log.scan import Parameter as Parameter
 from logreel.log.scan import Saved as Saved
 from logreel.log.scan import Scan as Scan

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from logreel.cli.app import VERBS
 from logreel.cli.completion import Word, split_line
+from logreel.cli.help import VERBS
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import SRC, Run, environment
 from support.samples.ulog.builder import flight

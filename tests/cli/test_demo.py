@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import logreel
-from logreel.cli.demo import BUNDLED
+from logreel.cli.show import BUNDLED
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import flight
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from logreel.cli import keys
+from logreel.cli import console
 from logreel.cli.console import Status
 from logreel.outputs.sinks.stdout import Null
 from support.harness.cli_runner import Run, Spawn, environment
@@ -269,11 +269,11 @@ def test_status_line_fits_the_width(path: Path) -> None:
 
 
 def test_help_lists_every_key() -> None:
-    assert list(keys.split("a\x1b[A\x1bOA\x1b[1;2Cq\x1b[3~x")) == [
+    assert list(console.split_keys("a\x1b[A\x1bOA\x1b[1;2Cq\x1b[3~x")) == [
         *("a", "\x1b[A", "\x1b[A", "\x1b[1;2C", "q", "\x1b[3~", "x"),
     ]
     for name in ("space", "s", ".", ",", "[", "]", "+", "-", "q"):
-        assert name in keys.HELP.split()
+        assert name in console.HELP.split()
 
 
 def test_play_works_without_a_terminal(path: Path, spawn: Spawn) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from logreel.cli.play import play
-from logreel.cli.rosbag_options import translated
+from logreel.cli.play import play, translated
 from support.harness.cli_runner import Run
 from support.harness.replaying import MS, Numbered, bag
 

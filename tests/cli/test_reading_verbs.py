@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import logreel
-from logreel.cli.app import VERBS
+from logreel.cli.help import VERBS
 from support.formats import builtin_formats
 from support.harness.cli_runner import Run, Spawn
 from support.samples.rosbag.builder import drive

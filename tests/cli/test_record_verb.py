@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.cli.recording import StatusText
+from logreel.cli.console import StatusText
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.ops.record import Feed, Progress
@@ -212,7 +212,7 @@ def test_a_second_signal_ends_at_once_and_leaves_the_flushed_messages(tmp_path: 
 
 HANGING = """
 import threading, time
-from logreel.cli.recording import stop_requested
+from logreel.cli.console import stop_requested
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.ops.record import record, session

@@ -151,7 +151,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "logreel.cli.info":
+        if name == "logreel.cli.read":
             print("importing", flush=True)
             try:
                 for _ in range(50):

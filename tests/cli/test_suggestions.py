@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from logreel.cli import app, exits
+from logreel.cli.help import VERBS
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import flight
 
@@ -85,7 +86,7 @@ def test_topics_with_commas_are_answered_with_one_by_one(run: Run, verb: str, fl
 
 
 def test_every_name_of_other_programs_leads_to_one_that_exists_and_hides_none() -> None:
-    verbs = {verb for verbs in app.VERBS.values() for verb in verbs}
+    verbs = {verb for verbs in VERBS.values() for verb in verbs}
     assert {verb for some in app.ALIASES.values() for verb in some.split(" or ")} <= verbs
     assert verbs.isdisjoint(app.ALIASES)
     context = app.click.Context(app.logreel)  # type: ignore[attr-defined]

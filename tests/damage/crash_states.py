@@ -40,8 +40,8 @@ import logreel  # noqa: E402
 from logreel.cli import main as command  # noqa: E402
 from logreel.errors import LogError, UnknownFormatError  # noqa: E402
 from logreel.io.part_files import existing_parts  # noqa: E402
-from logreel.ops.record.parts import PartWriter, Split  # noqa: E402
-from logreel.outputs.dataset.episode import Records  # noqa: E402
+from logreel.ops.record.parts import Split, SplitWriter  # noqa: E402
+from logreel.outputs.dataset.episode import EpisodeRecords  # noqa: E402
 from logreel.registry import index_cache  # noqa: E402
 from support.formats import builtin_formats  # noqa: E402
 from support.harness.crash_disk import Disk, digest, put  # noqa: E402
@@ -77,7 +77,7 @@ class Job:
 
 
 def confirmed(
-    w: logreel.Writer | PartWriter,
+    w: logreel.Writer | SplitWriter,
     content: Simple | Replay,
     mark: Callable[[int], None],
     first: int,
@@ -148,7 +148,7 @@ def record_split(path: Path, name: str, content: Simple | Replay, mark: Callable
     def make(part: str) -> logreel.Writer:
         return logreel.create(part, format=name, flush_every=None)
 
-    w = PartWriter(str(path), builtin_formats()[name], make, split, force=False)
+    w = SplitWriter(str(path), builtin_formats()[name], make, split, force=False)
     content.begin(w)
     confirmed(w, content, mark, 0, count_of(content))
     w.close()
@@ -423,7 +423,7 @@ def dataset_jobs(scratch: Path) -> dict[str, Job]:
             )
         if before is not None and now not in (before, new):
             return "it is neither the old one nor the new one"
-        if before is None and due and len(Records(folder / "d").logs) < due:
+        if before is None and due and len(EpisodeRecords(folder / "d").logs) < due:
             return f"{due} finished logs are not recorded"
         build(folder, lambda n: None)
         now = contents(folder)
@@ -432,7 +432,7 @@ def dataset_jobs(scratch: Path) -> dict[str, Job]:
 
     def judge_rows(to: str, folder: Path, due: int, is_done: bool) -> str:
         """As *judge* for targets whose files differ each time, or are written more than once."""
-        there = Records(folder / "d")
+        there = EpisodeRecords(folder / "d")
         if len(there.logs) < due:
             return f"{due} finished logs are not recorded"
         if is_done and rows_of(to, folder / "d") != expected:

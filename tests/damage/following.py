@@ -19,7 +19,7 @@ import killing
 from killing import Replay, Simple, content_of, killed
 
 import logreel
-from logreel.cli import cat  # noqa: F401 - loaded before there are forks
+from logreel.cli import read  # noqa: F401 - loaded before there are forks
 from logreel.cli.run import run
 from logreel.outputs.tables.ndjson import Decoder, line
 from logreel.registry import open_growing  # noqa: F401

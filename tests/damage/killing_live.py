@@ -60,7 +60,7 @@ class Source:
                 time.sleep(0.0005)
 
 
-class Announcing(sessions.Session):
+class Announcing(sessions.RecordingSession):
     """A session that flushes often, and says after each flush how many messages are safe."""
 
     pipe = -1

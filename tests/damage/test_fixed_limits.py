@@ -44,7 +44,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_an_mcap_chunk_beyond_32_bit_offsets_is_named_as_such": ("formats.mcap.chunks:LARGEST",),
         "test_a_bddf_series_with_too_high_a_number_is_a_problem": ("formats.bddf.index_builder:MAX_SERIES",),
         "test_a_bddf_descriptor_that_is_too_long_is_a_problem": ("formats.bddf.records:MAX_DESCRIPTOR",),
-        "test_a_bddf_struct_that_is_too_deep_is_a_problem": ("formats.bddf.struct_series:MAX_DEPTH",),
+        "test_a_bddf_struct_that_is_too_deep_is_a_problem": ("formats.bddf.value_series:MAX_DEPTH",),
         "test_a_ulog_format_that_is_too_large_is_a_problem": ("formats.ulog.definitions:MAX_BYTES",),
         "test_more_logs_in_a_ulog_than_segments_are_a_problem": ("formats.ulog.reader:MAX_SEGMENTS",),
         "test_a_koblenz_message_that_is_too_large_is_a_problem": ("formats.koblenz.records:MAX_SIZE",),
@@ -63,7 +63,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_invalid_dimensions_are_shown_as_bytes": ("formats.bddf.descriptors:MAX_DIMENSIONS",),
     },
     "tests/formats/test_koblenz_reading.py": {
-        "test_sensors_after_limit_share_a_channel": ("formats.koblenz.sensors:MAX_SENSORS",),
+        "test_sensors_after_limit_share_a_channel": ("formats.koblenz.scan_builder:MAX_SENSORS",),
     },
     "tests/formats/test_rosbag_empty_types.py": {
         "test_too_large_count_of_empty_items_is_a_problem": ("kernels.layout:SPARE",),
@@ -132,13 +132,13 @@ NO_LIMITS = {
     "formats/carla/clock.py:_MOST",
     "formats/koblenz/records.py:MAX_ID",
     "formats/koblenz/records.py:MAX_MS",
-    "formats/koblenz/time_index.py:MAX_ENTRIES",
+    "formats/koblenz/variant.py:MAX_ENTRIES",
     "formats/mcap/writer.py:_MAX_THREADS",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",
     "formats/rosbag/storage.py:_LONGEST",
-    "formats/bddf/ranged_index.py:MOST_ENTRIES",
+    "formats/bddf/index_reader.py:MOST_ENTRIES",
     "formats/bddf/storage.py:_LONGEST",
     "formats/bddf/records.py:_MAX_DATA_DESCRIPTOR",
     "formats/rosbag/found.py:MAX_SPAN",
@@ -306,10 +306,10 @@ def test_a_bddf_descriptor_that_is_too_long_is_a_problem() -> None:
 
 
 def test_a_bddf_struct_that_is_too_deep_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    from logreel.formats.bddf import struct_series
+    from logreel.formats.bddf import value_series
     from support.samples.bddf.builder import PODS, Builder
 
-    monkeypatch.setattr(struct_series, "MAX_DEPTH", 1)
+    monkeypatch.setattr(value_series, "MAX_DEPTH", 1)
     out = Builder()
     inner = out.pods({"bosdyn:pod": "p"}, next(iter(PODS)))
     for level in range(3):

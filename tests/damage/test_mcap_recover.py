@@ -11,7 +11,7 @@ from mutations import mutate
 
 import logreel
 from logreel.errors import LogError
-from logreel.formats.mcap import index_check
+from logreel.formats.mcap import index_builder
 from support.samples.mcap.builder import Builder, tiny
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "30"))
@@ -29,8 +29,8 @@ Rows = Counter[tuple[str, int, bytes]]
 @pytest.fixture(autouse=True, params=["small", "large"])
 def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "large":
-        monkeypatch.setattr(index_check, "SMALL", 0)
-        monkeypatch.setattr(index_check, "UNCOUNTED", 0)
+        monkeypatch.setattr(index_builder, "SMALL", 0)
+        monkeypatch.setattr(index_builder, "UNCOUNTED", 0)
 
 
 def rows(log: logreel.Log) -> Rows:

@@ -157,7 +157,7 @@ def test_a_run_that_died_between_files_and_manifest_leaves_no_torn_log(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("logreel.fleet.manifest.Manifest.write", dies)
+        patch.setattr("logreel.fleet.dataset.Manifest.write", dies)
         with pytest.raises(KeyboardInterrupt):
             ingest(logs, tmp_path / "fleet", engine=Inline())
     left = Dataset(tmp_path / "fleet")
@@ -177,7 +177,7 @@ def test_files_of_logs_that_went_away_before_the_next_run_are_removed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("logreel.fleet.manifest.Manifest.write", dies)
+        patch.setattr("logreel.fleet.dataset.Manifest.write", dies)
         with pytest.raises(KeyboardInterrupt):
             ingest(logs, tmp_path / "fleet", engine=Inline())
     (logs / "1.ulg").rename(logs / "2.ulg")
@@ -252,7 +252,7 @@ def test_a_narrower_version_that_comes_later_is_noted_too_and_rewrites_nothing(
 def test_a_run_that_died_while_older_files_got_new_columns_is_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from logreel.fleet.manifest import Manifest
+    from logreel.fleet.dataset import Manifest
 
     logs = small_logs(tmp_path / "logs", 1)
     ingest(logs, tmp_path / "fleet", engine=Inline())

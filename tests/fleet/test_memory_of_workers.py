@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.fleet import cut, plan
+from logreel.fleet import plan
+from logreel.fleet import plans as cut
 from logreel.fleet.local import ALLOCATION
 from logreel.index import channel_index
 from logreel.log.log import Log
@@ -30,13 +31,13 @@ import re, sys
 from pathlib import Path
 from logreel.fleet import catalogue_row, task_reader
 from logreel.fleet.jobs import do_job, plan_job, write_job
-from logreel.fleet.options import PlanOptions
+from logreel.fleet.plans import PlanOptions
 from logreel.fleet.plans import Task
 from logreel.fleet.source_files import fingerprint
 
 catalogue_row.SUMMARY_MESSAGES, task_reader.ROWS = 1 << 14, 1 << 13
 stage = Path(sys.argv[2])
-options = PlanOptions.of(None, None, None, None, 4_000_000, ())
+options = PlanOptions.of({"target_bytes": 4_000_000})
 plan = do_job(plan_job(sys.argv[1], fingerprint(sys.argv[1]), options, "", (), stage))
 messages = 0
 for task in plan["tasks"]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.formats.bddf.text import parameter
+from logreel.formats.bddf.scan_builder import parameter
 from support.harness.cli_runner import Run
 from support.samples.bddf.builder import Builder, event, num, raw, stamp
 from support.samples.grey_jpeg import jpeg

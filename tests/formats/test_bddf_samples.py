@@ -13,8 +13,7 @@ import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
 from logreel.formats.bddf.descriptors import Identifier, MessageType, PodType, StructType
-from logreel.formats.bddf.found import Found
-from logreel.formats.bddf.reader import Reader
+from logreel.formats.bddf.reader import Found, Reader
 from logreel.formats.bddf.verify import verify_checksum as verify
 from logreel.io.source import Source
 

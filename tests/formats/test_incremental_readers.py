@@ -24,8 +24,7 @@ from logreel.formats.koblenz.variant import detect_variant
 from logreel.formats.mcap import scan_builder as mcap
 from logreel.formats.mcap.reader import Reader as McapReader
 from logreel.formats.rosbag import scan_builder as rosbag
-from logreel.formats.rosbag.channels import Channels
-from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.definitions import Channels, Definitions
 from logreel.formats.rosbag.found import FoundFile
 from logreel.formats.rosbag.index_builder import build_index
 from logreel.formats.ulog import scan_builder as ulog

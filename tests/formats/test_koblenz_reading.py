@@ -11,7 +11,7 @@ import pytest
 import logreel
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.formats.koblenz import FORMAT, definitions, register_type, registered_types, type_id
-from logreel.formats.koblenz.sensors import MAX_SENSORS
+from logreel.formats.koblenz.scan_builder import MAX_SENSORS
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Sequence, Struct
 from support.samples.koblenz.builder import END, NAMES, Builder, number

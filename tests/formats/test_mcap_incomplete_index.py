@@ -15,7 +15,7 @@ import zstandard
 
 import logreel
 from logreel.formats.mcap import chunks as packing
-from logreel.formats.mcap import index_check
+from logreel.formats.mcap import index_builder
 from support.harness.cli_runner import Run
 from support.samples.mcap.builder import MAGIC, START, message, pairs, record, string
 
@@ -171,8 +171,8 @@ def rows(log: logreel.Log) -> Counter[tuple[str, int, bytes]]:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether files count as small, so that their chunks are read on opening."""
     if request.param == "large":
-        monkeypatch.setattr(index_check, "SMALL", 0)
-        monkeypatch.setattr(index_check, "UNCOUNTED", 0)
+        monkeypatch.setattr(index_builder, "SMALL", 0)
+        monkeypatch.setattr(index_builder, "UNCOUNTED", 0)
     return str(request.param)
 
 
@@ -238,7 +238,7 @@ def test_every_command_has_the_messages_of_a_file_with_an_empty_index(
 def test_omissions_of_a_large_file_are_reported_and_recovered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run
 ) -> None:
-    monkeypatch.setattr(index_check, "SMALL", 0)
+    monkeypatch.setattr(index_builder, "SMALL", 0)
     path = tmp_path / "x.mcap"
     path.write_bytes(with_wrong_index("a part", "as the index"))
     done = run("cat", str(path), "--format", "ndjson")
@@ -301,9 +301,9 @@ def test_attachments_and_metadata_that_no_index_names_are_read(tmp_path: Path) -
 
 
 def test_a_large_sound_file_is_opened_by_its_summary_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_check, "SMALL", 0)
+    monkeypatch.setattr(index_builder, "SMALL", 0)
     monkeypatch.setattr(packing, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
-    monkeypatch.setattr(index_check, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
+    monkeypatch.setattr(index_builder, "unpack", lambda *_: pytest.fail("a chunk was unpacked"))
     log = logreel.open(SyntheticMessages().bytes())
     assert log.message_count == 10
     assert not log.problems

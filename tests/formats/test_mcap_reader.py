@@ -13,7 +13,7 @@ import pytest
 
 import logreel
 from logreel.formats.mcap import chunks as packing
-from logreel.formats.mcap.channels import unique
+from logreel.formats.mcap.definitions import unique
 from support.builders.mcap_rows import fast_rows, library_rows, library_summary
 from support.oracles import mcap_file as mcap_oracle
 from support.samples.mcap.builder import START, Builder, message, pairs, record, string, tiny

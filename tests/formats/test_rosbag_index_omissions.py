@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import logreel
-from logreel.formats.rosbag import index_check
+from logreel.formats.rosbag import index_builder
 from support.builders.bag_rows import Row, fast_rows, plain_rows
 from support.oracles import rosbag as bag_oracle
 from support.samples.rosbag.builder import CHATTER, COUNT, START, Builder, Chunk, lz4_frame, string
@@ -88,7 +88,7 @@ def test_chunk_without_index_entries_is_read() -> None:
 
 def test_bz2_and_large_chunks_are_not_read_on_opening(monkeypatch: pytest.MonkeyPatch) -> None:
     for compression in ("bz2", "none"):
-        monkeypatch.setattr(index_check, "PROBED_BYTES", 1 << 20 if compression == "bz2" else 100)
+        monkeypatch.setattr(index_builder, "PROBED_BYTES", 1 << 20 if compression == "bz2" else 100)
         out = _bag(compression)
         _leave_out(out.chunks[0], [3])
         log = logreel.open(out.bytes())

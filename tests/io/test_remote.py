@@ -23,7 +23,7 @@ from logreel.errors import (
     UnsupportedError,
     UsageError,
 )
-from logreel.formats.mcap import index_check, summary
+from logreel.formats.mcap import index_builder, reader
 from logreel.io import notices
 from logreel.io.remote import object_store, remote_source, sparse_copy
 from support.builders.fleets import fleet_log
@@ -59,8 +59,8 @@ def read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "HEAD_BYTES", 4096)
     monkeypatch.setattr(sparse_copy, "PAGE", 512)
     monkeypatch.setattr(sparse_copy, "GAP", 0)
-    monkeypatch.setattr(index_check, "SMALL", 0)
-    monkeypatch.setattr(summary, "TAIL_BYTES", 512)
+    monkeypatch.setattr(index_builder, "SMALL", 0)
+    monkeypatch.setattr(reader, "TAIL_BYTES", 512)
 
 
 def columns(log: logreel.Log) -> dict[str, list[Any]]:

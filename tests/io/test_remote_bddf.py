@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.bddf import index_reader, ranged_index
+from logreel.formats.bddf import index_reader
 from logreel.io import notices, source
 from logreel.io.remote import object_store, remote_source, sparse_copy
 from support.builders.many_chunks import many_blocks_bddf
@@ -28,9 +28,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setattr(sparse_copy, "PAGE", 32)
     monkeypatch.setattr(sparse_copy, "GAP", 0)
     monkeypatch.setattr(index_reader, "TAIL_BYTES", 64)
-    monkeypatch.setattr(ranged_index, "UNIT", 128)
-    monkeypatch.setattr(ranged_index, "_TOGETHER", 64)
-    monkeypatch.setattr(ranged_index, "_DECLARATION", 64)
+    monkeypatch.setattr(index_reader, "UNIT", 128)
+    monkeypatch.setattr(index_reader, "_TOGETHER", 64)
+    monkeypatch.setattr(index_reader, "_DECLARATION", 64)
     with serving_ranges() as served:
         yield served
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.bddf import index_reader, ranged_index
-from logreel.formats.mcap import index_check, summary
+from logreel.formats.bddf import index_reader
+from logreel.formats.mcap import index_builder, reader
 from logreel.io.remote import object_store, remote_source, sparse_copy
 from logreel.io.source import Source
 from support.builders.many_chunks import START, STEP, many_blocks_bddf, many_chunks_bag, many_chunks_mcap
@@ -29,10 +29,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setattr(object_store, "HEAD_BYTES", 8192)
     monkeypatch.setattr(sparse_copy, "PAGE", 256)
     monkeypatch.setattr(sparse_copy, "GAP", 512)
-    monkeypatch.setattr(index_check, "SMALL", 0)
-    monkeypatch.setattr(summary, "TAIL_BYTES", 1024)
+    monkeypatch.setattr(index_builder, "SMALL", 0)
+    monkeypatch.setattr(reader, "TAIL_BYTES", 1024)
     monkeypatch.setattr(index_reader, "TAIL_BYTES", 1024)
-    monkeypatch.setattr(ranged_index, "UNIT", 4096)
+    monkeypatch.setattr(index_reader, "UNIT", 4096)
     with serving_ranges() as served:
         yield served
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import pyramid as kernel
-from logreel.meaning.pyramids import Shape
+from logreel.meaning.pyramids import PyramidShape
 
 VALUES = st.lists(
     st.one_of(st.sampled_from([0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf]), st.floats(-5, 5)),
@@ -22,7 +22,7 @@ VALUES = st.lists(
 
 def built(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return begin, least, most, least_at, most_at of a pyramid."""
-    begin = Shape(len(values), False).begin
+    begin = PyramidShape(len(values), False).begin
     m = int(begin[-1])
     low, high = np.empty(m), np.empty(m)
     low_at, high_at = np.empty(m, np.uint8), np.empty(m, np.uint8)

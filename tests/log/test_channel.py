@@ -12,6 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -292,7 +293,7 @@ def test_frames_and_files_have_flat_columns(poses: Path, tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "n.parquet") == log["/pose"].to_arrow()
     with pytest.raises(UsageError, match="leave out flatten=False") as caught:
         logreel.convert(log, tmp_path / "n.csv", topics="/pose", flatten=False)
-    assert "leave out --nested" in sentence(caught.value, convert)
+    assert "leave out --nested" in sentence(caught.value, click.Context(convert))
 
 
 def test_structs_in_fixed_size_arrays_become_flat_columns(ulg: Path) -> None:

@@ -13,8 +13,8 @@ import click
 import pytest
 
 import logreel
-from logreel.cli.app import VERBS
 from logreel.cli.app import logreel as group
+from logreel.cli.help import VERBS
 from logreel.schemas import ros1msg
 from support.harness.cli_runner import Run
 from support.samples.rosbag.builder import START, Builder, version_2_0

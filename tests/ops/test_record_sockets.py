@@ -22,7 +22,7 @@ import pytest
 import logreel
 from logreel.ops.record import Feed, Progress, live_source, record
 from logreel.ops.record.source import LiveQueue, readable
-from logreel.ops.record.sources.streams import LONGEST, Frames
+from logreel.ops.record.sources.streams import LONGEST, FrameSplitter
 
 PATIENCE = 60.0
 pytestmark = pytest.mark.skipif(
@@ -303,7 +303,7 @@ def test_wrong_spellings_are_refused(spelling: str, why: str) -> None:
 def test_endless_lines_need_bounded_memory() -> None:
     queue = LiveQueue()
     feed = Feed("x", queue)
-    frames = Frames("x", "/a", "lines", "", "", packets=False)
+    frames = FrameSplitter("x", "/a", "lines", "", "", packets=False)
     channel = frames.declare(feed)
     piece = b"y" * (LONGEST // 4)
     for _ in range(9):

@@ -324,7 +324,7 @@ def test_options_as_objects_and_as_keywords_play_the_same() -> None:
         with pytest.raises(UsageError, match="play takes no where"):
             logreel.Player(log, selection=logreel.Selection(where="pair.x > 0"))
         with pytest.raises(TypeError, match="unexpected keyword argument 'rates'"):
-            logreel.Player(log, rates=2)
+            logreel.Player(log, rates=2)  # type: ignore[call-arg]
 
 
 def test_the_options_of_a_player_are_the_members_of_playing() -> None:

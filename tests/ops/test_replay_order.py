@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.ops.replay import timeline as timelines
-from logreel.ops.replay.timeline import Place, Timeline
+from logreel.ops.replay.timeline import PlayPosition, Timeline
 from support.builders.sample_logs import short_flight
 from support.harness.replaying import BASE, MS, Numbered, bag, number, numbers
 from support.samples.rosbag.builder import drive
@@ -34,7 +34,7 @@ def expected(*logs: list[Numbered], shifts: tuple[int, ...] = (0, 0, 0)) -> list
     return [row[-1] for row in sorted(rows)]
 
 
-def all_numbers(line: Timeline, place: Place) -> list[int]:
+def all_numbers(line: Timeline, place: PlayPosition) -> list[int]:
     return [number(m) for run in line.runs(place) for m in run.messages()]
 
 
@@ -85,8 +85,8 @@ def test_short_runs_do_not_change_the_order(
     monkeypatch.setattr("logreel.index.merge.BATCH", 4)
     monkeypatch.setattr("logreel.index.order.FIRST_BATCH", 1)
     line = Timeline(logs)
-    assert all_numbers(line, Place(0)) == expected(*content)
-    assert all_numbers(line, Place(1 << 62, 0, -1)) == expected(*content)[::-1]
+    assert all_numbers(line, PlayPosition(0)) == expected(*content)
+    assert all_numbers(line, PlayPosition(1 << 62, 0, -1)) == expected(*content)[::-1]
 
 
 def test_clocks_are_moved_as_merge_moves_them(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_timeline_can_be_read_both_ways_from_every_place(
 ) -> None:
     content, logs = three
     order, line = expected(*content), Timeline(logs)
-    place = Place(0)
+    place = PlayPosition(0)
     times = [m.time for run in line.runs(place) for m in run.messages()]
     for n in range(0, len(order) + 1, 7):
         back = line.facing(place, -1)
@@ -163,7 +163,7 @@ def test_reserved_channels_are_played_when_asked_for() -> None:
 def test_runs_need_few_unpacked_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     log = logreel.open(drive(3.0, "lz4", chunk_bytes=4096))
     monkeypatch.setattr(timelines, "RUN_BYTES", 20_000)
-    runs = list(Timeline([log]).runs(Place(0)))
+    runs = list(Timeline([log]).runs(PlayPosition(0)))
     assert len(runs) > 10
     for run in runs:
         unpacked = sum(log.index.chunks.size_of(chunk) for _, chunk in run.chunks)

@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from logreel.errors import UsageError
-from logreel.outputs.http.routes import FLAG, TEXT, Cancelled, Parameter, Parameters, Route, choice, number
+from logreel.outputs.http.routes import (
+    FLAG,
+    TEXT,
+    Cancelled,
+    Parameters,
+    RequestParameter,
+    Route,
+    choice,
+    number,
+)
 from logreel.outputs.serve.service import ROUTES, openapi
 from logreel.outputs.slice_stream import kinds
 from logreel.outputs.view.app import routes
@@ -86,10 +95,10 @@ def test_routes_are_declared_once_and_completely(table: list[Route]) -> None:
 KNOWN = {
     parameter.name: parameter
     for parameter in (
-        Parameter("names", TEXT, repeated=True),
-        Parameter("limit", number(1, 10), default=5),
-        Parameter("kind", choice(("a", "b"))),
-        Parameter("anyway", FLAG),
+        RequestParameter("names", TEXT, repeated=True),
+        RequestParameter("limit", number(1, 10), default=5),
+        RequestParameter("kind", choice(("a", "b"))),
+        RequestParameter("anyway", FLAG),
     )
 }
 

@@ -213,13 +213,13 @@ def test_slices_of_a_removed_file_are_completed(
 
 
 def test_only_the_last_used_logs_stay_open(tmp_path: Path) -> None:
-    from logreel.outputs.serve.catalogue import Catalogue
-    from logreel.outputs.serve.log_cache import OPEN, Logs
+    from logreel.outputs.serve.catalogue import LogCatalogue
+    from logreel.outputs.serve.log_cache import OPEN, OpenLogs
     from support.samples.ulog.builder import tiny
 
     for n in range(OPEN + 3):
         (tmp_path / f"{n:02}.ulg").write_bytes(tiny())
-    logs, entries = Logs(), Catalogue([tmp_path]).list()
+    logs, entries = OpenLogs(), LogCatalogue([tmp_path]).list()
     first = logs.cached(entries[0])
     for entry in entries:
         assert logs.summary(entry)["channels"]

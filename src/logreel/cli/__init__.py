@@ -1,4 +1,10 @@
-"""The command line program ``logreel``."""
+"""The command line program ``logreel``; nobody but users imports it.
+
+``run`` runs one command line, ``app`` has the command group, ``exits`` codes and words of errors. The verbs stand in a
+module for each group (``read``, ``contents``, ``check``, ``query``, ``show``, ``play``, ``convert``, ``record``,
+``rewrite``, ``fleet``, ``formats``), are built from the objects of ``options`` and ``inputs``, and show results with
+``draw``. They import the library when they run, so that commands start fast.
+"""
 
 from __future__ import annotations
 

@@ -8,24 +8,24 @@ import os
 import rich_click as click
 
 from logreel._version import __version__
-from logreel.cli.help import GroupWithExamples
+from logreel.cli.help import VERBS, GroupWithExamples
 from logreel.registry.commands import Example
 
-#: Verbs by purpose, in the order of the help; each is a module of this folder with a command of that name.
-VERBS = {
-    "Look": (
-        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
-        "tf", "sql", "plot", "report", "view",
-    ),
-    "Play": ("play",),
-    "Make": (
-        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
-    ),
-    "Many logs": ("fleet", "dataset"),
-    "Offer": ("serve",),
-    "Help": ("demo", "formats", "definitions", "completion"),
-}  # fmt: skip
-
+#: Verbs by the module of this folder that has them; a module is imported when one of its verbs is used.
+_MODULES = {
+    "read": ("info", "summary", "cat", "text"),
+    "contents": ("schema", "params", "attachments", "stats", "du"),
+    "check": ("check", "health", "diff"),
+    "query": ("sql", "tf"),
+    "show": ("plot", "report", "view", "serve", "demo"),
+    "play": ("play",),
+    "convert": ("convert", "geotag"),
+    "record": ("record",),
+    "rewrite": ("slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index"),
+    "fleet": ("fleet", "dataset"),
+    "formats": ("formats", "definitions"),
+    "completion": ("completion",),
+}
 
 #: Verbs of other programs, with the verb here that does the same; two verbs are joined by " or ".
 ALIASES = {
@@ -75,21 +75,22 @@ class Verbs(GroupWithExamples):
         known = self.list_commands(ctx)
         alias = ALIASES.get(name.lower(), "")
         near = alias.split(" or ") if alias else get_close_matches(name.lower(), known)
-        return f"; did you mean {' or '.join(repr(one) for one in near)}?" if near else ""
+        return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all verbs in the order of the help, then the formats with commands of their own."""
-        from logreel.cli.format_commands import formats_with_commands
+        from logreel.cli.formats import formats_with_commands
 
         return [*(verb for verbs in VERBS.values() for verb in verbs), *formats_with_commands()]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return the command of one verb, or the command group of one format."""
-        if not any(name in verbs for verbs in VERBS.values()):
-            from logreel.cli.format_commands import format_group
+        module = next((module for module, verbs in _MODULES.items() if name in verbs), None)
+        if module is None:
+            from logreel.cli.formats import format_group
 
             return format_group(name)
-        command: click.Command = getattr(importlib.import_module(f"logreel.cli.{name}"), name)
+        command: click.Command = getattr(importlib.import_module(f"logreel.cli.{module}"), name)
         return command
 
 

@@ -192,16 +192,16 @@ def _completion_lines(shell: str, words: list[str], last: Word) -> list[str]:
 
     from logreel.cli.app import logreel
 
-    found = ShellComplete(logreel, {"obj": words}, "logreel", "").get_completions(words, last.text)
-    kinds = {item.type for item in found}
-    for kind in ("file", "dir"):
-        if kind in kinds:
-            return [kind]
+    items = ShellComplete(logreel, {"obj": words}, "logreel", "").get_completions(words, last.text)
+    kinds = {item.type for item in items}
+    for names in ("file", "dir"):
+        if names in kinds:
+            return [names]
     # In --topic=/im, only the part after = is completed.
     option, sign, _ = last.text.partition("=")
     before = option + sign if sign and option[:2] == "--" else ""
     lines = ["plain"]
-    for item in found:
+    for item in items:
         value = str(item.value)
         if any(char < " " for char in value):
             # Topics may contain control characters, lines of a shell must not.

@@ -1,28 +1,35 @@
-"""Status line on stderr and keyboard control of a replay."""
+"""The terminal while a log is played or recorded: a status line on stderr, keys of a replay, and signals."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logreel.cli import draw
-from logreel.cli.keys import HELP, keyboard, press
-from logreel.log.times import seconds_text
+from logreel.cli.signals import current
+from logreel.log.times import SECOND, seconds_text
 
 if TYPE_CHECKING:
+    from logreel.ops.record import Progress
     from logreel.ops.replay import Player
 
-#: Seconds between two updates, and over which rates are measured.
-EVERY, SPAN = 0.1, 1.0
+#: Seconds between two updates of the status, and over which rates of a replay and of a recording are measured.
+EVERY, SPAN, RECORDING_SPAN = 0.1, 1.0, 2.0
 BAR = 20
 CLEAR = "\r\x1b[K"
+#: Filling of the queue of a recording from which it is shown.
+WORTH_SHOWING = 0.05
+RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+HELP = "space pause   s . step   , back   ← → 5 s   [ ] 30 s   ↑ ↓ + - rate   home start   t pause at topics   q quit"
 
 
 class Status:
@@ -57,7 +64,7 @@ class Status:
             del self._seen[0]
         since, before = self._seen[0]
         rates = (counts - before) / max(now - since, EVERY)
-        busy = sorted(zip(rates.tolist(), self._player.channels, strict=True), key=lambda one: -one[0])
+        busy = sorted(zip(rates.tolist(), self._player.channels, strict=True), key=lambda rated: -rated[0])
         return [("all", float(rates.sum())), *((ch.topic, rate) for rate, ch in busy if rate)]
 
 
@@ -120,3 +127,187 @@ def _read(handle: int) -> str:
         return os.read(handle, 64).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def _change_rate(player: Player, step: int) -> None:
+    """Set the next higher (*step* > 0) or lower rate of RATES; the direction stays."""
+    now, sign = abs(player.rate), -1 if player.rate < 0 else 1
+    rates = [r for r in RATES if (r > now * 1.001 if step > 0 else r < now * 0.999)]
+    if rates:
+        player.rate = sign * (rates[0] if step > 0 else rates[-1])
+
+
+ACTIONS: dict[str, Callable[[Player], None]] = {
+    " ": lambda player: player.toggle(),
+    "s": lambda player: player.step(1),
+    ".": lambda player: player.step(1),
+    ",": lambda player: player.step(-1),
+    "\x1b[C": lambda player: player.skip(5 * SECOND),
+    "\x1b[D": lambda player: player.skip(-5 * SECOND),
+    "\x1b[1;2C": lambda player: player.skip(30 * SECOND),
+    "\x1b[1;2D": lambda player: player.skip(-30 * SECOND),
+    "]": lambda player: player.skip(30 * SECOND),
+    "[": lambda player: player.skip(-30 * SECOND),
+    "\x1b[A": lambda player: _change_rate(player, 1),
+    "\x1b[B": lambda player: _change_rate(player, -1),
+    "+": lambda player: _change_rate(player, 1),
+    "=": lambda player: _change_rate(player, 1),
+    "-": lambda player: _change_rate(player, -1),
+    "\x1b[H": lambda player: player.seek(player.start_time),
+    "t": lambda player: setattr(player, "pausing", not player.pausing),
+    "q": lambda player: player.stop(),
+}
+
+
+def split_keys(text: str) -> Iterator[str]:
+    """Yield the keys in *text*: single characters and escape sequences."""
+    at = 0
+    while at < len(text):
+        end = at + 1
+        if text.startswith(("\x1b[", "\x1bO"), at):
+            end = at + 3
+            while end < len(text) and not text[end - 1].isalpha() and text[end - 1] != "~":
+                end += 1
+        # Some terminals write O where others write [.
+        key = text[at:end]
+        yield "\x1b[" + key[2:] if key.startswith("\x1bO") else key
+        at = end
+
+
+def press(player: Player, text: str) -> bool:
+    """Apply the keys in *text* to *player*; return whether one of them was ``?``, for help."""
+    asked = False
+    for key in split_keys(text):
+        action = ACTIONS.get(key)
+        if action is not None:
+            action(player)
+        asked = asked or key == "?"
+    return asked
+
+
+@contextlib.contextmanager
+def keyboard(continued: Callable[[], None]) -> Iterator[int | None]:
+    """Yield a file descriptor of the controlling terminal, which gives keys at once and without echo.
+
+    Yields None if there is no terminal, or another process group has it.
+
+    continued  called when the process continues after it was stopped (Ctrl-Z)
+    """
+    try:
+        import termios
+
+        handle = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except (OSError, ImportError):
+        yield None
+        return
+    try:
+        if os.tcgetpgrp(handle) != os.getpgrp():
+            yield None
+            return
+        before = termios.tcgetattr(handle)
+        with _restore_mode_on_continue(handle, _raw_mode(before), continued):
+            restore = functools.partial(termios.tcsetattr, handle, termios.TCSADRAIN, before)
+            at_once = current().at_once
+            at_once.append(restore)
+            try:
+                termios.tcsetattr(handle, termios.TCSADRAIN, _raw_mode(before))
+                yield handle
+            finally:
+                at_once.remove(restore)
+                restore()
+    finally:
+        os.close(handle)
+
+
+def _raw_mode(mode: list[Any]) -> list[Any]:
+    """Return terminal *mode* without echo and line buffering; Ctrl-C and Ctrl-Z keep their meaning."""
+    import termios
+
+    raw = list(mode)
+    raw[3] &= ~(termios.ICANON | termios.ECHO)
+    raw[6] = list(mode[6])
+    raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
+    return raw
+
+
+@contextlib.contextmanager
+def _restore_mode_on_continue(handle: int, mode: list[Any], continued: Callable[[], None]) -> Iterator[None]:
+    """Set *mode* again when the process continues: the shell changed it while the process was stopped."""
+
+    import termios
+
+    def set_mode(number: int, frame: object) -> None:
+        with contextlib.suppress(termios.error, OSError):
+            if os.tcgetpgrp(handle) == os.getpgrp():
+                termios.tcsetattr(handle, termios.TCSADRAIN, mode)
+        continued()
+
+    old = signal.signal(signal.SIGCONT, set_mode)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCONT, old)
+
+
+@contextlib.contextmanager
+def stop_requested() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether SIGINT (Ctrl-C), SIGTERM or SIGHUP (a closed terminal) was received.
+
+    A second signal ends the process at once: the file keeps its temporary name, with all messages flushed so far.
+    """
+    signals = current()
+    with signals.seen_by_loop(None):
+        yield lambda: signals.received != 0
+
+
+class StatusText:
+    """Formats the state of a recording as one line of text."""
+
+    def __init__(self) -> None:
+        self._seen = [(0.0, 0)]
+
+    def line(self, state: Progress, width: int) -> str:
+        """Return elapsed time, messages, their rate, size and losses, in *width* columns."""
+        self._seen.append((state.seconds, state.messages))
+        while len(self._seen) > 2 and state.seconds - self._seen[1][0] >= RECORDING_SPAN:
+            del self._seen[0]
+        since, before = self._seen[0]
+        rate = (state.messages - before) / max(state.seconds - since, 1e-3)
+        messages = f"{state.messages} message{'s' * (state.messages != 1)}"
+        text = (
+            f"recording {seconds_text(round(state.seconds * 1e9), 1)} s  {messages}  {draw.rate_text(rate)}"
+        )
+        text += f"  {draw.size_text(state.size)}  {os.path.basename(state.path)}"
+        if state.filling >= WORTH_SHOWING:
+            text += f"  buffer {state.filling:.0%}"
+        if state.lost:
+            text += f"  LOST {state.lost}"
+        return draw.safe(text)[: max(width - 1, 1)]
+
+
+@contextlib.contextmanager
+def status_line() -> Iterator[Callable[[Progress], None] | None]:
+    """Yield a function that shows the state of a recording in one line on stderr; None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    text = StatusText()
+
+    def show(state: Progress) -> None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(CLEAR + text.line(state, shutil.get_terminal_size((100, 24)).columns))
+            sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()
+
+
+def say_above_status(text: str) -> None:
+    """Print a sentence on stderr, in place of the status line, which is drawn again below it."""
+    if sys.stderr.isatty():
+        sys.stderr.write(CLEAR)
+    draw.say(text)

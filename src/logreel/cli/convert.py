@@ -1,22 +1,50 @@
-"""``logreel convert``."""
+"""Verbs that write other files from logs: convert, also while a log comes through a pipe, and geotag."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+import sys
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from logreel.cli import arguments, common, draw, following
-from logreel.cli import files as paths
+from logreel.cli import draw, inputs, options
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
-    from logreel.io.output_stream import Destination
-    from logreel.io.source import Definitions
-    from logreel.log.log import Log
+    from collections.abc import Callable, Iterable
+
+    from logreel.cli.following import Ending
+    from logreel.io.output_stream import Destination, OutputStream
+    from logreel.log.log import Channel, Log
+    from logreel.log.schema import Schema
+    from logreel.ops.selection import Selection
     from logreel.outputs.registry import Output
+    from logreel.outputs.tables.ndjson import Decoder
+
+
+#: Parameters with which lines of JSON and tables are written while the log comes: all others may need the whole log.
+_WHILE_IT_COMES = {
+    "files",
+    "out",
+    "format",
+    "topics",
+    "exclude",
+    "msgdef",
+    "segment",
+    "ros_axes",
+    "force",
+    "flatten",
+    "safe_csv",
+    "decrypt",
+}
+
+
+#: The same for copies of logs, which have all channels.
+_FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
 
 
 @verb(
@@ -25,90 +53,68 @@ if TYPE_CHECKING:
         "logreel convert drive.bag drive.mcap -x '/camera/*'": "another log format, without the pictures",
     },
 )
-@click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=arguments.FILE)
-@click.option("-o", "--output", "out", metavar="OUT", type=arguments.FILE, help="Same as OUT; - is stdout.")
-@common.form
-@common.as_one_flag
-@common.anyway_flag
-@common.topics_or_fields
-@common.exclude
-@common.start
-@common.end
-@common.where
-@common.count
-@common.segment
-@common.utc
-@common.interpolate
-@click.option(
-    "--nested",
-    "flatten",
-    flag_value=False,
-    default=True,
-    help="In Parquet: keep structs instead of one column per member.",
+@click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=options.FILE)
+@inputs.as_one_flag
+@inputs.anyway_flag
+@options.selection("fields", "exclude", "start", "end", "where", "count")
+@options.as_object(
+    "rendering",
+    dict,
+    options.utc,
+    options.interpolate,
+    click.option(
+        "--nested",
+        "flatten",
+        flag_value=False,
+        default=True,
+        help="In Parquet: keep structs instead of one column per member.",
+    ),
+    options.safe_csv,
+    click.option(
+        "--layout",
+        type=click.Choice(["wide", "long"]),
+        default="wide",
+        show_default=True,
+        help="Tables: wide has a column per field; long is one table of all channels with a row per value.",
+    ),
+    click.option(
+        "--align",
+        type=click.Choice(["previous", "nearest", "linear", "slerp"]),
+        help="One table of all channels with a row per moment: the last row before it, the nearest one, or a value "
+        "between two rows: linear for floats, slerp also for quaternions.",
+    ),
+    click.option("--rate", metavar="RATE", help="With --align: rate of the moments: 50Hz."),
+    click.option(
+        "--clock",
+        metavar="TOPIC|utc|log",
+        type=options.TOPIC,
+        help="With --align: use the times of this channel as moments. Into an MCAP: write UTC or the clock of the log.",
+    ),
+    click.option(
+        "--tolerance", metavar="TIME", help="With --align: ignore rows further away than this: 20ms."
+    ),
 )
-@common.safe_csv
-@click.option(
-    "--layout",
-    type=click.Choice(["wide", "long"]),
-    default="wide",
-    show_default=True,
-    help="Tables: wide has a column per field; long is one table of all channels with a row per value.",
-)
-@click.option(
-    "--align",
-    type=click.Choice(["previous", "nearest", "linear", "slerp"]),
-    help="One table of all channels with a row per moment: the last row before it, the nearest one, or a value between "
-    "two rows: linear for floats, slerp also for quaternions.",
-)
-@click.option("--rate", metavar="RATE", help="With --align: rate of the moments: 50Hz.")
-@click.option(
-    "--clock",
-    metavar="TOPIC|utc|log",
-    type=arguments.TOPIC,
-    help="With --align: use the times of this channel as moments. Into an MCAP: write UTC or the clock of the log.",
-)
-@click.option("--tolerance", metavar="TIME", help="With --align: ignore rows further away than this: 20ms.")
 @click.option("--raw", is_flag=True, help="Into a log: copy payloads and schemas unchanged, and add nothing.")
-@click.option("--strict", is_flag=True, help="Into a log: fail if something would have to be left out.")
-@common.compression
-@common.chunk_size
-@common.options
-@common.force
-@common.ros_axes
-@common.decrypt
-@common.msgdef
-@common.as_json
+@options.output(
+    click.option("-o", "--output", "out", metavar="OUT", type=options.FILE, help="Same as OUT; - is stdout."),
+    "format",
+    "strict",
+    "compression",
+    "chunk_bytes",
+    "options",
+    "force",
+)
+@options.opening("segment", "ros_axes", "decrypt", "definitions")
+@options.as_json
 def convert(
     files: tuple[str, ...],
     as_one: bool,
     anyway: bool,
-    ros_axes: bool,
-    decrypt: bool,
-    msgdef: Definitions,
-    out: str | None,
-    form: str | None,
-    topics: tuple[str, ...],
-    exclude: tuple[str, ...],
-    start: str | None,
-    end: str | None,
-    where: tuple[str, ...],
-    count: int | None,
-    segment: int | None,
-    utc: bool,
-    interpolate: bool,
-    flatten: bool,
-    safe_csv: bool,
-    layout: str,
-    align: str | None,
-    rate: str | None,
-    clock: str | None,
-    tolerance: str | None,
+    opening: dict[str, Any],
+    selection: Selection,
+    rendering: dict[str, Any],
     raw: bool,
-    strict: bool,
-    compression: str | None,
-    chunk_bytes: int | None,
-    options: dict[str, Any],
-    force: bool,
+    output: options.Output,
     as_json: bool,
 ) -> int:
     """Convert a log to tables, JSON, pictures, videos, point clouds, tracks, a Rerun recording, or another log format.
@@ -135,125 +141,116 @@ def convert(
     From a pipe (-), lines of JSON, tables and some logs are written while it is open; everything else, and with most
     options, when all of it is there.
     """
-    from logreel.errors import LogError
-    from logreel.outputs.convert import convert as write
     from logreel.outputs.registry import Shape, find_output
     from logreel.outputs.tables.table_of_logs import table_of_logs
 
-    names, out = paths.inputs_and_output(files, out)
-    logs = paths.Logs(tuple(names), as_one, anyway)
-    opening: dict[str, Any] = {
-        "definitions": msgdef,
-        "ros_axes": ros_axes,
-        "segment": segment,
-        "decrypt": decrypt,
-    }
-    suffix = _suffix_for_several(form, out) if logs.several else _suffix(form, out)
-    output = find_output(suffix or (out.rstrip("/") if logs.several else out))
-    if _can_come_slowly(names, output):
-        from logreel.cli.convert_pipe import convert_as_it_comes
+    names, out = inputs.inputs_and_output(files, output.out)
+    logs = inputs.Logs(tuple(names), as_one, anyway, opening)
+    suffix = (_suffix_for_several if logs.several else _suffix)(output.format, out)
+    target = find_output(suffix or (out.rstrip("/") if logs.several else out))
+    written = {"raw": raw, "selection": selection, **output.options}
+    job = _Conversion(logs, out, output.format, suffix, target, rendering, written, as_json)
+    if _can_come_slowly(names, target):
+        return _convert_as_it_comes(job, selection)
+    into_folder = inputs.is_folder(out) and target.shape in (Shape.WHOLE, Shape.LOG)
+    if not (logs.several or into_folder):
+        return inputs.each_log(logs, lambda log: job.write(log, job.destination(), out), False)
+    if not inputs.is_folder(out) and table_of_logs(target) is not None:
+        return job.write_one_table()
+    one_file = rendering["layout"] != "wide" or rendering["align"] is not None
+    one_file = one_file or target.shape in (Shape.WHOLE, Shape.LOG)
+    return inputs.write_each(
+        logs, out, job.write, target.suffix if one_file else f"{target.suffix}/", as_json
+    )
 
-        with (
-            following.ending() as event,
-            following.opened(names, event, msgdef, ros_axes, segment, decrypt) as log,
-        ):
-            path = paths.destination(out, suffix, as_json, _is_text(output))
-            output = (
-                replace(output, nested=not flatten, safe=safe_csv) if output.shape is Shape.TABLES else output
-            )
-            return convert_as_it_comes(log, event, output, path, force, topics, exclude)
 
-    def write_one(log: Log, path: Destination, name: str, plain: bool = False) -> int:
+@dataclass(frozen=True)
+class _Conversion:
+    """What convert writes of logs.
+
+    suffix     suffix of the output on stdout, and of outputs in a folder; empty: *out* has one
+    target     what the suffix of the output stands for
+    rendering  members of the library's ``Rendering``
+    written    further keyword arguments of ``convert``
+    """
+
+    logs: inputs.Logs
+    out: str
+    format: str | None
+    suffix: str
+    target: Output
+    rendering: dict[str, Any]
+    written: dict[str, Any]
+    as_json: bool
+
+    def destination(self) -> str | OutputStream:
+        """Return the path, or stdout as a stream."""
+        return inputs.destination(self.out, self.suffix, self.as_json, _is_text(self.target))
+
+    def rendered(self) -> Output:
+        """Return *target* with its options for tables."""
+        return replace(self.target, nested=not self.rendering["flatten"], safe=self.rendering["safe_csv"])
+
+    def write(self, log: Log, path: Destination, name: str) -> int:
+        """Convert one log, say what was written to *name*, and return the exit code."""
         with draw.progress(name) as progress:
-            done = write(
-                log,
-                path,
-                format=form if name == paths.STDOUT and not plain else None,
-                topics=topics or None,
-                exclude=exclude,
-                start=start,
-                end=end,
-                where=where,
-                count=count,
-                utc=utc,
-                interpolate=interpolate,
-                flatten=plain or flatten,
-                safe_csv=safe_csv and not plain,
-                layout=layout,
-                align=align,
-                rate=rate,
-                clock=clock,
-                tolerance=tolerance,
-                raw=raw,
-                strict=strict,
-                compression=compression,
-                chunk_bytes=chunk_bytes,
-                options=options,
-                force=force,
-                progress=progress,
-            )
-        made = sum(one.file is not None for one in done.channels)
-        if as_json:
-            draw.echo_answer(log, logs.several, **done.as_dict())
-        elif plain:
-            draw.show_notes(done.notes)
+            done = self._convert(log, path, name, progress=progress)
+        if self.as_json:
+            draw.echo_answer(log, self.logs.several, **done.as_dict())
         else:
-            many = f"{done.rows} {output.item}{'s' * (done.rows != 1)} of {made} channel{'s' * (made != 1)}"
-            draw.say(f"wrote {many} to {'stdout' if name == paths.STDOUT else name}")
+            files = sum(channel.file is not None for channel in done.channels)
+            _say_written(done.rows, self.target, files, "stdout" if name == inputs.STDOUT else name)
             draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
 
-    into_folder = paths.is_folder(out) and output.shape in (Shape.WHOLE, Shape.LOG)
-    if not (logs.several or into_folder):
+    def _convert(self, log: Log, path: Destination, name: str, **more: Any) -> Any:
+        from logreel.outputs.convert import convert
 
-        def write_only(log: Log) -> int:
-            return write_one(log, paths.destination(out, suffix, as_json, _is_text(output)), out)
+        form = self.format if name == inputs.STDOUT else None
+        return convert(log, path, format=form, **{**self.rendering, **self.written, **more})
 
-        return common.each_log(logs, write_only, False, **opening)
-    if not paths.is_folder(out) and (table := table_of_logs(output)) is not None:
-        with table(paths.destination(out, suffix, as_json, _is_text(output)), logs.files, force) as rows:
+    def write_one_table(self) -> int:
+        """Write one table of all logs, with a column for the log; return the exit code."""
+        from logreel.errors import LogError
+        from logreel.outputs.tables.table_of_logs import table_of_logs
+
+        table = table_of_logs(self.target)
+        if table is None:
+            raise TypeError(f"{self.target.suffix} has no rows")
+        with table(self.destination(), self.logs.files, self.written["force"]) as rows:
 
             def add(log: Log) -> int:
                 part = rows.part(log.name)
                 try:
-                    return write_one(log, part, out, plain=True)
+                    with draw.progress(self.out) as progress:
+                        done = self._convert(log, part, "", flatten=True, safe_csv=False, progress=progress)
                 except LogError as error:
-                    error.hint = error.hint.replace(part, out.removesuffix("/"))
+                    error.hint = error.hint.replace(part, self.out.removesuffix("/"))
                     raise
+                if self.as_json:
+                    draw.echo_answer(log, self.logs.several, **done.as_dict())
+                else:
+                    draw.show_notes(done.notes)
+                return draw.finish(log, done.skipped)
 
-            code = common.each_log(logs, add, False, **opening)
-            count = rows.write(replace(output, nested=not flatten, safe=safe_csv))
-        if rows.parts and not as_json:
-            draw.say(f"wrote {count} row{'s' * (count != 1)} of {len(rows.parts)} logs to {out}")
+            code = inputs.each_log(self.logs, add, False)
+            count = rows.write(self.rendered())
+        if rows.parts and not self.as_json:
+            draw.say(f"wrote {count} row{'s' * (count != 1)} of {len(rows.parts)} logs to {self.out}")
         return code
-    one_file = layout != "wide" or align is not None or output.shape in (Shape.WHOLE, Shape.LOG)
-    ending = output.suffix if one_file else f"{output.suffix}/"
-    return common.write_each(logs, out, write_one, ending, as_json, **opening)
 
 
-#: Parameters with which lines of JSON and tables are written while the log comes: all others may need the whole log.
-_WHILE_IT_COMES = {
-    "files",
-    "out",
-    "form",
-    "topics",
-    "exclude",
-    "msgdef",
-    "segment",
-    "ros_axes",
-    "force",
-    "flatten",
-    "safe_csv",
-    "decrypt",
-}
-#: The same for copies of logs, which have all channels.
-_FOR_LOGS = {"files", "out", "form", "msgdef", "force", "decrypt"}
+def _say_written(rows: int, target: Output, channels: int, path: str) -> None:
+    """Say on stderr how much was written."""
+    items = f"{rows} {target.item}{'s' * (rows != 1)}"
+    draw.say(f"wrote {items} of {channels} channel{'s' * (channels != 1)} to {path}")
 
 
 def _can_come_slowly(names: list[str], output: Output) -> bool:
     """Return whether the only log is a pipe that may be converted while it comes: no option needs all of it."""
     from click.core import ParameterSource
 
+    from logreel.cli import following
     from logreel.outputs.convert import CSV, NESTED
     from logreel.outputs.registry import Shape
     from logreel.outputs.write import LINES
@@ -274,34 +271,34 @@ def _can_come_slowly(names: list[str], output: Output) -> bool:
     )
 
 
-def _suffix(form: str | None, out: str) -> str:
+def _suffix(format: str | None, out: str) -> str:
     """Return the suffix of an output to stdout, or empty for a file; raises UsageError for folders or no --format."""
     from logreel.errors import UsageError
     from logreel.outputs.registry import Shape, find_output
 
-    paths.check_form(form, out)
-    if out != paths.STDOUT:
+    inputs.check_form(format, out)
+    if out != inputs.STDOUT:
         return ""
-    if form is None:
+    if format is None:
         raise UsageError("say as what it goes to stdout: --format csv, ndjson, mcap, …")
-    suffix = paths.suffix_of(form)
+    suffix = inputs.suffix_of(format)
     if suffix.endswith("/") or find_output(suffix).shape is Shape.ITEMS:
-        paths.no_folder(out, f"{suffix.rstrip('/')}/ and its like")
+        inputs.no_folder(out, f"{suffix.rstrip('/')}/ and its like")
     return suffix
 
 
-def _suffix_for_several(form: str | None, out: str) -> str:
+def _suffix_for_several(format: str | None, out: str) -> str:
     """Return the suffix of the outputs of several logs, or empty if OUT has one."""
     from logreel.errors import UsageError
     from logreel.outputs.registry import OUTPUTS
     from logreel.registry.registry import log_suffixes
 
-    if out == paths.STDOUT:
-        return _suffix(form, out)
-    if form is not None:
+    if out == inputs.STDOUT:
+        return _suffix(format, out)
+    if format is not None:
         if not (out.endswith("/") or os.path.isdir(out)):
-            paths.check_form(form, out)
-        return paths.suffix_of(form)
+            inputs.check_form(format, out)
+        return inputs.suffix_of(format)
     known = (*OUTPUTS.all(), *log_suffixes())
     if out.rstrip("/").lower().endswith(known) or not (out.endswith("/") or os.path.isdir(out)):
         return ""
@@ -310,4 +307,271 @@ def _suffix_for_several(form: str | None, out: str) -> str:
 
 def _is_text(output: Output) -> bool:
     """Return whether *output* is text that a terminal can show."""
-    return output.media.startswith("text/") or any(kind in output.media for kind in ("json", "xml"))
+    return output.media.startswith("text/") or any(word in output.media for word in ("json", "xml"))
+
+
+def _convert_as_it_comes(job: _Conversion, selection: Selection) -> int:
+    """Write the messages of the only log, a pipe, when they are complete; return the exit code.
+
+    A file or folder is called ``path.active`` until the log is complete. What -t and -x name and no channel has at the
+    end is an error, as for a whole log.
+    """
+    from logreel.cli import following
+    from logreel.log.decrypted import decrypted_notes
+    from logreel.outputs.registry import Shape
+
+    with following.ending() as event, following.opened(job.logs, event) as log:
+        path = job.destination()
+        draw.show_notes(decrypted_notes(log))
+        if job.target.shape is Shape.LOG:
+            return _copy_log(log, event, job.target, path, job.written["force"])
+        if job.target.shape is Shape.TABLES:
+            return _write_tables(log, event, job, path, selection)
+        return _write_lines(log, event, job, path, selection)
+
+
+def _write_lines(
+    log: Log, event: Ending, job: _Conversion, path: str | OutputStream, selection: Selection
+) -> int:
+    """Write lines of JSON; see ``_convert_as_it_comes``."""
+    if not isinstance(path, str):
+        safe = sys.stdout.isatty()
+        return _pass_lines(log, event, job.target, "stdout", lambda text: _print(text, safe), selection)
+    from logreel.io.append_file import Appender
+
+    out = Appender(path, job.written["force"])
+    event.flush = out.flush
+    try:
+        code = _pass_lines(
+            log, event, job.target, path, lambda text: out.put(text.encode("ascii")), selection
+        )
+    except BaseException:
+        # What came until an error is kept under the name of an unfinished file.
+        (out.leave if out.tell() else out.discard)()
+        raise
+    (out.leave if event.is_set() else out.finish)()
+    return code
+
+
+def _copy_log(log: Log, event: Ending, target: Output, path: str | OutputStream, force: bool) -> int:
+    """Write a log: a copy of the same format while it comes, any other one when it is complete."""
+    from logreel.cli import following
+    from logreel.ops.rewrite.growing import copies_bytes, copy_growing
+    from logreel.ops.rewrite.target import format_to_write
+    from logreel.outputs.convert import convert
+
+    # The name of a stream is that of a file with its suffix.
+    name = path if isinstance(path, str) else path.name
+    copy = None
+    if copies_bytes(log, format_to_write(name, log)):
+        copy = copy_growing(log, path, force, following.POLL, event)
+    else:
+        for _ in log.changes(poll=following.POLL, stop=event):
+            pass
+    if event.is_set():
+        return following.finish(log, event)
+    skipped: list[str] = []
+    is_equal = False
+    if copy is not None:
+        is_equal, done = copy.is_what(lambda stream: convert(log, stream), target.suffix)
+        if is_equal:
+            copy.finish()
+        elif isinstance(path, str):
+            copy.discard()
+        else:
+            skipped.append(
+                "the copy is not the conversion of the whole log: save the log as a file, and convert that"
+            )
+    if copy is None or (isinstance(path, str) and not is_equal):
+        with draw.progress(name if isinstance(path, str) else "-") as progress:
+            done = convert(log, path, force=force, progress=progress)
+    files = sum(channel.file is not None for channel in done.channels)
+    _say_written(done.rows, target, files, path if isinstance(path, str) else "stdout")
+    draw.show_notes(done.notes)
+    return draw.finish(log, [*done.skipped, *skipped])
+
+
+def _write_tables(
+    log: Log, event: Ending, job: _Conversion, path: str | OutputStream, selection: Selection
+) -> int:
+    """Write tables; see ``_convert_as_it_comes``."""
+    from logreel.cli import following
+    from logreel.log.topic_match import listed
+    from logreel.outputs.convert import channels_for, is_folder
+    from logreel.outputs.tables.growing import convert_growing
+
+    target, topics, exclude = job.rendered(), selection.topics, selection.exclude
+
+    def chosen(log: Log) -> tuple[list[Channel], dict[str, list[str] | None]]:
+        fields = _chosen(log, topics)
+        return channels_for(log, listed(fields) if topics else None, target, exclude), fields
+
+    done = convert_growing(
+        log,
+        target,
+        path,
+        isinstance(path, str) and is_folder(target, path),
+        lambda log: _chosen_so_far(log, topics, exclude),
+        chosen,
+        force=job.written["force"],
+        poll=following.POLL,
+        stop=event,
+    )
+    if done is None:
+        return following.finish(log, event)
+    files = sum(channel.file is not None for channel in done.channels)
+    _say_written(done.rows, target, files, path if isinstance(path, str) else "stdout")
+    return following.finish(log, event, list(done.skipped))
+
+
+def _print(text: str, is_terminal: bool) -> None:
+    sys.stdout.write((draw.safe(text[:-1]) + "\n") if is_terminal else text)
+
+
+def _pass_lines(
+    log: Log,
+    event: Ending,
+    target: Output,
+    path: str,
+    write: Callable[[str], None],
+    selection: Selection,
+) -> int:
+    """Pass the lines to *write*; see ``_convert_as_it_comes``.
+
+    The lines are those of the whole log, in the order of the log instead of by time. What turns out to be different
+    at the end, because a later part of the log gives channels another meaning, is reported as skipped.
+    """
+    from logreel.cli import following
+    from logreel.log.topic_match import listed
+    from logreel.outputs.convert import channels_for
+    from logreel.outputs.tables.ndjson import Decoder, line
+
+    topics, exclude = selection.topics, selection.exclude
+    skipped: list[str] = []
+    decoders: dict[str, Decoder] = {}
+    fields: dict[str, list[str] | None] = {}
+    used: dict[str, tuple[Schema, list[str] | None]] = {}
+    seen: Counter[str] = Counter()
+    rows: Counter[str] = Counter()
+
+    def choose(log: Log) -> list[Channel]:
+        fields.clear()
+        fields.update(_chosen_so_far(log, topics, exclude))
+        return [log[topic] for topic in fields]
+
+    for message in log.follow(choose, poll=following.POLL, stop=event):
+        ch = message.channel
+        seen[ch.topic] += 1
+        if ch.topic not in decoders:
+            decoders[ch.topic] = Decoder([ch], skipped, fields)
+            used[ch.topic] = ch.schema, fields[ch.topic]
+        data = decoders[ch.topic](message)
+        if data is not None:
+            write(line(message, data) + "\n")
+            rows[ch.topic] += 1
+    if log.is_complete:
+        fields = _chosen(log, topics)
+        channels = channels_for(log, listed(fields) if topics else None, target, exclude)
+        _ = Decoder((ch for ch in channels if ch.topic not in decoders), skipped)
+        for decoder in decoders.values():
+            decoder.report()
+        expected = {ch.topic: (len(ch), (ch.schema, fields.get(ch.topic))) for ch in channels if len(ch)}
+        for topic in {**expected, **seen}:
+            if expected.get(topic) != (seen[topic], used.get(topic)):
+                count = expected[topic][0] if topic in expected else 0
+                skipped.append(
+                    f"the lines of {topic!r} are not those of the whole log, which has {count} messages of it: "
+                    "save the log as a file and convert that"
+                )
+        _say_written(rows.total(), target, len(rows), path)
+    return following.finish(log, event, skipped)
+
+
+def _chosen(log: Log, topics: Iterable[str] | None) -> dict[str, list[str] | None]:
+    """Return the channels and fields that -t chooses, all channels without -t; raises TopicError, NotFoundError."""
+    from logreel.log.topic_fields import fields_by_topic
+
+    return dict(fields_by_topic(log, topics)) if topics else dict.fromkeys(log.channels)
+
+
+def _chosen_so_far(
+    log: Log, topics: Iterable[str] | None, exclude: Iterable[str]
+) -> dict[str, list[str] | None]:
+    """Return the chosen channels of the log so far, with their fields; names that no channel has may come later."""
+    from logreel.errors import LogError
+
+    known = []
+    for topic in topics or ():
+        with suppress(LogError):
+            _chosen(log, [topic])
+            known.append(topic)
+    kept = _chosen(log, known) if known or not topics else {}
+    for topic in exclude:
+        with suppress(LogError):
+            without = {ch.topic for ch in log.match(topic)}
+            kept = {name: paths for name, paths in kept.items() if name not in without}
+    return kept
+
+
+@verb(
+    examples={
+        "logreel geotag camera.ulg --pictures pictures -o tagged": "copies of pictures with positions",
+        "logreel geotag camera.ulg --pictures pictures -o again --by order": "match pictures and triggers by order",
+    },
+)
+@click.option(
+    "--pictures",
+    metavar="DIR",
+    required=True,
+    type=options.FOLDER,
+    help="Folder of pictures, .jpg or .jpeg.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="DIR",
+    required=True,
+    type=options.FOLDER,
+    help="Folder for the tagged copies.",
+)
+@options.as_object(
+    "matching",
+    dict,
+    click.option(
+        "--positions",
+        "topic",
+        metavar="TOPIC",
+        type=options.TOPIC,
+        help="Channel with positions; default that of a camera.",
+    ),
+    click.option("--by", type=click.Choice(("order", "time")), help="Match by order or by EXIF time."),
+    click.option(
+        "--offset", metavar="TIME", default="0s", help="Add this to the times of the pictures to get UTC."
+    ),
+    click.option(
+        "--tolerance", metavar="TIME", default="1s", help="Greatest time between picture and position."
+    ),
+    options.force,
+)
+@inputs.logs("segment", "decrypt", "definitions")
+@options.as_json
+def geotag(logs: inputs.Logs, pictures: str, out: str, matching: dict[str, Any], as_json: bool) -> int:
+    """Write positions of a log into the EXIF tags of pictures.
+
+    The pictures themselves are not changed: copies are written.
+    """
+    from logreel.outputs.media.geotag import geotag as write
+
+    logs.only("pictures get the positions of one log")
+
+    def answer(log: Log) -> int:
+        done = write(log, pictures, out, **matching)
+        if as_json:
+            draw.echo_answer(log, **done.as_dict())
+        else:
+            count = len(done.pictures)
+            draw.say(f"wrote {count} picture{'s' * (count != 1)} with positions of {done.topic!r} to {out}")
+        return draw.finish(log, done.skipped)
+
+    return inputs.each_log(logs, answer, False)

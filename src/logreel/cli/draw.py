@@ -206,9 +206,9 @@ def show_written(done: Rewritten, name: str = "") -> None:
     name  the output as the user named it; empty: its path
     """
     n = len(done.channels)
-    many = f"{done.messages} message{'s' * (done.messages != 1)} of {n} channel{'s' * (n != 1)}"
+    messages = f"{done.messages} message{'s' * (done.messages != 1)} of {n} channel{'s' * (n != 1)}"
     where = "stdout" if name == "-" else name or done.path
-    say(f"wrote {many} to {where} ({size_text(done.size)})")
+    say(f"wrote {messages} to {where} ({size_text(done.size)})")
     show_notes(done.notes)
 
 
@@ -242,8 +242,8 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
         verb = "check" if any(problem.code == CHANGED.code for problem in log.problems) else "info"
         losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel {verb}' says more")
     if bad:
-        many = f"{bad} messages" if bad > 1 else "one message"
-        losses.append(f"{many} could not be decoded, 'logreel check' says more")
+        messages = f"{bad} messages" if bad > 1 else "one message"
+        losses.append(f"{messages} could not be decoded, 'logreel check' says more")
     losses += [p.text for p in log.problems if p.code == "definition" and not p.offset][:3]
     if losses:
         say(f"{log.name}: {'; '.join(losses)}")

@@ -1,4 +1,4 @@
-"""Exit codes and error messages."""
+"""Exit codes, and errors as one sentence in words of the command line."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ ALIASES = {
 }  # fmt: skip
 
 
-def report(error: BaseException, args: Sequence[str] = (), command: click.Command | None = None) -> int:
+def report(error: BaseException, args: Sequence[str] = (), context: click.Context | None = None) -> int:
     """Print *error* as one sentence on stderr and return its exit code.
 
     args     words of the command line
-    command  the command that they name
+    context  that of the command that they name
     """
     if isinstance(error, BrokenPipeError):
         # The reader of the pipe has closed it.
@@ -55,7 +55,7 @@ def report(error: BaseException, args: Sequence[str] = (), command: click.Comman
     if isinstance(error, IncompleteOutputError) and len(error.skipped) > 1:
         for text in error.skipped:
             say(text)
-    say(sentence(error, command) + advice(error, args))
+    say(sentence(error, context) + advice(error, args))
     if isinstance(error, (UsageError, NotFoundError, click.UsageError)):
         return USAGE
     return UNKNOWN_FORMAT if isinstance(error, UnknownFormatError) else FAILED
@@ -82,7 +82,12 @@ def _option_suggestion(error: click.NoSuchOption) -> str:
 
     if error.ctx is None:
         return ""
-    known = [name for one in error.ctx.command.params if isinstance(one, click.Option) for name in one.opts]
+    known = [
+        name
+        for option in error.ctx.command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+    ]
     near = [ALIASES[error.option_name]] if ALIASES.get(error.option_name) in known else []
     near = near or get_close_matches(error.option_name, [name for name in known if name[:2] == "--"], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
@@ -93,47 +98,64 @@ _PARAMETER = re.compile(r"""\b([a-z]\w*)=('[^']*'|"[^"]*"|[\w.+-]*)""")
 _FUNCTION = re.compile(r"\blogreel\.(?:\w+\.)*(\w+)(?:\(([^()]*)\))?")
 
 
-def worded(hint: str, command: click.Command | None = None) -> str:
+def worded(hint: str, context: click.Context | None = None) -> str:
     """Return a hint of the library in words of the command line.
 
-    Parameters become options, of *command* or of those that many commands share, and functions the verbs of their name,
-    with the options for their arguments, or options of *command*. Everything else stays as it is.
+    Parameters become options, of the running command or of those that many commands share, and functions the verbs of
+    their name, with the options for their arguments, or options of the running command. Everything else stays as it is.
     """
-    from logreel.cli.common import shared
+    from logreel.cli.help import VERBS
+    from logreel.cli.options import shared
 
-    known = shared() | _options(command)
+    # Short spellings are those that all commands share: -t, -S …
+    common = {name: (option.opts[0], option) for name, option in shared().items()}
+    own = {} if context is None else _options(context.command)
+    known = common | {
+        name: pair for name, pair in own.items() if name not in common or common[name][1].opts != pair[1].opts
+    }
 
     def function(match: re.Match[str]) -> str:
-        from logreel.cli.app import VERBS, logreel
-
         name, arguments = match.groups()
         if name in known:
-            return f"{known[name].opts[0]} {known[name].metavar or ''}".rstrip()
+            spelling, option = known[name]
+            return f"{spelling} {option.metavar or ''}".rstrip()
         if not any(name in verbs for verbs in VERBS.values()):
             return match[0]
-        options = _options(logreel.get_command(click.Context(logreel), name))
-        given = [_option(argument, options) for argument in _PARAMETER.finditer(arguments or "")]
-        return f"'{' '.join(['logreel', name, *given])}'"
+        group = None if context is None else context.find_root().command
+        verb = (
+            group.get_command(context.find_root(), name)
+            if context and isinstance(group, click.Group)
+            else None
+        )
+        options = common if verb is None else _options(verb)
+        words = [_option(argument, options) for argument in _PARAMETER.finditer(arguments or "")]
+        return f"'{' '.join(['logreel', name, *words])}'"
 
     return _PARAMETER.sub(lambda match: _option(match, known), _FUNCTION.sub(function, hint))
 
 
-def _options(command: click.Command | None) -> dict[str, click.Option]:
-    """Return the options of a command by the names of the parameters that they stand for."""
-    params = () if command is None else command.params
-    return {one.name: one for one in params if isinstance(one, click.Option) and one.name is not None}
+def _options(command: click.Command) -> dict[str, tuple[str, click.Option]]:
+    """Return the options of a command with their long spelling, by the names of the parameters that they stand for."""
+    from logreel.cli.options import spelling_of
+
+    return {
+        param.name: (spelling_of(param), param)
+        for param in command.params
+        if isinstance(param, click.Option) and param.name is not None
+    }
 
 
-def _option(match: re.Match[str], options: Mapping[str, click.Option]) -> str:
+def _option(match: re.Match[str], options: Mapping[str, tuple[str, click.Option]]) -> str:
     """Return a parameter as it is given on the command line; unchanged if there is no option for it."""
-    option, value = options.get(match[1]), match[2].strip("'\"")
-    if option is None:
+    if match[1] not in options:
         return match[0]
-    return option.opts[0] if option.is_flag or not value else f"{option.opts[0]} {value}"
+    spelling, option = options[match[1]]
+    value = match[2].strip("'\"")
+    return spelling if option.is_flag or not value else f"{spelling} {value}"
 
 
-def sentence(error: BaseException, command: click.Command | None = None) -> str:
-    """Return the message of *error* for people, in words of *command* or of the command line as a whole."""
+def sentence(error: BaseException, context: click.Context | None = None) -> str:
+    """Return the message of *error* for people, in words of the running command or of the command line as a whole."""
     match error:
         case click.NoSuchOption():
             path = error.ctx.command_path if error.ctx else "logreel"
@@ -143,7 +165,7 @@ def sentence(error: BaseException, command: click.Command | None = None) -> str:
             path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "logreel"
             return f"{text[:1].lower()}{text[1:]}; see '{path} --help'"
         case LogError():
-            return error.with_hint(worded(error.hint, command)) if error.hint else str(error)
+            return error.with_hint(worded(error.hint, context)) if error.hint else str(error)
         case OSError() if error.strerror:
             what = error.strerror[:1].lower() + error.strerror[1:]
             return (

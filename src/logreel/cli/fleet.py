@@ -1,25 +1,26 @@
-"""``logreel fleet``: many logs as one dataset."""
+"""Verbs for many logs: fleet, one dataset of all with a catalogue, and dataset, training data."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from logreel.cli import arguments, common, draw
-from logreel.cli.help import GroupWithExamples, WithExamples
-from logreel.cli.sql import result_format, result_output
+from logreel.cli import draw, options
+from logreel.cli.help import GroupWithExamples, WithExamples, verb
+from logreel.cli.query import Result, result_options
 
 if TYPE_CHECKING:
     from logreel.fleet.ingesting import Ingested
-    from logreel.fleet.reports import FleetReport, Status
-    from logreel.fleet.verifying import Verified
-    from logreel.io.source import Definitions
+    from logreel.fleet.upkeep import FleetReport, Status, Verified
+    from logreel.ops.selection import Selection
+    from logreel.outputs.dataset import DatasetWritten
 
 #: Lines of each part of a report; and files that are not named as logs are, up to which each has a line.
 LINES, FEW = 20, 3
 
-dataset = click.argument("dataset", metavar="DATASET", type=arguments.FOLDER)
+
+_dataset = click.argument("dataset", metavar="DATASET", type=options.FOLDER)
 
 
 @click.group(
@@ -36,6 +37,11 @@ def fleet() -> None:
     """
 
 
+def _work(fields: tuple[str, ...], task_size: str, **members: Any) -> dict[str, Any]:
+    """Return the options of ingest that say what a task reads, and who does it."""
+    return {**members, "fields": fields or None, "target_bytes": options.bytes_of(task_size)}
+
+
 @fleet.command(
     cls=WithExamples,
     examples={
@@ -43,69 +49,63 @@ def fleet() -> None:
         "logreel fleet ingest logs/ -o imu -t vehicle_attitude -t /imu/data": "only some channels",
     },
 )
-@click.argument("sources", metavar="SOURCES…", nargs=-1, required=True, type=arguments.FILE)
+@click.argument("sources", metavar="SOURCES…", nargs=-1, required=True, type=options.FILE)
 @click.option(
     "-o",
     "--output",
     "out",
     metavar="DATASET",
     required=True,
-    type=arguments.FOLDER,
+    type=options.FOLDER,
     help="Folder of the dataset.",
 )
-@common.topics
-@common.start
-@common.end
-@click.option(
-    "--field",
-    "fields",
-    multiple=True,
-    metavar="PATH",
-    help="Only this field of each topic that has it; may be repeated.",
+@options.selection("topics", "start", "end")
+@options.as_object(
+    "work",
+    _work,
+    click.option(
+        "--field",
+        "fields",
+        multiple=True,
+        metavar="PATH",
+        help="Only this field of each topic that has it; may be repeated.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="Where the work is done: processes of this machine, or a Ray cluster.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Number of processes; by default one per processor.",
+    ),
+    click.option(
+        "--task-size",
+        metavar="SIZE",
+        default="256MiB",
+        show_default=True,
+        help="Size of the messages that one process reads at once.",
+    ),
+    click.option(
+        "--timestamps",
+        type=click.Choice(["us", "ns"]),
+        default="us",
+        show_default=True,
+        help="Unit of timestamps: us as Spark reads them, with integers in ns beside them; or ns alone.",
+    ),
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="Where the work is done: processes of this machine, or a Ray cluster.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of processes; by default one per processor.",
-)
-@click.option(
-    "--task-size",
-    metavar="SIZE",
-    default="256MiB",
-    show_default=True,
-    help="Size of the messages that one process reads at once.",
-)
-@click.option(
-    "--timestamps",
-    type=click.Choice(["us", "ns"]),
-    default="us",
-    show_default=True,
-    help="Unit of timestamps: us as Spark reads them, with integers in ns beside them; or ns alone.",
-)
-@common.decrypt
-@common.msgdef
-@common.as_json
+@options.opening("decrypt", "definitions")
+@options.as_json
 def ingest(
     sources: tuple[str, ...],
     out: str,
-    topics: tuple[str, ...],
-    start: str | None,
-    end: str | None,
-    fields: tuple[str, ...],
-    engine: str,
-    workers: int | None,
-    task_size: str,
-    timestamps: str,
-    decrypt: bool,
-    msgdef: Definitions,
+    selection: Selection,
+    work: dict[str, Any],
+    opening: dict[str, Any],
     as_json: bool,
 ) -> int:
     """Write logs into a dataset: those that are new there or have changed.
@@ -114,30 +114,22 @@ def ingest(
     that cannot be read becomes a row of the catalogue with the reason. A run that was interrupted is continued by the
     same command.
     """
+    from logreel.cli.exits import LOST
     from logreel.fleet import ingest as write
 
     with draw.progress(out) as bar:
         done = write(
             sources,
             out,
-            topics=topics or None,
-            fields=fields or None,
-            start=start,
-            end=end,
-            definitions=msgdef,
-            decrypt=decrypt,
-            engine=engine,
-            workers=workers,
-            target_bytes=common.bytes_of(task_size),
-            timestamps=timestamps,
+            **options.members_of(selection),
+            **work,
+            **opening,
             progress=None if bar is None else lambda path, done, total: bar(done, total),
         )
     if as_json:
         draw.echo_json(done.as_dict())
     else:
         _show_ingested(done, out)
-    from logreel.cli.exits import LOST
-
     return LOST if done.failed or done.damaged else 0
 
 
@@ -169,33 +161,33 @@ def _show_ingested(done: Ingested, out: str) -> None:
         "logreel fleet status fleet --json": "the same for programs",
     },
 )
-@dataset
-@common.as_json
+@_dataset
+@options.as_json
 def status(dataset: str, as_json: bool) -> int:
     """Show how many logs, rows and files a dataset has, and what an interrupted run left."""
     from logreel.fleet import status as look
 
-    found = look(dataset)
+    result = look(dataset)
     if as_json:
-        draw.echo_json(found.as_dict())
+        draw.echo_json(result.as_dict())
     else:
-        _show_status(found)
+        _show_status(result)
     return 0
 
 
-def _show_status(found: Status) -> None:
-    draw.echo_head(found.path)
+def _show_status(dataset: Status) -> None:
+    draw.echo_head(dataset.path)
     rows = [
-        ["logs", str(found.logs), f"{found.ok} ok, {found.damaged} damaged, {found.failed} failed"],
-        ["topics", str(found.topics), ""],
-        ["rows", str(found.rows), ""],
-        ["files", str(found.parts), draw.size_text(found.size)],
+        ["logs", str(dataset.logs), f"{dataset.ok} ok, {dataset.damaged} damaged, {dataset.failed} failed"],
+        ["topics", str(dataset.topics), ""],
+        ["rows", str(dataset.rows), ""],
+        ["files", str(dataset.parts), draw.size_text(dataset.size)],
     ]
-    if found.again:
-        rows.append(["again", str(found.again), "logs that the next run reads again"])
-    if found.planned or found.unfinished or found.orphans:
-        text = f"finished tasks of a run that did not end, {found.planned} plans, {found.orphans} files"
-        rows.append(["left", str(found.unfinished), text])
+    if dataset.again:
+        rows.append(["again", str(dataset.again), "logs that the next run reads again"])
+    if dataset.planned or dataset.unfinished or dataset.orphans:
+        text = f"finished tasks of a run that did not end, {dataset.planned} plans, {dataset.orphans} files"
+        rows.append(["left", str(dataset.unfinished), text])
     draw.table(["", "", ""], rows, right=[1], indent=2)
 
 
@@ -207,37 +199,20 @@ def _show_status(found: Status) -> None:
     },
 )
 @click.argument("query")
-@dataset
-@result_format
-@result_output
-@common.safe_csv
-@common.force
-@common.as_json
-def query(
-    query: str, dataset: str, form: str | None, out: str | None, safe_csv: bool, force: bool, as_json: bool
-) -> int:
+@_dataset
+@result_options
+def query(query: str, dataset: str, result: Result) -> int:
     """Query topics and catalogue of a dataset with DuckDB's SQL.
 
 
     Each topic is a table with the columns time (UTC), time_ns, log, and its fields. logreel.logs is the catalogue,
     logreel.parts lists the files.
     """
-    from logreel.cli.sql import check_safe_csv, print_table, result_form, write_result
     from logreel.fleet.sql import answer, in_order
-    from logreel.outputs.tables.rows import plain_rows
 
     query, dataset = in_order(query, dataset)
-    form = result_form(form, out, as_json)
-    check_safe_csv(safe_csv, form)
     with answer(query, dataset) as (schema, batches):
-        if as_json:
-            columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-            rows = [row for batch in batches for row in plain_rows(batch)]
-            draw.echo_json({"path": dataset, "columns": columns, "rows": rows})
-        elif form == "table":
-            print_table(schema, batches)
-        else:
-            write_result(form, out, force, schema, batches, [], safe_csv)
+        result.show(schema, batches, {"path": dataset})
     return 0
 
 
@@ -248,9 +223,9 @@ def query(
         "logreel fleet remove fleet logs/2024 --json": "all logs that lie in a folder",
     },
 )
-@dataset
-@click.argument("logs", metavar="LOG…", nargs=-1, required=True, type=arguments.FILE)
-@common.as_json
+@_dataset
+@click.argument("logs", metavar="LOG…", nargs=-1, required=True, type=options.FILE)
+@options.as_json
 def remove(dataset: str, logs: tuple[str, ...], as_json: bool) -> int:
     """Delete logs from a dataset: rows, files and rows of the catalogue. The logs themselves stay.
 
@@ -277,37 +252,40 @@ def remove(dataset: str, logs: tuple[str, ...], as_json: bool) -> int:
         "logreel fleet report fleet --json": "the same for programs",
     },
 )
-@dataset
-@common.as_json
+@_dataset
+@options.as_json
 def report(dataset: str, as_json: bool) -> int:
     """Show damaged logs, missing topics, implausible clocks, hours by vehicle and firmware, and copies."""
     from logreel.fleet import report as look
 
-    found = look(dataset)
+    result = look(dataset)
     if as_json:
-        draw.echo_json(found.as_dict())
+        draw.echo_json(result.as_dict())
     else:
-        _show_report(found)
+        _show_report(result)
     return 0
 
 
-def _show_report(found: FleetReport) -> None:
+def _show_report(result: FleetReport) -> None:
     from logreel.ops.inspect.lens_sections import counted
 
     draw.echo_head("hours")
     draw.table(
         ["vehicle", "firmware", "logs", "hours"],
-        [[one.vehicle or "-", one.firmware or "-", str(one.logs), f"{one.hours:.3f}"] for one in found.hours],
+        [
+            [row.vehicle or "-", row.firmware or "-", str(row.logs), f"{row.hours:.3f}"]
+            for row in result.hours
+        ],
         right=[2, 3],
         indent=2,
     )
     for head, lines in (
-        ("failed", _failed(found)),
-        ("implausible clocks", [f"{path}: {reason}" for path, reason in found.clocks.items()]),
-        ("damaged", [f"{path}: {counted(lost, 'byte')} lost; {text}" for path, lost, text in found.damaged]),
-        ("missing topics", [f"{path}: {', '.join(names)}" for path, names in found.missing.items()]),
-        ("duplicates", [" = ".join(paths) for paths in found.duplicates]),
-        ("columns", found.notes),
+        ("failed", _failed(result)),
+        ("implausible clocks", [f"{path}: {reason}" for path, reason in result.clocks.items()]),
+        ("damaged", [f"{path}: {counted(lost, 'byte')} lost; {text}" for path, lost, text in result.damaged]),
+        ("missing topics", [f"{path}: {', '.join(names)}" for path, names in result.missing.items()]),
+        ("duplicates", [" = ".join(paths) for paths in result.duplicates]),
+        ("columns", result.notes),
     ):
         if lines:
             draw.echo_head(head)
@@ -317,13 +295,13 @@ def _show_report(found: FleetReport) -> None:
                 draw.echo(f"  and {len(lines) - LINES} more; --json has them all")
 
 
-def _failed(found: FleetReport) -> list[str]:
+def _failed(result: FleetReport) -> list[str]:
     """Return a line for each log that failed; many files that are not named as logs are share one."""
-    others = found.unrelated
+    others = result.unrelated
     if others.total() <= FEW:
-        return [f"{path}: {why}" for path, why in found.failed.items()]
+        return [f"{path}: {why}" for path, why in result.failed.items()]
     kinds = ", ".join(f"{n} {suffix or 'without suffix'}" for suffix, n in others.most_common())
-    logs = [f"{path}: {why}" for path, why in found.failed.items() if not found.is_unrelated(path)]
+    logs = [f"{path}: {why}" for path, why in result.failed.items() if not result.is_unrelated(path)]
     return [f"{others.total()} files that are not named as logs are: {kinds}", *logs]
 
 
@@ -334,8 +312,8 @@ def _failed(found: FleetReport) -> list[str]:
         "logreel fleet verify fleet --json": "the same for programs",
     },
 )
-@dataset
-@common.as_json
+@_dataset
+@options.as_json
 def verify(dataset: str, as_json: bool) -> int:
     """Read every file of a dataset and compare digest, size and rows with the catalogue.
 
@@ -345,17 +323,89 @@ def verify(dataset: str, as_json: bool) -> int:
     from logreel.cli.exits import FOUND
     from logreel.fleet import verify as look
 
-    found = look(dataset)
+    result = look(dataset)
     if as_json:
-        draw.echo_json(found.as_dict())
+        draw.echo_json(result.as_dict())
     else:
-        _show_verified(found)
-    return FOUND if found.wrong else 0
+        _show_verified(result)
+    return FOUND if result.wrong else 0
 
 
-def _show_verified(found: Verified) -> None:
-    draw.echo(f"{found.path}: {found.files} files with {found.rows} rows are as they were written")
-    for path, why in found.wrong.items():
+def _show_verified(result: Verified) -> None:
+    draw.echo(f"{result.path}: {result.files} files with {result.rows} rows are as they were written")
+    for path, why in result.wrong.items():
         draw.echo(f"  {path}: {why}")
-    for path in found.orphans:
+    for path in result.orphans:
         draw.echo(f"  {path}: not in the catalogue, left by a run that did not end")
+
+
+@verb(
+    examples={
+        "logreel dataset drive.bag -o lane --spec lane.toml --to lerobot": "episodes for LeRobot, with videos",
+        "logreel dataset logs/ -o flights --spec hover.toml --to zarr": "a replay buffer of all logs in a folder",
+    },
+)
+@click.argument("files", metavar="LOGS…", nargs=-1, required=True, type=options.FILE)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT",
+    required=True,
+    type=options.FOLDER,
+    help="Folder of the dataset.",
+)
+@click.option(
+    "--spec",
+    metavar="FILE",
+    required=True,
+    type=options.FILE,
+    help="TOML file that says what an episode is, and which features it has.",
+)
+@click.option(
+    "--to",
+    type=click.Choice(["lerobot", "zarr", "hdf5", "lance"]),
+    default="lerobot",
+    show_default=True,
+    help="Kind of dataset.",
+)
+@options.opening("decrypt", "definitions")
+@options.as_json
+def dataset(
+    files: tuple[str, ...], out: str, spec: str, to: str, opening: dict[str, Any], as_json: bool
+) -> int:
+    """Write training data: episodes with features at a fixed rate, and how far in time each is from its messages.
+
+    The same command with more logs, changed logs or a changed specification rewrites only what has changed; one that
+    was interrupted is continued. Logs that cannot be used are left out (exit code 3).
+    """
+    from logreel.cli.exits import LOST
+    from logreel.outputs.dataset import dataset as write
+    from logreel.registry.log_files import expand
+
+    with draw.progress(out) as progress:
+        done = write(expand(files), out, spec, to=to, progress=progress, **opening)
+    if as_json:
+        draw.echo_json(done.as_dict())
+    else:
+        _show_dataset(done)
+    return LOST if done.skipped else 0
+
+
+def _show_dataset(done: DatasetWritten) -> None:
+    """Print one line for each feature with its error in time, on stdout; what is left out on stderr."""
+    from logreel.log.times import duration_text
+    from logreel.ops.inspect.lens_sections import counted
+
+    again = f", {done.reused} as before" if done.reused else ""
+    episodes = counted(len(done.episodes), "episode")
+    draw.echo(f"{done.path}: {episodes} with {done.frames} frames for {done.to}{again}")
+    rows, frames = [], [episode["frames"] for episode in done.episodes]
+    for name in done.episodes[0]["sync"]:
+        every = [episode["sync"][name] for episode in done.episodes]
+        mean = sum(episode["mean_ns"] * n for episode, n in zip(every, frames, strict=True)) / done.frames
+        worst = max(sync["max_ns"] for sync in every)
+        ends = [duration_text(round(error)) for error in (mean, worst, every[0]["bound_ns"])]
+        rows.append([name, every[0]["method"], *ends])
+    draw.table(["feature", "method", "mean error", "largest", "bound"], rows, right=[2, 3, 4], indent=2)
+    draw.show_notes([*done.skipped, *done.notes])

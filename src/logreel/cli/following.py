@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
@@ -17,20 +17,15 @@ from logreel.cli import draw
 from logreel.cli.signals import LOOPS, StopSignals, current
 
 if TYPE_CHECKING:
-    from logreel.io.source import Definitions
+    from logreel.cli.inputs import Logs
     from logreel.log.log import Channel, Log
+    from logreel.log.times import Time
+    from logreel.ops.selection import Selection
 
 #: Seconds between two looks at a file.
 POLL = 0.01
 #: Seconds after which Ctrl-C ends waiting at the latest.
 AT_ONCE = 0.05
-
-follow = click.option(
-    "-f",
-    "--follow",
-    is_flag=True,
-    help="Wait for more while the file grows, also if it is renamed, replaced or split; FILE.active is found by FILE.",
-)
 
 
 class Ending(Event):
@@ -81,35 +76,29 @@ def ending() -> Iterator[Ending]:
 
 
 @contextmanager
-def opened(
-    names: Sequence[str],
-    event: Ending,
-    definitions: Definitions = (),
-    ros_axes: bool = False,
-    segment: int | None = None,
-    decrypt: bool = False,
-) -> Iterator[Log]:
-    """Open the growing log, the only one of *names*; wait until it has begun, which is said on stderr.
+def opened(logs: Logs, event: Ending, **opening: Any) -> Iterator[Log]:
+    """Open the growing log, the only one of *logs*; wait until it has begun, which is said on stderr.
+
+    opening  options for opening it, in addition to those of *logs*
 
     Raises KeyboardInterrupt if *event* ends waiting, UsageError for several files.
     """
     from logreel.errors import UsageError
     from logreel.registry.open_growing import open_growing
 
-    if len(names) != 1:
-        raise UsageError(f"-f follows one file, not {len(names)}")
-    (file,) = names
-    options = {"definitions": definitions, "ros_axes": ros_axes, "segment": segment, "decrypt": decrypt}
+    if len(logs.names) != 1:
+        raise UsageError(f"-f follows one file, not {len(logs.names)}")
+    (file,) = logs.names
     # A pipe that is empty so far needs no word.
     waiting = None if file == "-" else draw.say
-    log = open_growing(file, **options, poll=POLL, stop=event, waiting=waiting)  # type: ignore[arg-type]
+    log = open_growing(file, **logs.opening, **opening, poll=POLL, stop=event, waiting=waiting)
     if log is None:
         raise KeyboardInterrupt
     with log:
         yield log
 
 
-def comes_slowly(names: Sequence[str], *bounds: str | None, to_file: bool = False) -> bool:
+def comes_slowly(names: Sequence[str], *bounds: Time | None, to_file: bool = False) -> bool:
     """Return whether the only log is standard input from another process, which can be shown while it comes.
 
     bounds   times of -S and -E: one that counts from the end needs all of it
@@ -117,7 +106,7 @@ def comes_slowly(names: Sequence[str], *bounds: str | None, to_file: bool = Fals
     """
     from logreel.io.growing_stream import arrives_slowly
 
-    if [*names] != ["-"] or any(bound is not None and bound.strip()[:1] == "-" for bound in bounds):
+    if [*names] != ["-"] or any(isinstance(bound, str) and bound.strip()[:1] == "-" for bound in bounds):
         return False
     context = click.get_current_context(silent=True)
     out = None if context is None else context.params.get("out")
@@ -139,9 +128,9 @@ class Choice:
     fields  field paths that -t names, by topic, of the channels so far; None: all fields
     """
 
-    def __init__(self, topics: Sequence[str], exclude: Sequence[str]) -> None:
-        self._topics, self._exclude = topics, exclude
-        self._unknown = {*topics, *exclude}
+    def __init__(self, selection: Selection) -> None:
+        self._topics, self._exclude = tuple(selection.topics or ()), tuple(selection.exclude)
+        self._unknown = {*self._topics, *self._exclude}
         self.fields: dict[str, list[str] | None] = {}
 
     def __call__(self, log: Log) -> list[Channel]:
@@ -166,17 +155,17 @@ class Choice:
 
     def check(self, log: Log) -> None:
         """Raise TopicError for names that no channel has had, if the log is complete."""
-        from logreel.cli.common import chosen_fields
+        from logreel.cli.inputs import chosen_fields
+        from logreel.ops.selection import Selection
 
         self(log)
         if log.is_complete:
-            unknown = self._unknown
-            chosen_fields(
-                log, [t for t in self._topics if t in unknown], [t for t in self._exclude if t in unknown]
-            )
+            topics = [topic for topic in self._topics if topic in self._unknown]
+            exclude = [topic for topic in self._exclude if topic in self._unknown]
+            chosen_fields(log, Selection(topics=topics or None, exclude=exclude))
 
 
-def check_interval(log: Log, first: str, bounds: tuple[str | None, str | None]) -> None:
+def check_interval(log: Log, first: str, bounds: tuple[Time | None, Time | None]) -> None:
     """Raise UsageError if -S and -E do not touch a complete log; of several parts, the last one alone says nothing.
 
     first  name of the first part

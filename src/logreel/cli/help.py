@@ -13,8 +13,22 @@ import rich_click as click
 
 from logreel.registry.commands import Example
 
-#: Key of the running command in the ``meta`` of its context and all outer ones.
-COMMAND = "logreel.command"
+#: Verbs by purpose, in the order of the help.
+VERBS = {
+    "Look": (
+        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
+        "tf", "sql", "plot", "report", "view",
+    ),
+    "Play": ("play",),
+    "Make": (
+        "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
+    ),
+    "Many logs": ("fleet", "dataset"),
+    "Offer": ("serve",),
+    "Help": ("demo", "formats", "definitions", "completion"),
+}  # fmt: skip
+#: Key of the context of the running command in the ``meta`` that all contexts share.
+CONTEXT = "logreel.context"
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
 #: Lines around a panel, and codes for colours.
@@ -46,7 +60,7 @@ class WithExamples(click.RichCommand):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse *args*; errors are worded with the options of this command from then on."""
-        ctx.meta[COMMAND] = self
+        ctx.meta[CONTEXT] = ctx
         return super().parse_args(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
@@ -67,7 +81,11 @@ class WithExamples(click.RichCommand):
             from rich.panel import Panel
             from rich.text import Text
 
-            lines = [line for one in self.examples for line in (Text(one.line), Text(f"  {one.text}", "dim"))]
+            lines = [
+                line
+                for example in self.examples
+                for line in (Text(example.line), Text(f"  {example.text}", "dim"))
+            ]
             # The style of the other panels.
             formatter.write(
                 Panel(Text("\n").join(lines), title="Examples", title_align="left", border_style="dim")
@@ -81,7 +99,7 @@ class WithExamples(click.RichCommand):
         yield _Section("Options", [record for record in options if record is not None])
         if isinstance(self, click.Group):
             yield from _command_sections(self, ctx)
-        yield _Section("Examples", [(one.line, one.text) for one in self.examples], verbatim=True)
+        yield _Section("Examples", [(example.line, example.text) for example in self.examples], verbatim=True)
 
 
 class GroupWithExamples(WithExamples, click.RichGroup):  # type: ignore[misc]  # as RichGroup itself
@@ -115,7 +133,8 @@ def _command_sections(group: click.Group, ctx: click.Context) -> Iterator[_Secti
     for title, part in (*parts.items(), ("For one format" if parts else "Commands", rest)):
         commands = [(name, group.get_command(ctx, name)) for name in part]
         yield _Section(
-            title, [(name, one.get_short_help_str(1000)) for name, one in commands if one is not None]
+            title,
+            [(name, command.get_short_help_str(1000)) for name, command in commands if command is not None],
         )
 
 

@@ -30,19 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--recording-id")
     parser.add_argument("--entity-path-prefix", default="")
     # Other options of Rerun do not matter here, and newer versions may pass more.
-    given, _ = parser.parse_known_args(arguments)
-    if given.file.lower().endswith(_NATIVE) or not os.path.isfile(given.file):
+    options, _ = parser.parse_known_args(arguments)
+    if options.file.lower().endswith(_NATIVE) or not os.path.isfile(options.file):
         return INCOMPATIBLE
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from logreel.errors import UnknownFormatError
     from logreel.registry.open import open_log
 
     try:
-        with open_log(given.file) as log:
+        with open_log(options.file) as log:
             from logreel.cli.draw import say
             from logreel.outputs.rerun.rrd import RerunTarget, stream
 
-            place = RerunTarget(given.application_id, given.recording_id, given.entity_path_prefix)
+            place = RerunTarget(options.application_id, options.recording_id, options.entity_path_prefix)
             for text in stream(log, place):
                 say(text)
     except UnknownFormatError:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from logreel.cli.draw import say
 from logreel.cli.exits import report
 from logreel.cli.signals import current
 from logreel.io.notices import listeners
 
+if TYPE_CHECKING:
+    import rich_click as click
+
 #: Environment variable that the scripts of ``logreel completion`` set.
 COMPLETE = "_LOGREEL_COMPLETE"
 #: Not imported for verbs that read no file.
 GUARDS = "logreel.io.map_guard"
-#: Key of the running command in the context; see ``logreel.cli.help``.
-COMMAND = "logreel.command"
 
 
 def run(args: Sequence[str]) -> int:
@@ -48,11 +50,19 @@ def run(args: Sequence[str]) -> int:
             error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
-        code = report(error, args, None if context is None else context.meta.get(COMMAND))
+        code = report(error, args, None if context is None else _innermost(context))
         _discard_output()
     finally:
         listeners.remove(say)
     return code if isinstance(code, int) else 0
+
+
+def _innermost(context: click.Context) -> click.Context | None:
+    """Return the context of the command that ran."""
+    from logreel.cli.help import CONTEXT
+
+    command: click.Context | None = context.meta.get(CONTEXT)
+    return command
 
 
 def _changed_file(since: int) -> BaseException | None:

@@ -1,25 +1,131 @@
-"""The row of the catalogue: what is known of one log."""
+"""The row of the catalogue: what is known of one log, and whether its times can be true."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from logreel.errors import LogError, Problem
-from logreel.fleet.clocks import clock_of
 from logreel.fleet.source_files import content_digest, is_content_key
+from logreel.index.channel_index import TIMES_AT_ONCE
+from logreel.io.arrays import I64
 from logreel.log.brief import Brief
-from logreel.log.times import utc_shift
-from logreel.ops.inspect.summary import Summary, summary
+from logreel.log.times import utc_shift, utc_text
+from logreel.ops.inspect.summary import EARLIEST_NS, Summary, summary
 from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Log
+
+
+#: Values of the column ``clock``.
+PLAUSIBLE, IMPLAUSIBLE = "ok", "implausible"
+HOUR = 3600 * 10**9
+#: A pause that no recording has within one log, and a duration that none has, in ns.
+LONGEST_PAUSE, LONGEST = 7 * 24 * HOUR, 366 * 24 * HOUR
+#: Start of the year 2100 in ns of Unix time, after which no log was recorded.
+LATEST_NS = 4_102_444_800 * 10**9
+#: Parts into which a span is divided to find pauses.
+_PARTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedClock:
+    """What the times of a log say of its clock.
+
+    state     ``ok`` or ``implausible``; empty for a log without messages
+    reason    why it is implausible; else empty
+    duration_ns  from the first to the last message; of a log whose clock was set while it recorded, of the longer side
+              by number of messages; None if that is implausible, too
+    """
+
+    state: str
+    reason: str = ""
+    duration_ns: int | None = None
+
+
+def clock_of(log: Log, shift: int | None) -> JudgedClock:
+    """Return what the times of *log* say of its clock; *shift*: ns to UTC, None if unknown.
+
+    All times are looked at only if they lie more than a week apart.
+    """
+    if log.start is None or log.end is None:
+        return JudgedClock("")
+    first, last = log.start, log.end
+    span, pause = last - first, 0
+    while last - first > LONGEST_PAUSE and (side := _without_pause(log, first, last)) is not None:
+        first, last, length = side
+        pause = max(pause, length)
+    duration = last - first if last - first <= LONGEST else None
+    if pause:
+        reason = (
+            f"{span // HOUR} h from the first to the last message, {pause // HOUR} h of them without any: "
+        )
+        return JudgedClock(IMPLAUSIBLE, f"{reason}the clock was set while the log was recorded", duration)
+    if duration is None:
+        return JudgedClock(IMPLAUSIBLE, f"{span // HOUR} h from the first to the last message")
+    if shift is not None:
+        if first + shift < EARLIEST_NS:
+            return JudgedClock(
+                IMPLAUSIBLE, f"begins at {utc_text(first + shift)}: the clock was not set", duration
+            )
+        if last + shift > LATEST_NS:
+            return JudgedClock(IMPLAUSIBLE, f"ends at {utc_text(last + shift)}", duration)
+    return JudgedClock(PLAUSIBLE, "", duration)
+
+
+def _without_pause(log: Log, first: int, last: int) -> tuple[int, int, int] | None:
+    """Return first and last time of the side with more messages of a pause of more than a week, and its length.
+
+    The later side of two equal ones. None if there is no pause of more than half of the span.
+    """
+    width = (last - first) // _PARTS + 1
+    counts = np.zeros(_PARTS, np.int64)
+    for times in _times_between(log, first, last):
+        counts += np.bincount(_offsets(times, first) // np.uint64(width), minlength=_PARTS)
+    filled = np.flatnonzero(counts)
+    gaps = np.diff(filled)
+    if not len(gaps):
+        return None
+    widest = int(gaps.argmax())
+    edge = first + (int(filled[widest]) + 1) * width
+    before, after = int(counts[: filled[widest] + 1].sum()), int(counts[filled[widest + 1] :].sum())
+    bounds = [first, last, first, last]
+    lows: list[int] = []
+    highs: list[int] = []
+    for times in _times_between(log, first, last):
+        early = _offsets(times, first) < np.uint64(edge - first)
+        if early.any():
+            highs.append(int(times[early].max()))
+        if not early.all():
+            lows.append(int(times[~early].min()))
+    bounds[1], bounds[2] = max(highs), min(lows)
+    pause = bounds[2] - bounds[1]
+    if pause <= max(LONGEST_PAUSE, (last - first) // 2):
+        return None
+    return (bounds[2], bounds[3], pause) if after >= before else (bounds[0], bounds[1], pause)
+
+
+def _offsets(times: I64, first: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Return uint64[n]: ns from *first*, also where an int64 does not hold them."""
+    return times.astype(np.uint64) - np.uint64(first % (1 << 64))
+
+
+def _times_between(log: Log, first: int, last: int) -> Iterator[I64]:
+    """Yield int64[k]: times of messages of all channels from *first* to *last*, both included."""
+    for ch in log.channels.values():
+        for low in range(0, len(ch), TIMES_AT_ONCE):
+            rows = np.arange(low, min(low + TIMES_AT_ONCE, len(ch)), dtype=np.int64)
+            times = log.index.times_at(ch.number, rows)
+            yield times[(times >= first) & (times <= last)]
+
 
 #: Values of ``status``: all was read; something was lost or could not be decoded; nothing could be read.
 OK, DAMAGED, FAILED = "ok", "damaged", "failed"
@@ -111,12 +217,12 @@ class CatalogueRow(Brief):
     def as_dict(self) -> dict[str, Any]:
         """Return the row as JSON data."""
         # Not ``asdict``, which copies all problems and facts.
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {column.name: getattr(self, column.name) for column in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the row of ``as_dict``; raises TypeError or KeyError for other data."""
-        return cls(**{one.name: data[one.name] for one in fields(cls)})
+        return cls(**{column.name: data[column.name] for column in fields(cls)})
 
 
 def row_of_log(row: CatalogueRow, log: Log, facts: bool) -> None:
@@ -144,8 +250,8 @@ def distinct_problems(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=lambda p: (p.offset, p.code, p.text))
 
 
-def _enter_summary(row: CatalogueRow, found: Summary) -> None:
-    for section in found:
+def _enter_summary(row: CatalogueRow, summary: Summary) -> None:
+    for section in summary:
         values = {fact.key: to_json_values(fact.value) for fact in section}
         # The section about the file is in other columns.
         if section.key != "recording":
@@ -160,20 +266,20 @@ def _enter_summary(row: CatalogueRow, found: Summary) -> None:
 def merged(rows: Iterable[CatalogueRow]) -> CatalogueRow:
     """Return the row of a log from those of its tasks, in their order; the first has the facts."""
     first, *others = rows
-    found = replace(first, rows=dict(first.rows), undecodable=dict(first.undecodable))
-    problems = {json.dumps(one, sort_keys=True): one for one in first.problems}
+    row = replace(first, rows=dict(first.rows), undecodable=dict(first.undecodable))
+    problems = {json.dumps(fault, sort_keys=True): fault for fault in first.problems}
     for other in others:
         for topic, count in other.rows.items():
-            found.rows[topic] = found.rows.get(topic, 0) + count
-        found.undecodable |= other.undecodable
-        problems |= {json.dumps(one, sort_keys=True): one for one in other.problems}
-        if other.status == FAILED and found.status != FAILED:
-            found.status, found.error = FAILED, other.error
-        elif other.status == DAMAGED and found.status == OK:
-            found.status = DAMAGED
-    found.problems = sorted(problems.values(), key=lambda p: (p["offset"], p["code"], p["text"]))
-    found.lost_bytes = sum(problem["size"] for problem in found.problems if problem["lost"])
-    return found
+            row.rows[topic] = row.rows.get(topic, 0) + count
+        row.undecodable |= other.undecodable
+        problems |= {json.dumps(fault, sort_keys=True): fault for fault in other.problems}
+        if other.status == FAILED and row.status != FAILED:
+            row.status, row.error = FAILED, other.error
+        elif other.status == DAMAGED and row.status == OK:
+            row.status = DAMAGED
+    row.problems = sorted(problems.values(), key=lambda p: (p["offset"], p["code"], p["text"]))
+    row.lost_bytes = sum(problem["size"] for problem in row.problems if problem["lost"])
+    return row
 
 
 def catalogue_table(rows: Iterable[CatalogueRow]) -> pa.Table:
@@ -223,10 +329,10 @@ def _storable(value: Any) -> Any:
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list | tuple):
         return (
-            [_storable(one) for one in value]
+            [_storable(item) for item in value]
             if not isinstance(value, tuple)
             else tuple(map(_storable, value))
         )
     if isinstance(value, dict):
-        return {name: _storable(one) for name, one in value.items()}
+        return {name: _storable(item) for name, item in value.items()}
     return value

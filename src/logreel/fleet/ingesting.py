@@ -10,17 +10,24 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
-from logreel.fleet.dataset import Dataset, create_dataset, locked
+from logreel.fleet.dataset import (
+    Dataset,
+    LogPlace,
+    Manifest,
+    Part,
+    create_dataset,
+    date_folder,
+    locked,
+    read_json,
+    write_json,
+)
 from logreel.fleet.jobs import Job, Result, conform_job, final_path, part_of, plan_job, plan_name, write_job
 from logreel.fleet.local import LocalEngine
-from logreel.fleet.manifest import LogPlace, Manifest, Part, date_folder, read_json, write_json
-from logreel.fleet.options import TARGET_BYTES, PlanOptions
-from logreel.fleet.plans import Task
-from logreel.fleet.removing import remove_manifests, settle
+from logreel.fleet.plans import PlanOptions, ReadOptions, Task
 from logreel.fleet.source_files import (
     Fingerprint,
     fingerprint,
@@ -30,14 +37,14 @@ from logreel.fleet.source_files import (
     path_key,
     source_paths,
 )
+from logreel.fleet.upkeep import remove_manifests, settle
 from logreel.io.atomic_file import sync_folder
 from logreel.io.remote.address import is_url
 from logreel.log.brief import Brief
+from logreel.ops.selection import keywords
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema
-    from logreel.io.source import Definitions
-    from logreel.log.times import Time
 
 ENGINES = ("local", "ray")
 
@@ -88,21 +95,17 @@ class Ingested(Brief):
         return asdict(self)
 
 
+@keywords(ReadOptions, PlanOptions)
 def ingest(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     dataset: str | os.PathLike[str],
     *,
-    topics: str | Iterable[str] | None = None,
-    fields: str | Iterable[str] | None = None,
-    start: Time | None = None,
-    end: Time | None = None,
-    definitions: Definitions = (),
     decrypt: bool = False,
     engine: str | Engine = "local",
     workers: int | None = None,
-    target_bytes: int = TARGET_BYTES,
     timestamps: str = "us",
     progress: Callable[[str, int, int], None] | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Ingested:
     """Write the messages and the catalogue rows of many logs into a dataset; return what was done.
 
@@ -130,15 +133,15 @@ def ingest(
     options, for no sources, for an unknown engine, and as ``plan`` for other arguments; LogError for a folder that is
     no dataset, or that another process writes; OSError if the dataset cannot be written.
     """
-    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions, decrypt, timestamps)
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    paths = source_paths(given)
+    checked = PlanOptions.of(options, decrypt, timestamps)
+    roots = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    paths = source_paths(roots)
     chosen = engine_of(engine, workers)
-    target = create_dataset(dataset, options.choice)
+    target = create_dataset(dataset, checked.choice)
     with locked(target), contextlib.ExitStack() as stack:
         if chosen is not engine:
             stack.callback(chosen.close)
-        return _Run(target, options, chosen, progress).ingest(paths, [_absolute(one) for one in given])
+        return _Run(target, checked, chosen, progress).ingest(paths, [_absolute(root) for root in roots])
 
 
 def engine_of(engine: str | Engine, workers: int | None) -> Engine:
@@ -200,7 +203,7 @@ class _Run:
         """Write what is new or has changed of *paths*, which were found below *roots*."""
         settle(self.dataset)
         known = self.dataset.manifests
-        places = {place.path: (key, place) for key, one in known.items() for place in one.places}
+        places = {place.path: (key, place) for key, manifest in known.items() for place in manifest.places}
         seen: dict[str, _Seen] = {}
         todo = []
         for path in paths:
@@ -220,17 +223,21 @@ class _Run:
         pending = self._plan(todo, seen)
         self._find_places(pending, seen, places, paths)
         self.done.removed = [
-            one.row.path
-            for one in known.values()
-            if not any(_lies(place.path) for place in self.places.get(one.key, one.places))
-            and any(_is_below(place.path, roots) for place in one.places)
+            manifest.row.path
+            for manifest in known.values()
+            if not any(_lies(place.path) for place in self.places.get(manifest.key, manifest.places))
+            and any(_is_below(place.path, roots) for place in manifest.places)
         ]
         # Of a file that could not be read and is gone there is nothing to keep.
-        gone = [key for key, one in known.items() if one.row.path in self.done.removed and is_path_key(key)]
+        gone = [
+            key
+            for key, manifest in known.items()
+            if manifest.row.path in self.done.removed and is_path_key(key)
+        ]
         remove_manifests(self.dataset, gone)
         changed = self._unify(pending)
         self._place(pending)
-        for key in dict.fromkeys(one.key for one in seen.values()):
+        for key in dict.fromkeys(manifest.key for manifest in seen.values()):
             if key in known and key not in pending:
                 self._note_state(known[key].row)
         self._write(pending)
@@ -432,10 +439,10 @@ class _Run:
         try:
             result: Result = read_json(self.dataset.stage / f"{job['id']}.json")
             row = CatalogueRow.from_dict(result["row"])
-            whole = all(self._find(made, row) is not None for made in result["parts"])
+            is_complete = all(self._find(made, row) is not None for made in result["parts"])
         except (OSError, LogError, KeyError, TypeError):
             return None
-        return result if whole and _fingerprint(task.path) == task.fingerprint else None
+        return result if is_complete and _fingerprint(task.path) == task.fingerprint else None
 
     def _find(self, made: Mapping[str, Any], row: CatalogueRow) -> Path | None:
         """Return where a file that a job made is: in the stage, or already in its place."""
@@ -520,8 +527,8 @@ class _Run:
         texts = {topic: self._schema(topic).text() for topic in topics}
         digests = {topic: self._digest(topic) for topic in topics}
         jobs = []
-        for key, one in self.dataset.manifests.items():
-            old = [p for p in one.parts if p.topic in texts and p.columns != digests[p.topic]]
+        for key, made in self.dataset.manifests.items():
+            old = [p for p in made.parts if p.topic in texts and p.columns != digests[p.topic]]
             if old and key not in written:
                 jobs.append(conform_job(self.dataset.path, key, old, texts, self.dataset.stage))
         for job, result in self.engine.run(jobs):
@@ -533,7 +540,7 @@ class _Run:
             manifest = self.dataset.manifests[job["log"]]
             fresh = dict(
                 zip(
-                    (one["old"] for one in result["parts"]),
+                    (made["old"] for made in result["parts"]),
                     self._publish(result["parts"], manifest.row),
                     strict=True,
                 )

@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED
-from logreel.fleet.cut import error_text
-from logreel.fleet.manifest import Part, topic_folder, write_json
-from logreel.fleet.options import PlanOptions
-from logreel.fleet.plans import Task, tasks_of
-from logreel.fleet.source_files import Fingerprint, content_digest, log_key
+from logreel.fleet.dataset import Part, topic_folder, write_json
+from logreel.fleet.plans import PlanOptions, Task, tasks_of
+from logreel.fleet.source_files import Fingerprint, content_digest, error_text, log_key
 from logreel.io.notices import heard
 from logreel.io.parallel import alone
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
@@ -110,7 +108,7 @@ def _tasks(job: Job) -> Result:
     from logreel.fleet.topic_schema import log_schemas
 
     options, path, fault = PlanOptions.from_dict(job["options"]), job["path"], ""
-    found: dict[str, TopicSchema] = {}
+    schemas_by_topic: dict[str, TopicSchema] = {}
     notes: list[str] = []
     is_refused = False
 
@@ -121,13 +119,13 @@ def _tasks(job: Job) -> Result:
         if error is not None:
             raise error
         notes[:] = [*downloads, *decrypted_notes(log, options.decrypt)]
-        found.update(log_schemas(log, topics, options.fields, options.timestamps))
+        schemas_by_topic.update(log_schemas(log, topics, options.fields, options.timestamps))
 
     for attempt in range(TRIES):
         try:
             with heard() as downloads:
                 tasks = tasks_of(path, options, PASSING, look)
-            schemas = {topic: one.text() for topic, one in found.items()}
+            schemas = {topic: schema.text() for topic, schema in schemas_by_topic.items()}
             about = {"notes": notes, "again": is_refused}
             return {"tasks": [task.as_dict() for task in tasks], "schemas": schemas, **about}
         except (LogError, OSError, MemoryError) as error:
@@ -232,17 +230,17 @@ class PartWriter:
     def close(self) -> list[dict[str, Any]]:
         """Complete the last file; return what the files are. Topics without rows have none."""
         self._finish()
-        for one in [one for one in self._made if not one["rows"]]:
-            (self._stage / one["staged"]).unlink()
-        return [one for one in self._made if one["rows"]]
+        for part in [part for part in self._made if not part["rows"]]:
+            (self._stage / part["staged"]).unlink()
+        return [part for part in self._made if part["rows"]]
 
     def discard(self) -> None:
         """Remove all files."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
-        for one in self._made:
-            (self._stage / one["staged"]).unlink(missing_ok=True)
+        for part in self._made:
+            (self._stage / part["staged"]).unlink(missing_ok=True)
 
 
 def schema_digest(schema: Any) -> str:
@@ -262,7 +260,7 @@ def _conform(job: Job) -> Result:
     from logreel.fleet.topic_schema import TopicSchema, cast_array
 
     schemas = {topic: TopicSchema.of_text(topic, text).schema for topic, text in job["schemas"].items()}
-    found: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     for old in (Part(**part) for part in job["parts"]):
         topic = old.topic.encode("utf-8", "surrogatepass")
         schema = pa.schema([f.remove_metadata() for f in schemas[old.topic]], metadata={b"topic": topic})
@@ -283,8 +281,8 @@ def _conform(job: Job) -> Result:
             writer.discard()
             raise
         # One file in, one file out: the number of the name stays.
-        found += [one | {"name": one["name"].rpartition("-")[0], "old": old.path} for one in made]
-    return {"parts": found}
+        parts += [written | {"name": written["name"].rpartition("-")[0], "old": old.path} for written in made]
+    return {"parts": parts}
 
 
 def final_path(made: Mapping[str, Any], date: str) -> str:

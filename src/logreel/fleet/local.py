@@ -112,8 +112,8 @@ class _Worker(threading.Thread):
             except OSError:
                 answer = b""
             if answer.endswith(b"\n"):
-                found: Any = json.loads(answer)
-                result: Result = found["result"] if "result" in found else {"error": found["error"]}
+                reply: Any = json.loads(answer)
+                result: Result = reply["result"] if "result" in reply else {"error": reply["error"]}
                 return result
             code = process.wait()
             if self._ended:

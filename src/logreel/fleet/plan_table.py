@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.plans import Plan, Task
 from logreel.fleet.task_reader import RowChoice, TaskReader
 from logreel.fleet.topic_schema import HEAD, LOG, TIME, TIME_NS, TopicSchema, part_of_schema, union
+from logreel.ops.query.polars import conjuncts
 from logreel.ops.query.topic_table import filter_rows, matching_rows, possible_parts, referenced_columns
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64
     from logreel.log.tables import Rows
+
 
 #: Name of the column with the topic of each row.
 TOPIC = "topic"
@@ -59,9 +61,9 @@ class PlanTable:
 
     def without_tasks(self) -> PlanTable:
         """Return the table without its tasks, to be sent to another process with one of them."""
-        found = copy.copy(self)
-        found.plan = replace(self.plan, tasks=())
-        return found
+        table = copy.copy(self)
+        table.plan = replace(self.plan, tasks=())
+        return table
 
     def __repr__(self) -> str:
         return f"<logreel.fleet.PlanTable: {len(self.plan)} tasks, {len(self.schema.names)} columns>"
@@ -156,13 +158,17 @@ class ArrowCondition:
 
         def known(low: int, high: int) -> pc.Expression:
             ns, utc = pc.field(TIME_NS), pc.field(TIME)
-            found = same & (ns >= low) & (ns <= high)
+            fits = same & (ns >= low) & (ns <= high)
             if shift is None:
-                return found & utc.is_null()
+                return fits & utc.is_null()
             if not -(1 << 63) <= low + shift <= high + shift < 1 << 63:
-                return found
-            kind = HEAD[0].type
-            return found & (utc >= pa.scalar(low + shift, kind)) & (utc <= pa.scalar(high + shift, kind))
+                return fits
+            time_type = HEAD[0].type
+            return (
+                fits
+                & (utc >= pa.scalar(low + shift, time_type))
+                & (utc <= pa.scalar(high + shift, time_type))
+            )
 
         return matching_rows(self._expression, self._schema, times, known, rows)
 
@@ -175,3 +181,96 @@ def _constants(log: str, topic: str) -> pc.Expression:
     """Return what holds for all messages of a topic of a log."""
     path, name = (text.encode("utf-8", "replace").decode() for text in (log, topic))
     return (pc.field(LOG) == path) & (pc.field(TOPIC) == name)
+
+
+def scan_polars(plan: Plan) -> Any:
+    """Return a ``polars.LazyFrame`` of the messages of many logs, which decodes only what a query needs.
+
+    It has the columns of ``PlanTable``: ``time`` (UTC or null), ``time_ns``, ``log``, the fields of all topics, and
+    ``topic``, in order of the tasks. Only the columns that the query needs are decoded, only messages whose ``log``,
+    ``topic``, ``time`` and ``time_ns`` meet its conditions, and no more rows than the query takes from the beginning;
+    logs without such messages are not opened again. Opens each log once to know the columns.
+
+    Raises UsageError for a plan of which no log can be decoded, MissingDependencyError without polars. Collecting
+    raises what polars makes of OSError and LogError for a log that has changed since the plan was made.
+    """
+    try:
+        import polars as pl
+        from polars.io.plugins import register_io_source
+    except ImportError as error:
+        raise MissingDependencyError("polars", "polars") from error
+
+    table = PlanTable(plan)
+
+    def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
+        # polars limits the rows before it applies the predicate.
+        condition = None if predicate is None or count is not None else _PolarsCondition(predicate)
+        names = table.schema.names if columns is None else columns
+        needed = set(names) | (set() if predicate is None else set(predicate.meta.root_names()))
+        left = count
+        for task in plan:
+            for part in table.read(task, [n for n in table.schema.names if n in needed], condition):
+                # polars cannot take over slices of arrays with lists of fixed size.
+                frame: Any = pl.from_arrow(part)
+                frame = frame if left is None else frame.head(left)
+                rows = frame.height
+                yield (frame if predicate is None else frame.filter(predicate)).select(names)
+                if left is not None:
+                    left -= rows
+                    if left == 0:
+                        return
+
+    return register_io_source(source, schema=pl.DataFrame(table.schema.empty_table()).schema)
+
+
+class _PolarsCondition:
+    """A predicate of polars, of which those parts count that logs, topics and times decide."""
+
+    columns = ()
+
+    def __init__(self, predicate: Any) -> None:
+        parts = [(part, set(part.meta.root_names())) for part in conjuncts(predicate)]
+        self._constant = [part for part, names in parts if names and names <= {"log", "topic"}]
+        self._timed = [
+            part
+            for part, names in parts
+            if names & {"time", "time_ns"} and names <= {"log", "topic", "time", "time_ns"}
+        ]
+
+    def may_hold(self, log: str, topic: str) -> bool:
+        """Return whether the condition can be true for messages of a topic of a log."""
+        return not self._constant or bool(_mask(self._constant, _frame(log, topic)).any())
+
+    def rows(self, log: str, topic: str, times: I64, shift: int | None, rows: Rows) -> Rows:
+        """Return the messages of *rows* whose times meet the condition; see ``RowChoice``."""
+        if not self._timed:
+            return rows
+        import numpy as np
+
+        from logreel.fleet.topic_schema import utc_times
+        from logreel.ops.query.record_batches import as_slice
+
+        numbers = np.arange(len(times), dtype=np.int64)[rows]
+        picked = times[rows]
+        frame = _frame(log, topic, time=utc_times(picked, shift), time_ns=picked)
+        return as_slice(numbers[np.flatnonzero(_mask(self._timed, frame).to_numpy())])
+
+    def apply(self, table: Any) -> Any:
+        """Return the table: the predicate is applied to frames."""
+        return table
+
+
+def _frame(log: str, topic: str, **columns: Any) -> Any:
+    import polars as pl
+
+    path, name = (text.encode("utf-8", "replace").decode() for text in (log, topic))
+    if not columns:
+        return pl.DataFrame({"log": [path], "topic": [name]})
+    made = {key: pl.from_arrow(value) if key == "time" else value for key, value in columns.items()}
+    return pl.DataFrame(made).with_columns(log=pl.lit(path), topic=pl.lit(name))
+
+
+def _mask(parts: list[Any], frame: Any) -> Any:
+    import polars as pl
+
+    return frame.select(pl.all_horizontal(parts).fill_null(False)).to_series()

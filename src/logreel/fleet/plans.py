@@ -1,21 +1,40 @@
-"""Plans: how the reading of many logs is divided into tasks of bounded size, as plain data."""
+"""Plans: how many logs are cut by their index into tasks of bounded size, as plain data, and what is read of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
-from logreel.errors import UsageError
-from logreel.fleet.cut import Look, cut_log
-from logreel.fleet.options import TARGET_BYTES, PlanOptions
-from logreel.fleet.source_files import Fingerprint, is_other_file, source_paths
+import numpy as np
+
+from logreel.errors import LogError, TopicError, UsageError
+from logreel.fleet.source_files import (
+    Fingerprint,
+    content_digest,
+    error_text,
+    fingerprint,
+    is_other_file,
+    open_part,
+    source_paths,
+)
+from logreel.index.block_table import TIME_MIN
+from logreel.index.channel_index import TIMES_AT_ONCE
+from logreel.index.ranges import Rows
+from logreel.io.arrays import I64
+from logreel.io.remote.address import is_url
 from logreel.log.brief import Brief
-from logreel.log.topic_match import listed
+from logreel.log.times import stored_times, time_ns
+from logreel.log.topic_match import check_pattern, listed
+from logreel.ops.selection import keywords
+from logreel.schemas.data_folder import data_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +42,320 @@ if TYPE_CHECKING:
     from logreel.fleet.task_reader import TaskReader
     from logreel.fleet.topic_schema import TopicSchema
     from logreel.io.source import Definitions
+    from logreel.log.log import Channel, Log
     from logreel.log.times import Time
+
+
+#: What is done with an open log and the names of channels.
+Look = Callable[["Log", Iterable[str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some channels of a log in a window of time (ns of its clock, half-open), and what the index says they hold."""
+
+    topics: tuple[str, ...]
+    start: int | None
+    end: int | None
+    bytes: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The pieces of one log; none if it cannot be opened, for which *error* is the reason, or if nothing is wanted."""
+
+    fingerprint: Fingerprint | None
+    pieces: tuple[Piece, ...]
+    error: str = ""
+
+
+class _Load(NamedTuple):
+    """A channel with the messages of the interval: how many, and their payload bytes."""
+
+    ch: Channel
+    messages: int
+    bytes: int
+
+
+def cut_log(path: str, options: PlanOptions, passing: Collection[int] = (), look: Look | None = None) -> Cut:
+    """Return the pieces of about ``options.target_bytes`` of the log at *path*; one if it is downloaded as a whole.
+
+    passing  error numbers of faults that may pass, for which OSError is raised, and also MemoryError if there are any;
+             all else that is wrong with the file is in the result
+    look     called with the log, while it is open, and the topics of its pieces
+    """
+    mark = None
+    try:
+        mark = fingerprint(path)
+        with open_part(path, options.definitions, options.types) as log:
+            try:
+                first, last = _interval(log, options)
+                channels = _chosen(log, options.topics)
+            except UsageError as error:
+                return Cut(mark, (), error.text)
+            loads = [_load(log, ch, first, last) for ch in channels]
+            if first is not None or last is not None:
+                loads = [load for load in loads if load.messages]
+            # Each task would download all of it again.
+            is_downloaded = is_url(path) and not log.index.reads_in_ranges
+            target = sys.maxsize if is_downloaded else options.target_bytes
+            cut = Cut(mark, tuple(_pieces(log, loads, first, last, target)))
+            if look is not None:
+                look(log, dict.fromkeys(topic for piece in cut.pieces for topic in piece.topics))
+            return cut
+    except (LogError, OSError, MemoryError) as error:
+        # Memory that ends says nothing about the log.
+        if (isinstance(error, OSError) and error.errno in passing) or (
+            passing and isinstance(error, MemoryError)
+        ):
+            raise
+        return Cut(mark, (), error_text(error))
+
+
+def _interval(log: Log, options: PlanOptions) -> tuple[int | None, int | None]:
+    """Return the interval in ns of the clock of *log*, empty where the end comes before the start in a short log.
+
+    Raises UsageError for wall-clock times if the log does not tell how its clock relates to UTC.
+    """
+    if log.start is None:
+        return None, None
+    first, last = (None if t is None else time_ns(t, log) for t in (options.start, options.end))
+    return first, last if first is None or last is None else max(first, last)
+
+
+def _chosen(log: Log, topics: Sequence[str] | None) -> list[Channel]:
+    """Return the channels that any of *topics* selects, in file order; a log may have none of some."""
+    matches: dict[str, Channel] = {}
+    for topic in [None] if topics is None else topics:
+        with suppress(TopicError):
+            matches |= {ch.topic: ch for ch in log.match(topic)}
+    return [ch for name, ch in log.channels.items() if name in matches]
+
+
+def _load(log: Log, ch: Channel, first: int | None, last: int | None) -> _Load:
+    """Return how much of a channel lies in the interval."""
+    count = len(ch)
+    size = ch.bytes if log.index.sizes_are_cheap else None
+    if size is None:
+        # Sizes of compressed messages are known only after decompression.
+        size = log.size * count // max(1, sum(map(len, log.channels.values())))
+    if first is None and last is None:
+        return _Load(ch, count, size)
+    rows: Any = log.index.rows_between(ch.number, first, last, keep=False)
+    inside = len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
+    return _Load(ch, inside, size * inside // max(1, count))
+
+
+def _pieces(log: Log, loads: list[_Load], first: int | None, last: int | None, target: int) -> list[Piece]:
+    """Return large channels divided by time, and groups of small ones, in order of the first channel of each."""
+    windows: list[Piece] = []
+    group: list[_Load] = []
+
+    def close() -> None:
+        if group:
+            names = tuple(one.ch.topic for one in group)
+            total = sum(one.bytes for one in group), sum(one.messages for one in group)
+            windows.append(Piece(names, first, last, *total))
+            group.clear()
+
+    for load in loads:
+        if load.bytes > target and load.messages > 1:
+            close()
+            windows += _windows(log, load, first, last, target)
+            continue
+        if sum(one.bytes for one in group) + load.bytes > target:
+            close()
+        group.append(load)
+    close()
+    return windows
+
+
+def _windows(log: Log, load: _Load, first: int | None, last: int | None, target: int) -> list[Piece]:
+    """Return windows of one channel with about equal numbers of messages.
+
+    The first and the last window have the bounds of the interval, so that together they hold each of its messages
+    once, in any order of times.
+    """
+    ch = load.ch
+    count = min(-(-load.bytes // target), load.messages)
+    at = np.arange(1, count, dtype=np.int64) * load.messages // count
+    rows = log.index.rows_between(ch.number, first, last, keep=False)
+    earliest, sample = _ordered_times(log, ch, rows, at)
+    edges = [int(t) for t in np.unique(sample) if t > earliest]
+    # Numbers of messages before each edge.
+    before = np.zeros(len(edges), np.int64)
+    for times in _times_of(log, ch, rows):
+        before += np.sort(times).searchsorted(edges)
+    bounds = [first, *edges, last]
+    places = [0, *before.tolist(), load.messages]
+    return [
+        Piece((ch.topic,), bounds[n], bounds[n + 1], load.bytes * m // max(1, load.messages), m)
+        for n, m in enumerate(np.diff(places).tolist())
+    ]
+
+
+def _times_of(log: Log, ch: Channel, rows: Rows) -> Iterator[I64]:
+    """Yield int64[k]: the times of messages at *rows*, TIMES_AT_ONCE at most."""
+    first, last = (rows.start, rows.stop) if isinstance(rows, slice) else (0, len(rows))
+    for lo in range(first, last, TIMES_AT_ONCE):
+        hi = min(lo + TIMES_AT_ONCE, last)
+        part = np.arange(lo, hi, dtype=np.int64) if isinstance(rows, slice) else rows[lo:hi]
+        yield log.index.times_at(ch.number, part)
+
+
+def _ordered_times(log: Log, ch: Channel, rows: Rows, at: I64) -> tuple[int, I64]:
+    """Return the earliest time of the messages at *rows*, and int64[k]: those at places *at* in the order of time.
+
+    Only if times go back, all of them are in memory at once.
+    """
+    done, parts, firsts, latest = 0, list[I64](), list[int](), TIME_MIN
+    for times in _times_of(log, ch, rows):
+        if int(times[0]) < latest or np.any(times[1:] < times[:-1]):
+            ordered = np.sort(np.concatenate(list(_times_of(log, ch, rows))))
+            return int(ordered[0]), ordered[at]
+        parts.append(times[at[(at >= done) & (at < done + len(times))] - done])
+        firsts.append(int(times[0]))
+        done, latest = done + len(times), int(times[-1])
+    return firsts[0], np.concatenate(parts)
+
+
+#: Units of the columns that are timestamps.
+UNITS = ("us", "ns")
+#: Payload bytes of a task, unless chosen.
+TARGET_BYTES = 256 << 20
+
+
+class ReadOptions(TypedDict, total=False):
+    """What is read of many logs, as keyword arguments; see ``plan``."""
+
+    topics: str | Iterable[str] | None
+    fields: str | Iterable[str] | None
+    start: Time | None
+    end: Time | None
+    target_bytes: int
+    definitions: Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What is read of each log.
+
+    topics, fields  names and patterns of channels, and paths of fields; None: all
+    start, end   times that are relative to each log, or not; int: ns of its clock; None: no bound
+    target_bytes  payload bytes of a task
+    definitions, types  as in a Task
+    decrypt      True: what is in encrypted logs may be written
+    timestamps   unit of the columns that are timestamps, as of ``ingest``
+    """
+
+    topics: tuple[str, ...] | None = None
+    fields: tuple[str, ...] | None = None
+    start: int | str | None = None
+    end: int | str | None = None
+    target_bytes: int = TARGET_BYTES
+    definitions: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    decrypt: bool = False
+    timestamps: str = "ns"
+
+    @classmethod
+    def of(cls, options: ReadOptions, decrypt: bool = False, timestamps: str = "ns") -> Self:
+        """Return the *options* that users give, checked, and those of ``ingest``.
+
+        Raises UsageError for a size below 1, a time or a pattern that cannot be read, and an end before the start;
+        LogError for definitions that do not exist.
+        """
+        topics, fields = options.get("topics"), options.get("fields")
+        target_bytes = options.get("target_bytes", TARGET_BYTES)
+        if timestamps not in UNITS:
+            raise UsageError(f"timestamps are in {' or '.join(UNITS)}, not {timestamps!r}")
+        if target_bytes < 1:
+            raise UsageError(f"a task has 1 byte or more, not {target_bytes}")
+        for pattern in () if topics is None else listed(topics):
+            check_pattern(pattern)
+        first, last = stored_times(options.get("start"), options.get("end"))
+        paths, types = _definitions(options.get("definitions", ()))
+        return cls(
+            None if topics is None else tuple(listed(topics)),
+            None if fields is None else tuple(listed(fields)),
+            first,
+            last,
+            target_bytes,
+            paths,
+            types,
+            decrypt,
+            timestamps,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the options as JSON data."""
+        data = asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in data.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the options of ``as_dict``."""
+        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in data.items()}
+        return cls(**values)
+
+    @property
+    def choice(self) -> dict[str, Any]:
+        """The options, as JSON data, that all logs of a dataset share: all but the definitions."""
+        data = self.as_dict()
+        return {
+            name: data[name] for name in ("topics", "fields", "start", "end", "target_bytes", "timestamps")
+        }
+
+    def definitions_digest(self) -> str:
+        """Return a digest of all definitions that are not in logs: those given, and those of the user."""
+        digest = hashlib.blake2b(digest_size=12)
+        own = data_folder()
+        roots = [*self.definitions, *([] if own is None else [os.fspath(own / "definitions")])]
+        for root in roots:
+            for path in _files(root):
+                name = os.path.relpath(path, root)
+                digest.update(f"{name}\0{content_digest(path)}\0".encode("utf-8", "surrogateescape"))
+        digest.update(
+            "\0".join([*filter(str.isidentifier, self.definitions), *self.types]).encode(
+                "utf-8", "surrogateescape"
+            )
+        )
+        return digest.hexdigest()
+
+
+def _definitions(definitions: Definitions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return absolute paths, and types as ``TOPIC=TYPE``."""
+    several = [definitions] if isinstance(definitions, str | os.PathLike | Mapping) else list(definitions)
+    paths, types = list[str](), dict[str, str]()
+    for source in several:
+        if isinstance(source, Mapping):
+            types |= source
+            continue
+        name = os.fspath(source)
+        if not os.path.exists(source):
+            if all(part.isidentifier() for part in name.split(".")):
+                # An importable module.
+                paths.append(name)
+                continue
+            raise LogError("there are no definitions: no such file, folder or module", path=name)
+        paths.append(os.path.abspath(source))
+    return tuple(dict.fromkeys(paths)), tuple(
+        f"{topic}={name_of_type}" for topic, name_of_type in sorted(types.items())
+    )
+
+
+def _files(root: str) -> Iterator[str]:
+    """Yield a file, or the regular files in and below a folder that are not hidden, sorted."""
+    if os.path.isfile(root):
+        yield root
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name[:1] != ".")
+        for name in sorted(files):
+            path = Path(folder, name)
+            if name[:1] != "." and path.is_file():
+                yield os.fspath(path)
+
 
 #: Version of the JSON and Parquet forms of a plan.
 VERSION = 1
@@ -84,7 +416,7 @@ class Task(Brief):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the task as JSON data."""
-        data = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
+        data = {member.name: getattr(self, member.name) for member in dataclass_fields(self)}
         data["fingerprint"] = None if self.fingerprint is None else self.fingerprint.as_dict()
         return data
 
@@ -139,12 +471,12 @@ class Plan(Brief):
     def for_topics(self, topics: str | Iterable[str]) -> Plan:
         """Return the tasks that read any of *topics*, without the others; each log keeps its first task."""
         wanted = set(listed(topics))
-        found = []
+        tasks = []
         for task in self.tasks:
-            some = tuple(topic for topic in task.topics if topic in wanted)
-            if some or task.number == 0:
-                found.append(replace(task, topics=some))
-        return replace(self, tasks=tuple(found))
+            kept = tuple(topic for topic in task.topics if topic in wanted)
+            if kept or task.number == 0:
+                tasks.append(replace(task, topics=kept))
+        return replace(self, tasks=tuple(tasks))
 
     def schemas(self) -> dict[str, TopicSchema]:
         """Return the columns of each topic over all logs; opens every log, but decodes nothing."""
@@ -214,15 +546,9 @@ class Plan(Brief):
         return cls(tuple(map(Task.from_dict, rows)), int(about["target_bytes"]))
 
 
+@keywords(ReadOptions, PlanOptions)
 def plan(
-    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    *,
-    topics: str | Iterable[str] | None = None,
-    fields: str | Iterable[str] | None = None,
-    start: Time | None = None,
-    end: Time | None = None,
-    target_bytes: int = TARGET_BYTES,
-    definitions: Definitions = (),
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **options: Unpack[ReadOptions]
 ) -> Plan:
     """Return a Plan that reads many logs in tasks of bounded size.
 
@@ -241,13 +567,13 @@ def plan(
     Raises UsageError for a size below 1, for no sources, for a pattern without matches, for a time that cannot be read,
     and for an end before the start; LogError for definitions that do not exist.
     """
-    options = PlanOptions.of(topics, fields, start, end, target_bytes, definitions)
+    checked = PlanOptions.of(options)
     tasks: list[Task] = []
     for path in source_paths(sources):
         if is_other_file(path):
             continue
-        tasks += tasks_of(path, options)
-    return Plan(tuple(tasks), target_bytes)
+        tasks += tasks_of(path, checked)
+    return Plan(tuple(tasks), checked.target_bytes)
 
 
 def tasks_of(
@@ -258,15 +584,15 @@ def tasks_of(
     passing  error numbers of faults that may pass, for which OSError is raised, and also MemoryError if there are any
     look     called with the log, while it is open, and the topics of its pieces
     """
-    found = cut_log(path, options, passing, look)
+    cut = cut_log(path, options, passing, look)
     first = Task(
         path,
-        found.fingerprint,
+        cut.fingerprint,
         0,
-        max(1, len(found.pieces)),
+        max(1, len(cut.pieces)),
         (),
         options.fields,
-        error=found.error,
+        error=cut.error,
         definitions=options.definitions,
         types=options.types,
     )
@@ -274,5 +600,5 @@ def tasks_of(
         replace(
             first, number=n, topics=p.topics, start=p.start, end=p.end, bytes=p.bytes, messages=p.messages
         )
-        for n, p in enumerate(found.pieces)
+        for n, p in enumerate(cut.pieces)
     ] or [first]

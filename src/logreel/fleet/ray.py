@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.fleet.catalogue_row import catalogue_table, merged
-from logreel.fleet.cut import error_text
 from logreel.fleet.jobs import TRIES, Job, Result, do_job
 from logreel.fleet.plan_table import ArrowCondition, PlanTable
 from logreel.fleet.plans import Plan, Task
+from logreel.fleet.source_files import error_text
 from logreel.fleet.topic_schema import TIME_NS
 
 try:
@@ -87,15 +87,15 @@ class LogDatasource(Datasource):  # type: ignore[misc]
         groups: dict[Any, list[Task]] = {}
         for n, task in enumerate(self._plan):
             groups.setdefault(task.path if self._table is None else n, []).append(task)
-        found = []
+        read_tasks = []
         for tasks in groups.values():
             size = sum(task.bytes for task in tasks)
             about = BlockMetadata(
                 num_rows=None, size_bytes=size, input_files=[tasks[0].path], exec_stats=None
             )
             call = _Call(tasks, self._table, wanted, condition)
-            found.append(ReadTask(call, about, schema=wanted, per_task_row_limit=per_task_row_limit))
-        return found
+            read_tasks.append(ReadTask(call, about, schema=wanted, per_task_row_limit=per_task_row_limit))
+        return read_tasks
 
 
 class _Call:

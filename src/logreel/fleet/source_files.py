@@ -1,4 +1,4 @@
-"""The files that a fleet consists of: files, folders and patterns, and fingerprints of their content."""
+"""The files of a fleet: files, folders and patterns, fingerprints of their content, and opening the log of a task."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.io.remote.address import is_url
 from logreel.io.source import Source
 from logreel.log.part_checks import natural_key
 from logreel.registry.index_cache import SUFFIX as INDEX_SUFFIX
+from logreel.registry.open import open_one_of_several
 from logreel.registry.registry import find_format, log_suffixes
+
+if TYPE_CHECKING:
+    from logreel.log.log import Log
+
 
 #: Name of the folder with the catalogue of a dataset; a folder that contains one is no source.
 CATALOGUE = "_catalog"
@@ -49,27 +54,27 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     A file that does not exist stays in the list, so that it becomes a row with an error. Raises UsageError for a
     pattern without matches and for no sources at all.
     """
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    if not given:
+    names = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not names:
         raise UsageError("a fleet needs files, folders or patterns", hint="pass one at least")
-    found: set[str] = set()
-    for one in [os.fspath(item) for item in given]:
-        if is_url(one):
+    paths: set[str] = set()
+    for name in [os.fspath(item) for item in names]:
+        if is_url(name):
             from logreel.io.remote import listing
 
-            listing.check_shown(one)
-            found.update(listing.objects_below(one) if listing.is_prefix(one) else [one])
-        elif os.path.isdir(one):
-            found.update(_files_below(one))
-        elif glob.has_magic(one) and not os.path.lexists(one):
-            matches = glob.glob(one, recursive=True)
+            listing.check_shown(name)
+            paths.update(listing.objects_below(name) if listing.is_prefix(name) else [name])
+        elif os.path.isdir(name):
+            paths.update(_files_below(name))
+        elif glob.has_magic(name) and not os.path.lexists(name):
+            matches = glob.glob(name, recursive=True)
             if not matches:
-                raise UsageError(f"no file matches {one!r}")
+                raise UsageError(f"no file matches {name!r}")
             for match in matches:
-                found.update(_files_below(match) if os.path.isdir(match) else [os.path.abspath(match)])
+                paths.update(_files_below(match) if os.path.isdir(match) else [os.path.abspath(match)])
         else:
-            found.add(os.path.abspath(one))
-    return sorted(found, key=lambda path: (natural_key(path), path))
+            paths.add(os.path.abspath(name))
+    return sorted(paths, key=lambda path: (natural_key(path), path))
 
 
 def _files_below(root: str) -> Iterator[str]:
@@ -170,8 +175,67 @@ def content_digest(path: str) -> str:
     """
     if is_url(path):
         return f"remote-{fingerprint(path).digest}"
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
-        while piece := file.read(_PIECE):
-            found.update(piece)
-    return found.hexdigest()
+        while block := file.read(_PIECE):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def error_text(error: BaseException) -> str:
+    """Return what an error says, without the path, for a row of the catalogue."""
+    if isinstance(error, LogError):
+        return error.text
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return f"{type(error).__name__}: {error}"
+
+
+class LogPart(Protocol):
+    """Some topics of a log in a window of time; the attributes are those of ``Task``."""
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the log."""
+
+    @property
+    def log(self) -> str:
+        """Key of the log in a dataset; empty: it is known by its path."""
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """Fingerprint of the file as it has to be; None: not known."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Names of channels."""
+
+    @property
+    def fields(self) -> tuple[str, ...] | None:
+        """Paths of fields; None: all."""
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """Absolute paths of message definitions, for logs without them."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of topics, each ``TOPIC=TYPE``, for logs without them."""
+
+    @property
+    def start(self) -> int | None:
+        """First time, ns of the log's clock; None: no bound."""
+
+    @property
+    def end(self) -> int | None:
+        """First time that is not wanted any more."""
+
+    @property
+    def error(self) -> str:
+        """Why the log cannot be read; empty if it can."""
+
+
+def open_part(path: str, definitions: Sequence[str], types: Sequence[str]) -> Log:
+    """Open a log of a fleet; types of topics that only other logs have are no error. Raises as ``open_log``."""
+    pairs = (pair.rpartition("=") for pair in types)
+    return open_one_of_several(path, definitions=[*definitions, {topic: kind for topic, _, kind in pairs}])

@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED, CatalogueRow, row_of_log
-from logreel.fleet.cut import error_text
-from logreel.fleet.log_part import LogPart, open_part
-from logreel.fleet.source_files import fingerprint
+from logreel.fleet.source_files import LogPart, error_text, fingerprint, open_part
 from logreel.fleet.topic_schema import (
     LOG,
     TIME,
@@ -121,9 +119,9 @@ class TaskReader(Iterator[pa.RecordBatch]):
             return
         schema = self._schemas.get(topic) or TopicSchema.of(topic, own, self._timestamps)
         about = {b"topic": topic.encode("utf-8", "surrogatepass"), b"log": os.fsencode(task.path)}
-        whole = self._projected(schema.schema).with_metadata(about)
+        schema_of_rows = self._projected(schema.schema).with_metadata(about)
         if self._columns is not None:
-            reader, places, own = _narrowed(ch, reader, places, own, schema, whole.names)
+            reader, places, own = _narrowed(ch, reader, places, own, schema, schema_of_rows.names)
         rows = self._rows(log, ch)
         for batch in reader.batches(rows, ROWS, BYTES):
             flat = flattened(batch)
@@ -131,9 +129,13 @@ class TaskReader(Iterator[pa.RecordBatch]):
                 field.name: stored_array(flat.column(n), field.type)
                 for n, field in zip(places, own, strict=True)
             }
-            by_name = schema.arrays(values, flat.num_rows, whole.names) | self._head(log, flat.column(0))
+            by_name = schema.arrays(values, flat.num_rows, schema_of_rows.names) | self._head(
+                log, flat.column(0)
+            )
             self.row.rows[topic] = self.row.rows.get(topic, 0) + flat.num_rows
-            yield pa.RecordBatch.from_arrays([by_name[name] for name in whole.names], schema=whole)
+            yield pa.RecordBatch.from_arrays(
+                [by_name[name] for name in schema_of_rows.names], schema=schema_of_rows
+            )
         self.row.rows.setdefault(topic, 0)
 
     def _rows(self, log: Log, ch: Channel) -> Rows:
@@ -174,9 +176,9 @@ def _narrowed(
     paths = [field.name for field in own if field.name in wanted]
     try:
         narrow = TableReader(ch, paths, Shape(), keep=False)
-        found = own_columns(narrow)
+        own_places = own_columns(narrow)
     except LogError:
         return reader, places, own
-    if [field.name for field in found[1]] != paths:
+    if [field.name for field in own_places[1]] != paths:
         return reader, places, own
-    return narrow, *found
+    return narrow, *own_places

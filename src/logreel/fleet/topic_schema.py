@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from logreel.errors import LogError
-from logreel.fleet.log_part import LogPart, open_part
+from logreel.fleet.source_files import LogPart, open_part
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import fixed_list_type, item_type
@@ -80,20 +80,20 @@ def own_columns(reader: TableReader, timestamps: str = "ns") -> tuple[list[int],
 
     flat = flattened(reader.read(np.zeros(0, np.int64))).schema
     taken, places = set(RESERVED), list[int]()
-    found: list[pa.Field[Any]] = []
+    columns: list[pa.Field[Any]] = []
     # The first column is the time.
     for n, field in enumerate(list(flat)[1:], 1):
         if not _has_values(field.type):
             continue
-        for label, kind in _stored_as(field, timestamps):
+        for label, column_type in _stored_as(field, timestamps):
             name, k = label, 1
             while name.casefold() in taken:
                 k += 1
                 name = f"{label}_{k}"
             taken.add(name.casefold())
             places.append(n)
-            found.append(pa.field(name, kind))
-    return places, found
+            columns.append(pa.field(name, column_type))
+    return places, columns
 
 
 def _stored_as(field: pa.Field[Any], timestamps: str) -> list[tuple[str, pa.DataType]]:
@@ -126,13 +126,13 @@ def stored_array(array: pa.Array[Any], type_: pa.DataType) -> pa.Array[Any]:
     return cast_array(array, type_)
 
 
-def _has_values(kind: pa.DataType) -> bool:
-    """Return whether Parquet can store *kind*: it contains no struct without members."""
-    if kinds.is_struct(kind):
-        return kind.num_fields > 0 and all(_has_values(field.type) for field in kind)
-    if kinds.is_list(kind) or kinds.is_fixed_size_list(kind):
-        return _has_values(item_type(kind))
-    return not kinds.is_null(kind)
+def _has_values(column_type: pa.DataType) -> bool:
+    """Return whether Parquet can store *column_type*: it contains no struct without members."""
+    if kinds.is_struct(column_type):
+        return column_type.num_fields > 0 and all(_has_values(field.type) for field in column_type)
+    if kinds.is_list(column_type) or kinds.is_fixed_size_list(column_type):
+        return _has_values(item_type(column_type))
+    return not kinds.is_null(column_type)
 
 
 def widen(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
@@ -143,7 +143,7 @@ def widen(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return _wider_integer(a, b)
     if (kinds.is_integer(a) or kinds.is_floating(a)) and (kinds.is_integer(b) or kinds.is_floating(b)):
         return _wider_float(a, b)
-    lists = [kinds.is_list(kind) or kinds.is_fixed_size_list(kind) for kind in (a, b)]
+    lists = [kinds.is_list(column_type) or kinds.is_fixed_size_list(column_type) for column_type in (a, b)]
     if all(lists):
         item = widen(item_type(a), item_type(b))
         if item is None:
@@ -157,37 +157,37 @@ def widen(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 
 def _wider_integer(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    signed = [kind for kind in (a, b) if kinds.is_signed_integer(kind)]
-    unsigned = [kind for kind in (a, b) if kinds.is_unsigned_integer(kind)]
+    signed = [column_type for column_type in (a, b) if kinds.is_signed_integer(column_type)]
+    unsigned = [column_type for column_type in (a, b) if kinds.is_unsigned_integer(column_type)]
     if not signed or not unsigned:
-        return max((a, b), key=lambda kind: kind.bit_width)
+        return max((a, b), key=lambda column_type: column_type.bit_width)
     bits = max(signed[0].bit_width, 2 * unsigned[0].bit_width)
     return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(bits)
 
 
 def _wider_float(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     exact = 0
-    for kind in (a, b):
-        if kinds.is_floating(kind):
-            exact = max(exact, _EXACT[kind.bit_width])
+    for column_type in (a, b):
+        if kinds.is_floating(column_type):
+            exact = max(exact, _EXACT[column_type.bit_width])
         else:
-            exact = max(exact, kind.bit_width - (1 if kinds.is_signed_integer(kind) else 0))
+            exact = max(exact, column_type.bit_width - (1 if kinds.is_signed_integer(column_type) else 0))
     floats = {11: pa.float16(), 24: pa.float32(), 53: pa.float64()}
-    return next((kind for bits, kind in floats.items() if exact <= bits), None)
+    return next((column_type for bits, column_type in floats.items() if exact <= bits), None)
 
 
-def _members(kind: pa.DataType) -> list[pa.Field[Any]]:
-    return [kind.field(n) for n in range(kind.num_fields)]
+def _members(column_type: pa.DataType) -> list[pa.Field[Any]]:
+    return [column_type.field(n) for n in range(column_type.num_fields)]
 
 
 def _wider_struct(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     members: dict[str, pa.DataType] = {}
     for field in (*_members(a), *_members(b)):
-        kind = widen(members[field.name], field.type) if field.name in members else field.type
-        if kind is None:
+        column_type = widen(members[field.name], field.type) if field.name in members else field.type
+        if column_type is None:
             return None
-        members[field.name] = kind
-    return pa.struct([pa.field(name, kind) for name, kind in members.items()])
+        members[field.name] = column_type
+    return pa.struct([pa.field(name, column_type) for name, column_type in members.items()])
 
 
 @dataclass(frozen=True)
@@ -223,14 +223,16 @@ class TopicSchema:
             same = places.setdefault(column.name, [])
             kept = None
             for n in same:
-                kind = widen(fields[n].type, column.type)
-                if kind is not None:
+                column_type = widen(fields[n].type, column.type)
+                if column_type is not None:
                     kept = n
-                    narrow = fields[n].type if kind != fields[n].type else column.type
+                    narrow = fields[n].type if column_type != fields[n].type else column.type
                     # A version that comes after a wider one is noted as well, once.
-                    if kind != fields[n].type or (narrow != kind and _NOTE not in (fields[n].metadata or {})):
-                        note = f"widened from {narrow} to {kind}"
-                        fields[n] = _field(fields[n].name, kind, column.name, note)
+                    if column_type != fields[n].type or (
+                        narrow != column_type and _NOTE not in (fields[n].metadata or {})
+                    ):
+                        note = f"widened from {narrow} to {column_type}"
+                        fields[n] = _field(fields[n].name, column_type, column.name, note)
                         changed = True
                     break
             if kept is not None:
@@ -315,30 +317,31 @@ def part_of_schema(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     return pa.schema([schema.field(n) for n in places])
 
 
-def _field(name: str, kind: pa.DataType, source: str, note: str) -> pa.Field[Any]:
+def _field(name: str, column_type: pa.DataType, source: str, note: str) -> pa.Field[Any]:
     about = ({_FIELD: source.encode()} if source != name else {}) | ({_NOTE: note.encode()} if note else {})
-    return pa.field(name, kind, metadata=about or None)
+    return pa.field(name, column_type, metadata=about or None)
 
 
-def cast_array(array: Any, kind: pa.DataType) -> pa.Array[Any]:
-    """Return *array* as the wider type *kind*: members that structs lack become nulls."""
-    if array.type == kind:
+def cast_array(array: Any, column_type: pa.DataType) -> pa.Array[Any]:
+    """Return *array* as the wider type *column_type*: members that structs lack become nulls."""
+    if array.type == column_type:
         same: pa.Array[Any] = array
         return same
-    if kinds.is_struct(kind):
+    if kinds.is_struct(column_type):
         own = {array.type.field(n).name: member for n, member in enumerate(array.flatten())}
         members = [
-            cast_array(own[f.name], f.type) if f.name in own else pa.nulls(len(array), f.type) for f in kind
+            cast_array(own[f.name], f.type) if f.name in own else pa.nulls(len(array), f.type)
+            for f in column_type
         ]
-        return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
-    if kinds.is_list(kind):
+        return pa.StructArray.from_arrays(members, fields=list(column_type), mask=array.is_null())
+    if kinds.is_list(column_type):
         lists: Any = array if kinds.is_list(array.type) else array.cast(pa.list_(array.type.value_type))
         first = lists.offsets[0].as_py() if len(lists) else 0
         last = lists.offsets[-1].as_py() if len(lists) else 0
-        items = cast_array(lists.values.slice(first, last - first), item_type(kind))
+        items = cast_array(lists.values.slice(first, last - first), item_type(column_type))
         offsets = pa.array([o - first for o in lists.offsets.to_pylist()], pa.int32())
-        return pa.ListArray.from_arrays(offsets, items, type=kind, mask=lists.is_null())
-    wider: pa.Array[Any] = array.cast(kind)
+        return pa.ListArray.from_arrays(offsets, items, type=column_type, mask=lists.is_null())
+    wider: pa.Array[Any] = array.cast(column_type)
     return wider
 
 

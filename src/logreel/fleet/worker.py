@@ -10,8 +10,8 @@ import sys
 import threading
 from typing import Any
 
-from logreel.fleet.cut import error_text
 from logreel.fleet.jobs import do_job
+from logreel.fleet.source_files import error_text
 
 
 def main() -> None:

@@ -55,8 +55,8 @@ class ActorStates:
 
     def track(self, actor: int) -> tuple[I64, F64, F64]:
         """Return times int64[n] ns, positions float64[n, 3] m and quaternions float64[n, 4] of one actor."""
-        mine = self.id == actor
-        return self.time[mine], self.position[mine], self.rotation[mine]
+        rows = self.id == actor
+        return self.time[rows], self.position[rows], self.rotation[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,19 @@ class ActorPose:
     def states(self, ch: Channel, start: int | None = None, end: int | None = None) -> ActorStates:
         """Return states of all actors of *ch* with start <= time < end (ns); boxes come from other channels."""
         place, turn = axes(self.location), tuple(f"{self.rotation}.{name}" for name in TURN)
-        found = columns(_in_metres(ch), [self.id, *place, *turn], start, end)
-        number = np.asarray(found.values[self.id], np.int64)
+        poses = columns(_in_metres(ch), [self.id, *place, *turn], start, end)
+        number = np.asarray(poses.values[self.id], np.int64)
         known, row = np.unique(number, return_inverse=True)
         centre, size = _boxes_of(ch.log, known)
         actors = [ch.log.actors.get(actor) for actor in known.tolist()]
-        kind = np.array([actor.type if actor else "" for actor in actors], object)
+        actor_type = np.array([actor.type if actor else "" for actor in actors], object)
         model = np.array([actor.description if actor else "" for actor in actors], object)
         return ActorStates(
-            found.time,
+            poses.time,
             number,
-            found.stack(place),
-            quaternion(found.stack(turn)),
-            kind[row],
+            poses.stack(place),
+            quaternion(poses.stack(turn)),
+            actor_type[row],
             model[row],
             centre[row],
             size[row],
@@ -100,8 +100,8 @@ class ActorBox:
     def boxes(self, ch: Channel) -> tuple[I64, F64, F64]:
         """Return actor ids int64[n], box centres float64[n, 3] m and full box sizes float64[n, 3] m."""
         place, half = axes(self.origin), axes(self.extent)
-        found = columns(_in_metres(ch), [self.id, *place, *half])
-        return np.asarray(found.values[self.id], np.int64), found.stack(place), 2 * found.stack(half)
+        halves = columns(_in_metres(ch), [self.id, *place, *half])
+        return np.asarray(halves.values[self.id], np.int64), halves.stack(place), 2 * halves.stack(half)
 
 
 def _in_metres(ch: Channel) -> Channel:
@@ -116,25 +116,27 @@ def _boxes_of(log: Log, known: I64) -> tuple[F64, F64]:
     """Return centre and size, float64[k, 3] each, of the boxes of the actors *known*; NaN if the log has none."""
     if log not in _BOXES:
         _BOXES[log] = _all_boxes(log)
-    number, middle, whole = _BOXES[log]
+    number, middle, lengths = _BOXES[log]
     centre, size = np.full((len(known), 3), np.nan), np.full((len(known), 3), np.nan)
     has_box = np.isin(known, number)
     at = np.searchsorted(number, known[has_box])
-    centre[has_box], size[has_box] = middle[at], whole[at]
+    centre[has_box], size[has_box] = middle[at], lengths[at]
     return centre, size
 
 
 def _all_boxes(log: Log) -> tuple[I64, F64, F64]:
     """Return ids of all actors with a box (ascending), and its centre and size; the last box in the log counts."""
-    found: dict[int, tuple[F64, F64]] = {}
+    by_actor: dict[int, tuple[F64, F64]] = {}
     for ch in log.channels.values():
         lens = find_actor_box(members(ch)) if ch.metadata.get("frame") != "world" else None
         if lens is not None:
-            number, middle, whole = lens.boxes(ch)
-            valid = np.isfinite(middle).all(1) & np.isfinite(whole).all(1)
-            found |= zip(number[valid].tolist(), zip(middle[valid], whole[valid], strict=True), strict=True)
-    numbers = sorted(found)
-    boxes = np.array([found[n] for n in numbers], np.float64).reshape(-1, 2, 3)
+            number, middle, lengths = lens.boxes(ch)
+            valid = np.isfinite(middle).all(1) & np.isfinite(lengths).all(1)
+            by_actor |= zip(
+                number[valid].tolist(), zip(middle[valid], lengths[valid], strict=True), strict=True
+            )
+    numbers = sorted(by_actor)
+    boxes = np.array([by_actor[n] for n in numbers], np.float64).reshape(-1, 2, 3)
     return np.array(numbers, np.int64), boxes[:, 0], boxes[:, 1]
 
 

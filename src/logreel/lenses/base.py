@@ -70,8 +70,8 @@ class Stamp:
 def _ns(values: NDArray[Any], unit: int) -> I64:
     """Return int64[n] ns for numbers in units of *unit* ns; 0 for missing values and those beyond 64 bits."""
     if values.dtype.kind == "M":
-        found = values.astype("datetime64[ns]").astype(np.int64)
-        return np.where(np.isnat(values), 0, found)
+        ns = values.astype("datetime64[ns]").astype(np.int64)
+        return np.where(np.isnat(values), 0, ns)
     with np.errstate(invalid="ignore"):
         fits = np.abs(np.nan_to_num(values.astype(np.float64), nan=np.inf)) < (1 << 62) / unit
         return np.where(fits, values, 0).astype(np.int64) * unit
@@ -95,10 +95,10 @@ def find_stamp(nodes: Nodes, path: str = "") -> Stamp | None:
         if node == Time():
             return Stamp(((at + name, 1),))
         pair = nodes_of(node) if isinstance(node, Struct) else {}
-        whole = next((n for n in _SECONDS if is_number(pair.get(n))), None)
+        seconds = next((n for n in _SECONDS if is_number(pair.get(n))), None)
         rest = next((n for n in _NANOSECONDS if is_number(pair.get(n))), None)
-        if whole and rest:
-            return Stamp(((f"{at}{name}.{whole}", 10**9), (f"{at}{name}.{rest}", 1)))
+        if seconds and rest:
+            return Stamp(((f"{at}{name}.{seconds}", 10**9), (f"{at}{name}.{rest}", 1)))
     # Microseconds of the clock of the log, in addition to the publishing time, as flight controllers log them.
     if nodes.get("timestamp_sample") == Scalar("uint64"):
         return Stamp(((at + "timestamp_sample", 1000),))
@@ -197,17 +197,17 @@ def columns(
     from logreel.log.tables import DENSE, table
 
     names = paths_with(paths, stamp)
-    found = table(ch, names, start, end, DENSE)
-    kinds = columns_by_path(names, found)
+    messages = table(ch, names, start, end, DENSE)
+    kinds = columns_by_path(names, messages)
     lists = {path: flatten(column) for path, column in kinds.items() if _is_list(column.type)}
     deep = next((rows for _, rows in lists.values()), None)
     if deep is None:
-        deep = np.arange(len(found), dtype=np.int64)
+        deep = np.arange(len(messages), dtype=np.int64)
         values = {path: _plain(column) for path, column in kinds.items()}
-        times = times_of(found)
+        times = times_of(messages)
     else:
         values = {path: lists[path][0] if path in lists else _plain(kinds[path])[deep] for path in kinds}
-        times = times_of(found)[deep]
+        times = times_of(messages)[deep]
     stamps = stamp.of(values) if stamp else np.zeros(len(deep), np.int64)
     return Columns(times, values, deep, stamps)
 
@@ -229,10 +229,10 @@ def stamps_of(stamp: Stamp | None, columns: Mapping[str, Any], n: int) -> I64:
     return stamp.of({path: flatten(columns[path])[0] for path in stamp.paths})
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(arrow_type: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind))
+    return bool(pa.types.is_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type))
 
 
 def times_of(table: pa.Table | pa.RecordBatch) -> I64:
@@ -300,7 +300,7 @@ def rows(
 
     In file order; a few messages are decoded at a time.
     """
-    return ((time, found) for time, _, found in stamped_rows(ch, paths, None, start, end))
+    return ((time, fields) for time, _, fields in stamped_rows(ch, paths, None, start, end))
 
 
 def stamped_rows(

@@ -108,9 +108,12 @@ class PackedCloud:
         """
         paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
         more = [self.frame] if self.frame else []
-        for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
-            data, fields = _bytes_of(found.pop("data")), found.pop("fields").values[:_MAX_FIELDS].to_pylist()
-            value = {name: field.as_py() for name, field in found.items()}
+        for time, stamp, scalars in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
+            data, fields = (
+                _bytes_of(scalars.pop("data")),
+                scalars.pop("fields").values[:_MAX_FIELDS].to_pylist(),
+            )
+            value = {name: field.as_py() for name, field in scalars.items()}
             points = _point_rows(data, value)
             lost = value["width"] * value["height"] - len(points)
             order = ">" if value["is_bigendian"] else "<"
@@ -140,19 +143,19 @@ def _point_rows(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.ui
 def _unpack_fields(
     points: NDArray[np.uint8], fields: list[dict[str, Any]], order: str
 ) -> dict[str, NDArray[Any]]:
-    found: dict[str, NDArray[Any]] = {}
+    unpacked: dict[str, NDArray[Any]] = {}
     room = _MAX_SHARED * points.shape[1]
     for f in fields:
-        kind, items = _TYPES.get(f["datatype"]), max(1, f["count"])
-        if kind is None or items > _MAX_COUNT or f["name"] in found:
+        stated_type, items = _TYPES.get(f["datatype"]), max(1, f["count"])
+        if stated_type is None or items > _MAX_COUNT or f["name"] in unpacked:
             continue
-        dtype = np.dtype(order + kind)
+        dtype = np.dtype(order + stated_type)
         size = items * dtype.itemsize
         if f["offset"] + size <= points.shape[1] and size <= room:
             room -= size
             column = np.ascontiguousarray(points[:, f["offset"] : f["offset"] + size]).view(dtype)
-            found[f["name"]] = column[:, 0] if items == 1 else column
-    return found
+            unpacked[f["name"]] = column[:, 0] if items == 1 else column
+    return unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +169,13 @@ class PlainCloud:
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """Yield the points of each message with start <= time < end (ns), in file order, decoding in small batches."""
         paths = ["points", *(["channels"] if self.channels else []), *([self.frame] if self.frame else [])]
-        for time, stamp, found in stamped_rows(ch, paths, self.stamp, start, end):
-            points = found["points"].values
+        for time, stamp, scalars in stamped_rows(ch, paths, self.stamp, start, end):
+            points = scalars["points"].values
             fields = {name: np.asarray(points.field(name)) for name in "xyz"}
-            for extra in found["channels"].as_py() if self.channels else ():
+            for extra in scalars["channels"].as_py() if self.channels else ():
                 if len(extra["values"]) == len(points) and extra["name"] not in fields:
                     fields[extra["name"]] = np.asarray(extra["values"], np.float32)
-            yield Points(time, found[self.frame].as_py() if self.frame else "", fields, stamp=stamp)
+            yield Points(time, scalars[self.frame].as_py() if self.frame else "", fields, stamp=stamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +211,14 @@ class LaserScan:
         """Yield the scans of *ch* with start <= time < end (ns), in file order, as measured."""
         paths = ["angle_min", "angle_increment", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
-        for time, stamp, found in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
-            strength = found["intensities"].values if self.intensities else ()
+        for time, stamp, scalars in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
+            strength = scalars["intensities"].values if self.intensities else ()
             yield Sector(
                 time,
-                found[self.frame].as_py() if self.frame else "",
-                found["angle_min"].as_py(),
-                found["angle_increment"].as_py(),
-                np.asarray(found["ranges"].values, np.float64),
+                scalars[self.frame].as_py() if self.frame else "",
+                scalars["angle_min"].as_py(),
+                scalars["angle_increment"].as_py(),
+                np.asarray(scalars["ranges"].values, np.float64),
                 np.asarray(strength, np.float64),
                 stamp,
             )
@@ -227,12 +230,12 @@ class LaserScan:
         """
         paths = ["angle_min", "angle_increment", "range_min", "range_max", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
-        for time, found in rows(ch, [*paths, *more], start, end):
-            sector = (found[name].as_py() for name in paths[:4])
-            fields, seen = _echoes(np.asarray(found["ranges"].values), *sector)
-            if self.intensities and len(strength := np.asarray(found["intensities"].values)) == len(seen):
+        for time, scalars in rows(ch, [*paths, *more], start, end):
+            sector = (scalars[name].as_py() for name in paths[:4])
+            fields, seen = _echoes(np.asarray(scalars["ranges"].values), *sector)
+            if self.intensities and len(strength := np.asarray(scalars["intensities"].values)) == len(seen):
                 fields["intensity"] = strength[seen]
-            yield Points(time, found[self.frame].as_py() if self.frame else "", fields)
+            yield Points(time, scalars[self.frame].as_py() if self.frame else "", fields)
 
 
 def _echoes(
@@ -360,8 +363,8 @@ class RangeScan:
         Scans of unknown models are left out. A scan with an unusual number of ranges is assumed to be centred straight
         ahead. Both are noted as Problems with code ``scan``.
         """
-        for time, found in rows(ch, [self.model, self.ranges], start, end):
-            model, ranges = found[self.model].as_py(), np.asarray(found[self.ranges].values, np.uint32)
+        for time, scalars in rows(ch, [self.model, self.ranges], start, end):
+            model, ranges = scalars[self.model].as_py(), np.asarray(scalars[self.ranges].values, np.uint32)
             scanner = SCANNERS.get(model)
             if scanner is None:
                 _note(ch, f"scanner {model[:60]!r} is not known: its angles are unknown")
@@ -454,9 +457,9 @@ class PacketCloud:
             return velodyne.HDL32E
         from logreel.lenses.velodyne import from_status, read_xml
 
-        given = [path for path in ch.log.definitions if path.suffix.lower() == ".xml"]
-        if given:
-            return read_xml(given[0])
+        files = [path for path in ch.log.definitions if path.suffix.lower() == ".xml"]
+        if files:
+            return read_xml(files[0])
         status = [first.status]
         for packets in islice(several, _CALIBRATED // _MANY):
             status.append(packets.status)
@@ -494,21 +497,21 @@ def _from_payloads(ch: Channel, start: int | None, end: int | None) -> Iterator[
     rows = np.arange(*picked.indices(len(ch)), dtype=np.int64) if isinstance(picked, slice) else picked
     times = ch.times
     for lo in range(0, len(rows), step):
-        some, done = rows[lo : lo + step], 0
-        for piece in payload_ranges(index, ch.number, some):
-            numbers = some[done : done + len(piece.offset)]
+        step_rows, done = rows[lo : lo + step], 0
+        for payloads in payload_ranges(index, ch.number, step_rows):
+            numbers = step_rows[done : done + len(payloads.offset)]
             done += len(numbers)
-            whole = piece.size >= _COUNT
-            offset, size, numbers = piece.offset[whole], piece.size[whole], numbers[whole]
+            complete = payloads.size >= _COUNT
+            offset, size, numbers = payloads.offset[complete], payloads.size[complete], numbers[complete]
             count = np.zeros(len(offset), np.int64)
             for i in range(_COUNT):
-                count |= piece.data[offset + i].astype(np.int64) << (8 * i)
+                count |= payloads.data[offset + i].astype(np.int64) << (8 * i)
             count = np.minimum(count, (size - _COUNT) // PACKET)
             message = np.repeat(np.arange(len(offset), dtype=np.int64), count)
             place = np.arange(len(message), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
             at = offset[message] + _COUNT + place * PACKET
             if len(at):
-                yield velodyne.spread(Packets(piece.data, at, times[numbers][message]), message)
+                yield velodyne.spread(Packets(payloads.data, at, times[numbers][message]), message)
 
 
 def _batch_size(ch: Channel) -> int:
@@ -532,9 +535,11 @@ def find_packets(nodes: Nodes) -> PacketCloud | None:
         return PacketCloud()
     for name, node in nodes.items():
         inner = nodes_of(node) if isinstance(node, Sequence) else {}
-        for part, held in inner.items():
-            if held == FixedArray(Scalar("uint8"), PACKET):
-                stamp = next((f"{name}.{n}" for n, kind in inner.items() if isinstance(kind, Time)), None)
+        for part, part_node in inner.items():
+            if part_node == FixedArray(Scalar("uint8"), PACKET):
+                stamp = next(
+                    (f"{name}.{n}" for n, member_node in inner.items() if isinstance(member_node, Time)), None
+                )
                 framed = isinstance(nodes_of(nodes.get("header")).get("frame_id"), String)
                 return PacketCloud(f"{name}.{part}", stamp, "header.frame_id" if framed else None)
     return None
@@ -546,5 +551,5 @@ def _is_packet(nodes: Nodes) -> bool:
     if not (isinstance(blocks, FixedArray) and blocks.count == velodyne.BLOCKS):
         return False
     names = list(nodes_of(Sequence(blocks.item)))
-    whole = Struct(tuple(Field(name, node) for name, node in nodes.items()))
-    return names == ["flag", "azimuth", "returns"] and size_of(whole) == PACKET
+    packet = Struct(tuple(Field(name, node) for name, node in nodes.items()))
+    return names == ["flag", "azimuth", "returns"] and size_of(packet) == PACKET

@@ -171,12 +171,12 @@ class Topics:
         """Return *fields* of a channel in the order of time, which is that of the log if the clock never jumps."""
         key = (ch.topic, fields)
         if key not in self._read:
-            found = columns(ch, fields)
-            if np.any(found.time[1:] < found.time[:-1]):
-                rows = np.argsort(found.time, kind="stable")
-                values = {name: value[rows] for name, value in found.values.items()}
-                found = Columns(found.time[rows], values, found.row[rows], found.stamp[rows])
-            self._read[key] = found
+            read = columns(ch, fields)
+            if np.any(read.time[1:] < read.time[:-1]):
+                rows = np.argsort(read.time, kind="stable")
+                values = {name: value[rows] for name, value in read.values.items()}
+                read = Columns(read.time[rows], values, read.row[rows], read.stamp[rows])
+            self._read[key] = read
         return self._read[key]
 
     def rises(
@@ -189,14 +189,14 @@ class Topics:
         names = [name for name in fields if name in self.fields(topic)]
         if not names or not self.has(topic):
             return {}
-        found, first = self.columns(self.log[topic], *names), {}
-        allowed = None if within is None else inside(found.time, within)
+        flags, first = self.columns(self.log[topic], *names), {}
+        allowed = None if within is None else inside(flags.time, within)
         for name in names:
-            on = np.asarray(found.values[name]) != 0
+            on = np.asarray(flags.values[name]) != 0
             if allowed is not None:
                 on = np.append(False, on[1:] & ~on[:-1]) & allowed
             if on.any():
-                first[name] = int(found.time[np.argmax(on)])
+                first[name] = int(flags.time[np.argmax(on)])
         return first
 
     def has(self, topic: str, *fields: str) -> bool:
@@ -220,15 +220,15 @@ class Topics:
 
 def inside(times: I64, bands: Iterable[Band]) -> NDArray[np.bool_]:
     """Return bool[n]: whether each time lies in one of *bands*."""
-    found = np.zeros(len(times), bool)
+    is_inside = np.zeros(len(times), bool)
     if len(times) and bool(np.all(times[1:] >= times[:-1])):
         for band in bands:
             first, last = np.searchsorted(times, [band.start, band.end]).tolist()
-            found[first:last] = True
-        return found
+            is_inside[first:last] = True
+        return is_inside
     for band in bands:
-        found |= (times >= band.start) & (times < band.end)
-    return found
+        is_inside |= (times >= band.start) & (times < band.end)
+    return is_inside
 
 
 def total(bands: Iterable[Band]) -> int:
@@ -314,10 +314,10 @@ def runs(times: I64, on: NDArray[np.bool_], gap: int = -1) -> list[tuple[int, in
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
     spans = [(int(times[a]), int(times[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for start, end in spans:
-        if found and start - found[-1][1] <= gap:
-            found[-1] = (found[-1][0], end)
+        if joined and start - joined[-1][1] <= gap:
+            joined[-1] = (joined[-1][0], end)
         else:
-            found.append((start, end))
-    return found
+            joined.append((start, end))
+    return joined

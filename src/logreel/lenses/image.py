@@ -84,10 +84,10 @@ class Picture:
 
         Raises UnsupportedError for an encoded image, an unknown pixel encoding, or too few bytes.
         """
-        kind, samples = _pixel_type(self.encoding or "")
-        if not kind:
+        pixel_type, samples = _pixel_type(self.encoding or "")
+        if not pixel_type:
             raise UnsupportedError(f"no raw pixels that are known: {self.encoding or self.format or '?'}")
-        dtype = np.dtype(kind).newbyteorder(">" if self.big_endian else "<")
+        dtype = np.dtype(pixel_type).newbyteorder(">" if self.big_endian else "<")
         flat = np.frombuffer(self.data, np.uint8)
         used = self.width * samples * dtype.itemsize
         step = len(flat) // self.height if self.height else 0
@@ -107,8 +107,8 @@ def _pixel_type(encoding: str) -> tuple[str, int]:
     if m := _COLOUR.fullmatch(encoding):
         return f"u{int(m[2]) // 8}", _COLOURS.get(m[1], 1)
     if m := _PLAIN.fullmatch(encoding):
-        kind = {"U": "u", "S": "i", "F": "f"}[m[2]] + str(int(m[1]) // 8)
-        return ("", 0) if kind == "f1" else (kind, int(m[3] or 1))
+        dtype = {"U": "u", "S": "i", "F": "f"}[m[2]] + str(int(m[1]) // 8)
+        return ("", 0) if dtype == "f1" else (dtype, int(m[3] or 1))
     return "", 0
 
 
@@ -137,11 +137,11 @@ class Image:
         """
         names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
         paths = [name for name in names if name]
-        for time, stamp, found in stamped_rows(ch, paths, self.stamp, start, end):
-            value = {name: field.as_py() for name, field in found.items() if name != self.data}
+        for time, stamp, scalars in stamped_rows(ch, paths, self.stamp, start, end):
+            value = {name: field.as_py() for name, field in scalars.items() if name != self.data}
             picture = Picture(
                 time,
-                _bytes(found[self.data]),
+                _bytes(scalars[self.data]),
                 value[self.format] if self.format else self.codec,
                 value[self.encoding] if self.encoding else None,
                 value[self.width] if self.width else 0,
@@ -186,5 +186,5 @@ def find_image(nodes: Nodes) -> Image | None:
 
 def find_encoded_image(ch: Channel) -> Image | None:
     """Return the Image of a channel whose payloads are image files, as a content type such as ``image/jpeg`` says."""
-    kind, _, codec = ch.schema.encoding.partition("/")
-    return Image("data", codec=codec) if kind == "image" and ch.fields == ["data"] else None
+    media, _, codec = ch.schema.encoding.partition("/")
+    return Image("data", codec=codec) if media == "image" and ch.fields == ["data"] else None

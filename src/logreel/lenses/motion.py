@@ -46,7 +46,7 @@ class Places:
     child     object[k]      name of the frame that the pose belongs to, or None
     row       int64[k]       the row of the channel's table; items of one message share it
     stamp     int64[k]       ns of measurement, according to the message; 0 if unknown
-    held      bool[k]        the pose does not lead to the next one, as the estimator was reset in between; None: never
+    kept      bool[k]        the pose does not lead to the next one, as the estimator was reset in between; None: never
     """
 
     time: I64
@@ -56,7 +56,7 @@ class Places:
     child: NDArray[Any] | None
     row: I64
     stamp: I64
-    held: NDArray[np.bool_] | None = None
+    kept: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Pose:
 
     frame  path of the name of the reference frame
     child  path of the name of the frame that the pose belongs to
-    many   a message contains any number of poses, such as a planned path
+    repeated  a message contains any number of poses, such as a planned path
     stamp  time of measurement of the message; the poses of a list have none, since they may be planned
 
     Without *position*, the orientation is an array of four numbers, and the poses are at the origin. The metadata
@@ -76,7 +76,7 @@ class Pose:
     orientation: str
     frame: str | None = None
     child: str | None = None
-    many: bool = False
+    repeated: bool = False
     stamp: Stamp | None = None
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
@@ -93,16 +93,16 @@ class Pose:
         if sorted(at) != [0, 1, 2, 3]:
             at = [3, 0, 1, 2]
         paths = [f"{self.orientation}[{at.index(n)}]" for n in range(4)]
-        found = columns(ch, paths, start, end, self.stamp)
-        origin = np.zeros((len(found.time), 3))
-        return Places(found.time, origin, found.stack(paths), None, None, found.row, found.stamp)
+        turns = columns(ch, paths, start, end, self.stamp)
+        origin = np.zeros((len(turns.time), 3))
+        return Places(turns.time, origin, turns.stack(paths), None, None, turns.row, turns.stamp)
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
     """Transform between two frames: paths of the vector, the quaternion, and the names of both frames.
 
-    many   a message contains any number of transforms
+    repeated  a message contains any number of transforms
     stamp  time at which it is valid: of each transform, or else of the message
     """
 
@@ -110,7 +110,7 @@ class Transform:
     rotation: str
     frame: str | None = None
     child: str | None = None
-    many: bool = False
+    repeated: bool = False
     stamp: Stamp | None = None
 
     def track(self, ch: Channel, start: int | None = None, end: int | None = None) -> Places:
@@ -130,15 +130,15 @@ def _track(
     end: int | None,
 ) -> Places:
     place, turn = axes(vector), axes(quaternion, "xyzw")
-    found = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)], start, end, stamp)
+    poses = columns(ch, [*place, *turn, *(name for name in (frame, child) if name)], start, end, stamp)
     return Places(
-        found.time,
-        found.stack(place),
-        found.stack(turn),
-        found.values[frame] if frame else None,
-        found.values[child] if child else None,
-        found.row,
-        found.stamp,
+        poses.time,
+        poses.stack(place),
+        poses.stack(turn),
+        poses.values[frame] if frame else None,
+        poses.values[child] if child else None,
+        poses.row,
+        poses.stamp,
     )
 
 
@@ -152,11 +152,11 @@ _CHILDREN = ("child_frame_id",)
 
 def find_pose(nodes: Nodes) -> Pose | None:
     """Return the Pose that *nodes* describe, or None."""
-    for path, found, around, many in _candidates(nodes, _POSES):
-        if is_vector(found.get("position")) and is_vector(found.get("orientation"), "xyzw"):
+    for path, inner, around, repeated in _candidates(nodes, _POSES):
+        if is_vector(inner.get("position")) and is_vector(inner.get("orientation"), "xyzw"):
             at = path + "." if path else ""
-            frames = _frame_paths(nodes, around, found, path, many)
-            return Pose(at + "position", at + "orientation", *frames, many, find_stamp(nodes))
+            frames = _frame_paths(nodes, around, inner, path, repeated)
+            return Pose(at + "position", at + "orientation", *frames, repeated, find_stamp(nodes))
     turned = nodes.get("quaternion")
     if isinstance(turned, FixedArray) and turned.count == 4 and is_float(turned.item):
         return Pose(None, "quaternion", stamp=find_stamp(nodes))
@@ -165,14 +165,16 @@ def find_pose(nodes: Nodes) -> Pose | None:
 
 def find_transform(nodes: Nodes) -> Transform | None:
     """Return the Transform that *nodes* describe, or None."""
-    for path, found, around, many in _candidates(nodes, _TRANSFORMS):
-        if is_vector(found.get("translation")) and is_vector(found.get("rotation"), "xyzw"):
+    for path, inner, around, repeated in _candidates(nodes, _TRANSFORMS):
+        if is_vector(inner.get("translation")) and is_vector(inner.get("rotation"), "xyzw"):
             at = path + "." if path else ""
-            frames, item = _frame_paths(nodes, around, found, path, many), path.rpartition(".")[0]
+            frames, item = _frame_paths(nodes, around, inner, path, repeated), path.rpartition(".")[0]
             # The stamp of each transform: in the transform itself, or next to it in an item of the list.
-            stamp = find_stamp(found, path) if many else None
-            stamp = stamp or (find_stamp(around, item) if many and item else None)
-            return Transform(at + "translation", at + "rotation", *frames, many, stamp or find_stamp(nodes))
+            stamp = find_stamp(inner, path) if repeated else None
+            stamp = stamp or (find_stamp(around, item) if repeated and item else None)
+            return Transform(
+                at + "translation", at + "rotation", *frames, repeated, stamp or find_stamp(nodes)
+            )
     return None
 
 
@@ -180,26 +182,26 @@ def _candidates(nodes: Nodes, paths: tuple[str, ...]) -> Iterator[tuple[str, Nod
     """Yield each of *paths* that exists: path, its members, members of its parent, and whether it is in a list."""
     for path in paths:
         node: Node | None = None
-        here, around, many = nodes, nodes, False
+        here, around, repeated = nodes, nodes, False
         for name in path.split(".") if path else ():
             node = here.get(name)
             around, here = here, nodes_of(node)
-            many |= isinstance(node, Sequence)
+            repeated |= isinstance(node, Sequence)
         if not path or isinstance(node, Struct | Sequence):
-            yield path, here, around, many
+            yield path, here, around, repeated
 
 
 def _frame_paths(
-    nodes: Nodes, around: Nodes, inner: Nodes, path: str, many: bool
+    nodes: Nodes, around: Nodes, inner: Nodes, path: str, repeated: bool
 ) -> tuple[str | None, str | None]:
     """Return the paths of the frame names: in the parent of the item if it is in a list, else in the message."""
-    found: list[str | None] = []
-    places = [(path, inner), (path.rpartition(".")[0], around)] if many else []
+    paths: list[str | None] = []
+    places = [(path, inner), (path.rpartition(".")[0], around)] if repeated else []
     places = [(f"{at}.", own) for at, own in places if at] + [("", nodes)]
     for names in (_FRAMES, _CHILDREN):
         known = (at + name for at, own in places for name in names if _is_string(own, name))
-        found.append(next(known, None))
-    return found[0], found[1]
+        paths.append(next(known, None))
+    return paths[0], paths[1]
 
 
 def _is_string(nodes: Nodes, path: str) -> bool:
@@ -221,8 +223,8 @@ class Imu:
         """Return int64[n] ns, float64[n, 3] rad/s, float64[n, 3] m/s², and quaternions float64[n, 4] ([n, 0]: none)."""
         rate, acceleration = axes(self.rate), axes(self.acceleration)
         turn = axes(self.orientation, "xyzw") if self.orientation else ()
-        found = columns(ch, [*rate, *acceleration, *turn])
-        return found.time, found.stack(rate), found.stack(acceleration), found.stack(turn)
+        measured = columns(ch, [*rate, *acceleration, *turn])
+        return measured.time, measured.stack(rate), measured.stack(acceleration), measured.stack(turn)
 
 
 def find_imu(nodes: Nodes) -> Imu | None:
@@ -256,13 +258,13 @@ class Joints:
         """Return the states of each joint by name, in the order of first occurrence."""
         from logreel.log.tables import DENSE, table
 
-        found = table(ch, [self.name, self.position, self.velocity, self.effort], None, None, DENSE)
-        names, rows = flatten(found[self.name])
-        begin = np.searchsorted(rows, np.arange(len(found) + 1))
+        messages = table(ch, [self.name, self.position, self.velocity, self.effort], None, None, DENSE)
+        names, rows = flatten(messages[self.name])
+        begin = np.searchsorted(rows, np.arange(len(messages) + 1))
         place = np.arange(len(rows)) - begin[rows]
-        time = times_of(found)[rows]
+        time = times_of(messages)[rows]
         values = [
-            _values_by_name(*flatten(found[f]), rows, place)
+            _values_by_name(*flatten(messages[f]), rows, place)
             for f in (self.position, self.velocity, self.effort)
         ]
         known, code = np.unique(names.astype(str), return_inverse=True)
@@ -275,10 +277,10 @@ class Joints:
 def _values_by_name(flat: NDArray[Any], owner: I64, rows: I64, place: I64) -> F64:
     """Return the value at the same row and list position as each name; NaN if the list is too short."""
     at = np.searchsorted(owner, rows) + place
-    there = at < len(owner)
-    there[there] = owner[at[there]] == rows[there]
+    present = at < len(owner)
+    present[present] = owner[at[present]] == rows[present]
     out = np.full(len(rows), np.nan)
-    out[there] = flat[at[there]]
+    out[present] = flat[at[present]]
     return out
 
 
@@ -348,26 +350,26 @@ class LocalPose:
         turn = [f"{self.attitude}[{i}]" for i in (1, 2, 3, 0)] if self.attitude else []
         more = [path for path in (self.heading, self.valid, self.turned) if path]
         more += [*self.resets, *(self.unaligned or ())[:1]]
-        found = columns(ch, [*self.position, *turn, *more], start, end, self.stamp)
-        place = np.zeros((len(found.time), 3))
-        place[:, : len(self.position)] = found.stack(self.position)
+        poses = columns(ch, [*self.position, *turn, *more], start, end, self.stamp)
+        place = np.zeros((len(poses.time), 3))
+        place[:, : len(self.position)] = poses.stack(self.position)
         if self.valid:
-            place[~np.asarray(found.values[self.valid], np.bool_), :2] = np.nan
+            place[~np.asarray(poses.values[self.valid], np.bool_), :2] = np.nan
         if self.attitude:
-            rotation = found.stack(turn)
+            rotation = poses.stack(turn)
             # A quaternion of zeros is no rotation.
             rotation[~rotation.any(axis=1)] = np.nan
             if self.turned:
-                rotation[~np.asarray(found.values[self.turned], np.bool_)] = np.nan
+                rotation[~np.asarray(poses.values[self.turned], np.bool_)] = np.nan
         elif self.heading:
-            half = found.values[self.heading].astype(np.float64) / 2
+            half = poses.values[self.heading].astype(np.float64) / 2
             zero = np.zeros(len(half))
             rotation = np.stack([zero, zero, np.sin(half), np.cos(half)], axis=-1)
         else:
             rotation = np.tile([0.0, 0.0, 0.0, 1.0], (len(place), 1))
         frame = child = None
         if self.aerospace:
-            other = self._unaligned(found)
+            other = self._unaligned(poses)
             north = place[:, [1, 0, 2]] * (1, 1, -1) + 0.0
             # Without an attitude there is nothing to convert: the body keeps the axes of the local frame.
             turned = from_aerospace(rotation) if self.turns else rotation
@@ -376,24 +378,24 @@ class LocalPose:
             rotation = np.where(other[:, None], ahead, turned)
             frame = np.where(other, ODOM, MAP).astype(object)
             child = np.full(len(place), body_of(ch.topic), object)
-        return Places(found.time, place, rotation, frame, child, found.row, found.stamp, self._held(found))
+        return Places(poses.time, place, rotation, frame, child, poses.row, poses.stamp, self._held(poses))
 
-    def _unaligned(self, found: Columns) -> NDArray[np.bool_]:
+    def _unaligned(self, poses: Columns) -> NDArray[np.bool_]:
         if self.unaligned is None:
-            return np.zeros(len(found.time), np.bool_)
+            return np.zeros(len(poses.time), np.bool_)
         path, value = self.unaligned
-        return np.asarray(found.values[path] == value, np.bool_)
+        return np.asarray(poses.values[path] == value, np.bool_)
 
-    def _held(self, found: Columns) -> NDArray[np.bool_] | None:
+    def _held(self, poses: Columns) -> NDArray[np.bool_] | None:
         if not self.resets:
             return None
-        held = np.zeros(len(found.time), np.bool_)
+        kept = np.zeros(len(poses.time), np.bool_)
         for path in self.resets:
-            counter = found.values[path]
+            counter = poses.values[path]
             before, after = counter[:-1], counter[1:]
             # An origin that is not known is NaN, which is not equal to itself.
-            held[:-1] |= (before != after) & ((before == before) | (after == after))
-        return held
+            kept[:-1] |= (before != after) & ((before == before) | (after == after))
+        return kept
 
 
 def body_of(topic: str) -> str:
@@ -417,8 +419,8 @@ def from_aerospace(turn: F64) -> F64:
     """
     x, y, z, w = turn.T
     # Both exchanges of axes are half turns: (√½, √½, 0, 0) before, and (1, 0, 0, 0) after the attitude.
-    found: F64 = _HALF * np.stack([x + y, x - y, w - z, w + z], axis=-1)
-    return found
+    turned: F64 = _HALF * np.stack([x + y, x - y, w - z, w + z], axis=-1)
+    return turned
 
 
 #: Field names of an angle about the vertical axis.
@@ -466,7 +468,7 @@ def _of_flight_controller(nodes: Nodes, stamp: Stamp | None) -> LocalPose | None
         place = ("position[0]", "position[1]", "position[2]")
     if not quad and not (place and (heading or _VALID in nodes)):
         return None
-    kind = next(((name, value) for name, value in _UNALIGNED if is_integer(nodes.get(name))), None)
+    unaligned = next(((name, value) for name, value in _UNALIGNED if is_integer(nodes.get(name))), None)
     return LocalPose(
         place,
         quad,
@@ -476,7 +478,7 @@ def _of_flight_controller(nodes: Nodes, stamp: Stamp | None) -> LocalPose | None
         stamp,
         _TURNED if quad == "q_d" and _TURNED in nodes else None,
         tuple(name for name in _RESETS if is_number(nodes.get(name))),
-        kind,
+        unaligned,
     )
 
 

@@ -64,21 +64,21 @@ class Quality:
     @property
     def accuracy(self) -> F64:
         """float64[k]: standard deviation of the horizontal position in m, the greater one of east and north."""
-        found: F64 = np.sqrt(np.maximum(self.covariance[:, 0], self.covariance[:, 4]))
-        return found
+        metres: F64 = np.sqrt(np.maximum(self.covariance[:, 0], self.covariance[:, 4]))
+        return metres
 
     @property
     def speed(self) -> F64:
         """float64[k]: horizontal speed in m/s."""
-        found: F64 = np.hypot(self.velocity[:, 0], self.velocity[:, 1])
-        return found
+        speed: F64 = np.hypot(self.velocity[:, 0], self.velocity[:, 1])
+        return speed
 
     @property
     def course(self) -> F64:
         """float64[k]: direction of motion, degrees clockwise from north; NaN without motion."""
         east, north = self.velocity[:, 0], self.velocity[:, 1]
-        found: F64 = np.where((east == 0) & (north == 0), np.nan, np.degrees(np.arctan2(east, north)) % 360)
-        return found
+        degrees: F64 = np.where((east == 0) & (north == 0), np.nan, np.degrees(np.arctan2(east, north)) % 360)
+        return degrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,64 +175,66 @@ class QualityPaths:
     @property
     def paths(self) -> list[str]:
         """All paths to read."""
-        found = [f"{self.covariance}[{n}]" for n in range(9)] if self.covariance else []
-        found += [*self.deviation, *self.velocity]
-        found += [field.path for field in (self.speed, self.course, self.heading) if field]
-        return found + [path for path in (self.kind, self.trusted, self.hdop, self.vdop) if path]
+        paths = [f"{self.covariance}[{n}]" for n in range(9)] if self.covariance else []
+        paths += [*self.deviation, *self.velocity]
+        paths += [field.path for field in (self.speed, self.course, self.heading) if field]
+        return paths + [path for path in (self.kind, self.trusted, self.hdop, self.vdop) if path]
 
-    def read(self, found: Columns) -> Quality:
-        """Return the values of these paths among *found*."""
-        n = len(found.time)
-        covariance, kind = self._covariance(found, n)
+    def read(self, messages: Columns) -> Quality:
+        """Return the values of these paths among *messages*."""
+        n = len(messages.time)
+        covariance, covariance_type = self._covariance(messages, n)
         return Quality(
             covariance,
-            kind,
-            self._velocity(found, n),
-            _scaled(found, self.heading) if self.heading else np.full(n, np.nan),
-            _positive(found, self.hdop, n),
-            _positive(found, self.vdop, n),
+            covariance_type,
+            self._velocity(messages, n),
+            _scaled(messages, self.heading) if self.heading else np.full(n, np.nan),
+            _positive(messages, self.hdop, n),
+            _positive(messages, self.vdop, n),
         )
 
-    def _covariance(self, found: Columns, n: int) -> tuple[F64, NDArray[np.int8]]:
-        matrix, kind = np.full((n, 9), np.nan), np.zeros(n, np.int8)
+    def _covariance(self, messages: Columns, n: int) -> tuple[F64, NDArray[np.int8]]:
+        matrix, covariance_type = np.full((n, 9), np.nan), np.zeros(n, np.int8)
         if self.covariance:
-            values = found.stack([f"{self.covariance}[{i}]" for i in range(9)])
-            kind = np.full(n, FULL, np.int8)
+            values = messages.stack([f"{self.covariance}[{i}]" for i in range(9)])
+            covariance_type = np.full(n, FULL, np.int8)
             if self.kind:
-                stated = np.asarray(found.values[self.kind], np.int64)
-                kind = np.where((stated >= UNKNOWN) & (stated <= FULL), stated, UNKNOWN).astype(np.int8)
-            good = (kind != UNKNOWN) & np.isfinite(values).all(axis=1)
-            matrix[good], kind[~good] = values[good], UNKNOWN
+                stated = np.asarray(messages.values[self.kind], np.int64)
+                covariance_type = np.where((stated >= UNKNOWN) & (stated <= FULL), stated, UNKNOWN).astype(
+                    np.int8
+                )
+            good = (covariance_type != UNKNOWN) & np.isfinite(values).all(axis=1)
+            matrix[good], covariance_type[~good] = values[good], UNKNOWN
         elif self.deviation:
             # As drivers of ROS do it: the accuracies that a receiver states are standard deviations.
-            east, up = (found.values[path].astype(np.float64) for path in self.deviation)
+            east, up = (messages.values[path].astype(np.float64) for path in self.deviation)
             with np.errstate(invalid="ignore", over="ignore"):
                 good = np.isfinite(east) & np.isfinite(up) & (east > 0) & (up > 0)
             matrix[good] = 0.0
             matrix[good, 0] = matrix[good, 4] = east[good] ** 2
             matrix[good, 8] = up[good] ** 2
-            kind[good] = DIAGONAL
-        return matrix, kind
+            covariance_type[good] = DIAGONAL
+        return matrix, covariance_type
 
-    def _velocity(self, found: Columns, n: int) -> F64:
+    def _velocity(self, messages: Columns, n: int) -> F64:
         if self.velocity:
-            values = found.stack(self.velocity)
+            values = messages.stack(self.velocity)
             values = values[:, [1, 0, 2]] * (1, 1, -1) + 0.0 if self.down else values
         elif self.speed and self.course:
-            speed, course = _scaled(found, self.speed), _scaled(found, self.course)
+            speed, course = _scaled(messages, self.speed), _scaled(messages, self.course)
             values = np.stack([speed * np.sin(course), speed * np.cos(course), np.full(n, np.nan)], axis=-1)
         else:
             return np.full((n, 3), np.nan)
         if self.trusted:
-            values[~np.asarray(found.values[self.trusted], np.bool_)] = np.nan
+            values[~np.asarray(messages.values[self.trusted], np.bool_)] = np.nan
         return values
 
 
-def _positive(found: Columns, path: str | None, n: int) -> F64:
+def _positive(messages: Columns, path: str | None, n: int) -> F64:
     """Return the numbers at *path*, NaN where they are 0 or less, which receivers send for unknown ones."""
     if path is None:
         return np.full(n, np.nan)
-    values = found.values[path].astype(np.float64)
+    values = messages.values[path].astype(np.float64)
     with np.errstate(invalid="ignore"):
         return np.where(values > 0, values, np.nan)
 
@@ -268,38 +270,42 @@ class Position:
         known = [self.known.path] if self.known else []
         known += [path for path in (self.warning, self.number) if path]
         known += wanted.paths if wanted else []
-        found = columns(ch, [field.path for field in scaled] + known, start, end, self.stamp)
-        size = len(found.time)
-        lat, lon = _scaled(found, self.latitude), _scaled(found, self.longitude)
-        altitude = _scaled(found, self.altitude) if self.altitude else np.full(size, np.nan)
-        fixed = found.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_)
+        messages = columns(ch, [field.path for field in scaled] + known, start, end, self.stamp)
+        size = len(messages.time)
+        lat, lon = _scaled(messages, self.latitude), _scaled(messages, self.longitude)
+        altitude = _scaled(messages, self.altitude) if self.altitude else np.full(size, np.nan)
+        fixed = (
+            messages.values[self.known.path] >= self.known.least if self.known else np.ones(size, np.bool_)
+        )
         if self.warning:
-            fixed &= found.values[self.warning] == 0
+            fixed &= messages.values[self.warning] == 0
             lat, lon = _to_degrees(lat, lon, fixed)
-        number = found.values[self.number].astype(np.int64) if self.number else None
-        more = wanted.read(found) if wanted else None
-        return Fixes(found.time, lat, lon, altitude, fixed, found.stamp, number, more)
+        number = messages.values[self.number].astype(np.int64) if self.number else None
+        more = wanted.read(messages) if wanted else None
+        return Fixes(messages.time, lat, lon, altitude, fixed, messages.stamp, number, more)
 
     def track(self, ch: Channel) -> tuple[F64, F64, F64]:
         """Return latitude, longitude (degrees) and altitude (metres; NaN if unknown): float64[n] each."""
-        found = self.fixes(ch)
-        return found.latitude, found.longitude, found.altitude
+        fixes = self.fixes(ch)
+        return fixes.latitude, fixes.longitude, fixes.altitude
 
 
 def _to_degrees(lat: F64, lon: F64, fixed: NDArray[np.bool_]) -> tuple[F64, F64]:
     """Return angles in degrees; they are taken as ddmm.mmmm if most are outside of ±90° or ±180°."""
-    there = fixed & np.isfinite(lat) & np.isfinite(lon)
+    both_known = fixed & np.isfinite(lat) & np.isfinite(lon)
     beyond = (np.abs(lat) > 90) | (np.abs(lon) > 180)
-    if not np.count_nonzero(beyond[there]) * 2 > np.count_nonzero(there):
+    if not np.count_nonzero(beyond[both_known]) * 2 > np.count_nonzero(both_known):
         return lat, lon
-    whole = [np.trunc(angle / 100) for angle in (lat, lon)]
-    return whole[0] + (lat - 100 * whole[0]) / 60, whole[1] + (lon - 100 * whole[1]) / 60
+    full_degrees = [np.trunc(angle / 100) for angle in (lat, lon)]
+    return full_degrees[0] + (lat - 100 * full_degrees[0]) / 60, full_degrees[1] + (
+        lon - 100 * full_degrees[1]
+    ) / 60
 
 
-def _scaled(found: Columns, field: Scaled) -> F64:
+def _scaled(messages: Columns, field: Scaled) -> F64:
     # Signalling NaNs would cause a warning.
     with np.errstate(invalid="ignore"):
-        return found.values[field.path].astype(np.float64) * field.factor
+        return messages.values[field.path].astype(np.float64) * field.factor
 
 
 #: Field names of the same quantity in different formats, most specific first.
@@ -370,7 +376,7 @@ def _find_quality(nodes: Nodes, nmea: bool) -> QualityPaths | None:
     """Return the QualityPaths of a message with a position, or None."""
     has = {name for name, node in nodes.items() if is_float(node)}
     matrix = next((name for name in _COVARIANCES if _is_matrix(nodes.get(name))), None)
-    kind = f"{matrix or _COVARIANCES[0]}_type"
+    type_path = f"{matrix or _COVARIANCES[0]}_type"
     deviation = next((pair for pair in _DEVIATIONS if has >= set(pair)), ())
     velocity = next((three for three in _VELOCITIES if has >= set(three)), ())
     down = True
@@ -383,10 +389,10 @@ def _find_quality(nodes: Nodes, nmea: bool) -> QualityPaths | None:
     elif not velocity and nmea and has >= {"speed", "course"}:
         speed, course = Scaled("speed", _KMH), Scaled("course", _DEGREES)
     # Of other messages, the unit of an angle is not known.
-    in_rad = nodes.get("timestamp") == Scalar("uint64") or (kind in nodes and "velocity" in nodes)
-    found = QualityPaths(
+    in_rad = nodes.get("timestamp") == Scalar("uint64") or (type_path in nodes and "velocity" in nodes)
+    paths = QualityPaths(
         matrix,
-        kind if matrix and is_integer(nodes.get(kind)) else None,
+        type_path if matrix and is_integer(nodes.get(type_path)) else None,
         () if matrix else deviation,
         velocity,
         down,
@@ -396,7 +402,7 @@ def _find_quality(nodes: Nodes, nmea: bool) -> QualityPaths | None:
         next((Scaled(name) for name in ("heading", "yaw") if name in has and in_rad), None),
         *(name if name in has else None for name in ("hdop", "vdop")),
     )
-    return found if found.paths else None
+    return paths if paths.paths else None
 
 
 #: Names of covariance matrices, with ``_type`` for the kind.

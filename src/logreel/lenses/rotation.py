@@ -18,8 +18,8 @@ LEAST_NORM = 1e-6
 
 def conjugated(turn: F64) -> F64:
     """Return the inverse rotations."""
-    found: F64 = turn * np.array([-1.0, -1.0, -1.0, 1.0])
-    return found
+    inverse: F64 = turn * np.array([-1.0, -1.0, -1.0, 1.0])
+    return inverse
 
 
 def multiplied(a: F64, b: F64) -> F64:
@@ -56,8 +56,8 @@ def unit(turn: F64) -> tuple[F64, NDArray[np.bool_]]:
     with np.errstate(all="ignore"):
         size = np.linalg.norm(turn, axis=-1)
         good = np.isfinite(size) & (size > LEAST_NORM)
-        found = np.where(good[..., None], turn / np.where(good, size, 1.0)[..., None], np.nan)
-    return found, good
+        normed = np.where(good[..., None], turn / np.where(good, size, 1.0)[..., None], np.nan)
+    return normed, good
 
 
 def angle_between(a: F64, b: F64) -> F64:
@@ -65,8 +65,8 @@ def angle_between(a: F64, b: F64) -> F64:
     # Of a quaternion and its negative, which are the same rotation, the nearer one counts.
     near = np.minimum(np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1))
     far = np.maximum(np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1))
-    found: F64 = 4 * np.arctan2(near, far)
-    return found
+    angle: F64 = 4 * np.arctan2(near, far)
+    return angle
 
 
 def matrices(turn: F64) -> F64:
@@ -95,7 +95,7 @@ Columns = tuple[F64, F64]
 _LEAST_ANGLE = 1e-9
 
 
-class Curve:
+class PoseCurve:
     """Poses prepared for interpolation: linear in position, and on the shortest way with constant speed in rotation.
 
     time      int64[n] ns, strictly increasing

@@ -86,13 +86,13 @@ class Text:
         from logreel.log.tables import DENSE, table
 
         names = paths_with([name for name in (self.text, self.level, self.source) if name], self.stamp)
-        found = table(ch, names, start, end, DENSE)
-        column = columns_by_path(names, found)
-        none = [None] * len(found)
+        messages = table(ch, names, start, end, DENSE)
+        column = columns_by_path(names, messages)
+        none = [None] * len(messages)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
         level = map(convert, column[self.level].to_pylist()) if self.level else none
-        source = column[self.source].to_pylist() if self.source else [""] * len(found)
-        lines = list(map(TextLine, times_of(found).tolist(), level, column[self.text].to_pylist(), source))
+        source = column[self.source].to_pylist() if self.source else [""] * len(messages)
+        lines = list(map(TextLine, times_of(messages).tolist(), level, column[self.text].to_pylist(), source))
         return lines, stamps_of(self.stamp, column, len(lines))
 
 
@@ -118,13 +118,13 @@ class LineFields:
 
         if pa.types.is_string(column.type):
             return np.array([LEVEL_NAMES.get(str(name).upper(), -1) for name in column.to_pylist()], np.int64)
-        given = np.asarray(column, np.int64)
+        numbers = np.asarray(column, np.int64)
         if not self.levels:
-            return np.where((given >= 0) & (given < 8), given, -1)
-        found = np.full(len(given), -1, np.int64)
+            return np.where((numbers >= 0) & (numbers < 8), numbers, -1)
+        levels = np.full(len(numbers), -1, np.int64)
         for level, number in self.levels:
-            found[given == level] = number
-        return found
+            levels[numbers == level] = number
+        return levels
 
 
 def line_fields(ch: Channel) -> LineFields | None:
@@ -136,8 +136,8 @@ def line_fields(ch: Channel) -> LineFields | None:
     name = next((n for n in ("text", "msg", "message") if isinstance(nodes.get(n), String)), None)
     level = next((n for n in ("level", "severity") if is_number(nodes.get(n)) or n in nodes), None)
     source = next((n for n in ("source", "name") if isinstance(nodes.get(n), String)), None)
-    mine = {n for n in (name, level, source) if n is not None}
-    if name is None or not nodes.keys() <= mine | _MORE:
+    used = {n for n in (name, level, source) if n is not None}
+    if name is None or not nodes.keys() <= used | _MORE:
         return None
     if level is None and not (ch.schema.name.endswith("Comment") or ch.schema.encoding.startswith("text/")):
         return None
@@ -151,7 +151,7 @@ def line_fields(ch: Channel) -> LineFields | None:
         source,
         ch.topic if level is None else "",
         BIT_LEVELS + ROS2_LEVELS if bits else (),
-        frozenset(mine | stamp),
+        frozenset(used | stamp),
     )
 
 

@@ -15,7 +15,7 @@ from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.lenses import LocalPose, Places, lenses
 from logreel.lenses.motion import BODY, body_of
-from logreel.lenses.rotation import Curve, unit
+from logreel.lenses.rotation import PoseCurve, unit
 from logreel.log.times import SECOND
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ class VehiclePose:
         parts = [part for part in (self.position, self.attitude) if part]
         base = next((part for part in parts if source and part[0].topic == source.topic), self.base)
         other = self.attitude if base is self.position else self.position
-        found = base[1].track(base[0], start, end)
-        held: NDArray[np.bool_] = np.array(
-            np.zeros(len(found.time)) if found.held is None else found.held, np.bool_
+        places = base[1].track(base[0], start, end)
+        kept: NDArray[np.bool_] = np.array(
+            np.zeros(len(places.time)) if places.kept is None else places.kept, np.bool_
         )
-        place, turn = found.position, found.rotation
-        if other is not None and other[0] is not base[0] and len(found.time):
-            more = self._at(other, _times(found), held, other is self.attitude)
+        place, turn = places.position, places.rotation
+        if other is not None and other[0] is not base[0] and len(places.time):
+            more = self._at(other, _times(places), kept, other is self.attitude)
             place, turn = (place, more) if other is self.attitude else (more, turn)
         if self.position is not None and not self.has_position():
             place = place.copy()
@@ -87,44 +87,46 @@ class VehiclePose:
         good = np.isfinite(place).all(axis=1) & np.isfinite(turn).all(axis=1)
         lost = np.flatnonzero(~good)
         # A pose does not lead across unknown ones, either.
-        held[lost[lost > 0] - 1] = True
-        names = [None if one is None else one[good] for one in (found.frame, found.child)]
+        kept[lost[lost > 0] - 1] = True
+        names = [None if column is None else column[good] for column in (places.frame, places.child)]
         if names[1] is not None:
             names[1] = np.full(len(names[1]), self.child, object)
         return Places(
-            found.time[good],
+            places.time[good],
             place[good],
             turn[good],
             names[0],
             names[1],
-            found.row[good],
-            found.stamp[good],
-            held[good],
+            places.row[good],
+            places.stamp[good],
+            kept[good],
         )
 
-    def at(self, time: int) -> Curve | None:
+    def at(self, time: int) -> PoseCurve | None:
         """Return the poses around *time* (ns), prepared for interpolation; None if none is known there."""
-        found = self.track(max(time - MARGIN, TIME_MIN), min(time + MARGIN, TIME_MAX))
-        when = _times(found)
+        places = self.track(max(time - MARGIN, TIME_MIN), min(time + MARGIN, TIME_MAX))
+        when = _times(places)
         rows = np.argsort(when, kind="stable")
         rows = rows[np.append(True, np.diff(when[rows]) > 0)] if len(rows) else rows
         if not len(rows):
             return None
-        turn, _ = unit(found.rotation[rows])
-        held = np.zeros(len(rows), np.bool_) if found.held is None else found.held[rows]
-        return Curve(when[rows], found.position[rows], turn, held)
+        turn, _ = unit(places.rotation[rows])
+        kept = np.zeros(len(rows), np.bool_) if places.kept is None else places.kept[rows]
+        return PoseCurve(when[rows], places.position[rows], turn, kept)
 
     def has_position(self) -> bool:
         """Return whether the log knows the horizontal position of the vehicle at any time."""
         return self.position is not None and _has_position(*self.position)
 
-    def _at(self, other: Part, times: I64, held: NDArray[np.bool_], attitude: bool) -> NDArray[np.float64]:
-        """Return positions or rotations of the *other* channel at *times*, NaN if unknown; add its resets to *held*."""
+    def _at(
+        self, other: Part, times: I64, leads_nowhere: NDArray[np.bool_], attitude: bool
+    ) -> NDArray[np.float64]:
+        """Return positions or rotations of the *other* channel at *times*, NaN if unknown; add to *leads_nowhere*."""
         ch, lens = other
         low, high = max(int(times.min()) - MARGIN, TIME_MIN), min(int(times.max()) + MARGIN, TIME_MAX)
-        found = lens.track(ch, low, high)
-        rotation, good = unit(found.rotation)
-        place = found.position
+        places = lens.track(ch, low, high)
+        rotation, good = unit(places.rotation)
+        place = places.position
         if attitude:
             place = np.zeros_like(place)
         else:
@@ -133,9 +135,9 @@ class VehiclePose:
             place = place if self.has_position() else np.nan_to_num(place)
             good = np.asarray(np.isfinite(place).all(axis=1), np.bool_)
         out = np.full((len(times), 4 if attitude else 3), np.nan)
-        own = _times(found)
+        own = _times(places)
         jump = (
-            np.zeros(len(own), np.int64) if found.held is None else np.append(0, np.cumsum(found.held[:-1]))
+            np.zeros(len(own), np.int64) if places.kept is None else np.append(0, np.cumsum(places.kept[:-1]))
         )
         rows = np.flatnonzero(good)
         rows = rows[np.argsort(own[rows], kind="stable")]
@@ -144,19 +146,19 @@ class VehiclePose:
             return out
         time, resets = own[rows], jump[rows]
         kept = np.append(np.diff(resets) != 0, False)
-        curve = Curve(time, place[rows], rotation[rows], kept)
+        curve = PoseCurve(time, place[rows], rotation[rows], kept)
         columns = curve.at(times, True, None, np.ones(len(times), np.bool_))
         known = (times >= time[0] - HOLD) & (times <= time[-1] + HOLD)
         out[known] = columns[1 if attitude else 0].T[known]
         # Between two moments at which the other channel was reset, the pose jumps.
         count = resets[np.clip(np.searchsorted(time, times, side="right") - 1, 0, None)]
-        held[:-1] |= np.diff(count) != 0
+        leads_nowhere[:-1] |= np.diff(count) != 0
         return out
 
 
-def _times(found: Places) -> I64:
+def _times(places: Places) -> I64:
     """Return int64[k] ns of measurement; those of logging where there are none."""
-    return np.where(found.stamp != 0, found.stamp, found.time)
+    return np.where(places.stamp != 0, places.stamp, places.time)
 
 
 #: A channel by its topic, with its lens: caches must not keep a log alive.
@@ -202,8 +204,8 @@ def _has_position(ch: Channel, lens: LocalPose) -> bool:
     known = _KNOWN.get(ch)
     if known is None or known[0] != len(ch):
         try:
-            found = bool(np.isfinite(lens.track(ch).position[:, :2]).all(axis=1).any())
+            is_known = bool(np.isfinite(lens.track(ch).position[:, :2]).all(axis=1).any())
         except LogError:
-            found = False
-        known = _KNOWN[ch] = (len(ch), found)
+            is_known = False
+        known = _KNOWN[ch] = (len(ch), is_known)
     return known[1]

@@ -245,16 +245,16 @@ def spread(packets: Packets, message: I64) -> Packets:
 HOUR_US, SECOND_US = 3_600_000_000, 1_000_000
 
 
-def _split(pieces: Iterable[Packets]) -> Iterator[Packets]:
+def _split(batches: Iterable[Packets]) -> Iterator[Packets]:
     """Yield the packets, at most STEP at a time: points take ten times the memory of packets."""
-    for packets in pieces:
+    for packets in batches:
         for lo in range(0, len(packets), STEP):
             at = slice(lo, lo + STEP)
-            more = (None if one is None else one[at] for one in (packets.logged, packets.stamp))
+            more = (None if column is None else column[at] for column in (packets.logged, packets.stamp))
             yield Packets(packets.data, packets.offset[at], packets.time[at], *more)
 
 
-class Turn(NamedTuple):
+class Revolution(NamedTuple):
     """Points of one revolution; *time* (ns, of the log) and *stamp* (ns, 0: unknown) are those of its first packet."""
 
     time: int
@@ -262,28 +262,28 @@ class Turn(NamedTuple):
     stamp: int
 
 
-def sweeps(pieces: Iterable[Packets], calibration: Calibration) -> Iterator[Turn]:
+def sweeps(batches: Iterable[Packets], calibration: Calibration) -> Iterator[Revolution]:
     """Yield each revolution; a new one begins with the packet whose azimuth decreases."""
     waiting: list[Cloud] = []
-    begin, stamp, before, held = 0, 0, -1, 0
-    for packets in _split(pieces):
+    begin, stamp, before, collected = 0, 0, -1, 0
+    for packets in _split(batches):
         cloud, count = decode(packets, calibration)
         ends = np.concatenate([[0], np.cumsum(count)]).tolist()
         azimuth = packets.azimuth
         falls = azimuth < np.concatenate([[before], azimuth[:-1]])
         cuts = sorted({0, *np.flatnonzero(falls).tolist()})
         for lo, hi in zip(cuts, [*cuts[1:], len(packets)], strict=True):
-            if waiting and (falls[lo] or held + hi - lo > MAX_SWEEP):
-                yield Turn(begin, Cloud.join(waiting), stamp)
-                waiting, held = [], 0
+            if waiting and (falls[lo] or collected + hi - lo > MAX_SWEEP):
+                yield Revolution(begin, Cloud.join(waiting), stamp)
+                waiting, collected = [], 0
             if not waiting:
                 begin = int((packets.time if packets.logged is None else packets.logged)[lo])
                 stamp = 0 if packets.stamp is None else int(packets.stamp[lo])
             waiting.append(cloud.part(ends[lo], ends[hi]))
-            held += hi - lo
+            collected += hi - lo
         before = int(azimuth[-1]) if len(azimuth) else before
     if waiting:
-        yield Turn(begin, Cloud.join(waiting), stamp)
+        yield Revolution(begin, Cloud.join(waiting), stamp)
 
 
 #: Real files have 50 kB.
@@ -403,9 +403,11 @@ def from_status(status: NDArray[np.uint8]) -> Calibration | None:
     while at >= 0:
         here = at + len(CYCLE) - _BYTES
         if values[here : here + len(_MARK)] == _MARK and kinds[at : at + len(period)] == period:
-            found = _from_cycles(status[at : at + len(period), 1].reshape(CYCLES, len(CYCLE))[:, -_BYTES:])
-            if found is not None:
-                return found
+            calibration = _from_cycles(
+                status[at : at + len(period), 1].reshape(CYCLES, len(CYCLE))[:, -_BYTES:]
+            )
+            if calibration is not None:
+                return calibration
         at = kinds.find(CYCLE, at + 1)
     return None
 

@@ -16,12 +16,12 @@ _KNOWN: WeakKeyDictionary[Log, dict[str, list[Lens]]] = WeakKeyDictionary()
 def lenses_of(log: Log) -> list[tuple[Channel, list[Lens]]]:
     """Return the channels of *log* that have messages and a lens, in file order, each with its lenses."""
     known = _KNOWN.setdefault(log, {})
-    found = []
+    recognised = []
     for topic, ch in log.channels.items():
         if ch.reserved or not len(ch):
             continue
         if topic not in known:
             known[topic] = lenses(ch)
         if known[topic]:
-            found.append((ch, known[topic]))
-    return found
+            recognised.append((ch, known[topic]))
+    return recognised

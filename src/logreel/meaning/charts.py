@@ -78,10 +78,10 @@ def charts(log: Log) -> list[Chart]:
     A format proposes charts for its logs; where it proposes none, lenses and fields that vary decide. Damage never
     raises an error here.
     """
-    found = _present(log, _proposed(log))
-    if not found:
-        found = _present(log, [*_by_lenses(log), *_by_fields(log), *_rates(log)])
-    return sorted(found[:MAX_CHARTS], key=lambda chart: not chart.first)
+    shown = _present(log, _proposed(log))
+    if not shown:
+        shown = _present(log, [*_by_lenses(log), *_by_fields(log), *_rates(log)])
+    return sorted(shown[:MAX_CHARTS], key=lambda chart: not chart.first)
 
 
 def bands(log: Log) -> list[Band]:
@@ -89,41 +89,41 @@ def bands(log: Log) -> list[Band]:
 
     Empty if its format knows none.
     """
-    found: list[Band] = []
+    inner: list[Band] = []
     if log.start is None or log.end is None:
-        return found
+        return inner
     with suppress(LogError):
         for band in bands_of(log):
             inside = replace(band, start=max(band.start, log.start), end=min(band.end, log.end))
             if inside.start < inside.end:
-                found.append(inside)
-    return sorted(found, key=lambda band: (band.start, band.kind))
+                inner.append(inside)
+    return sorted(inner, key=lambda band: (band.start, band.kind))
 
 
-def first_charts(found: list[Chart]) -> int:
+def first_charts(proposed: list[Chart]) -> int:
     """Return how many of the charts belong on the first screen."""
-    marked = sum(chart.first for chart in found)
-    return marked or min(FIRST, len(found))
+    marked = sum(chart.first for chart in proposed)
+    return marked or min(FIRST, len(proposed))
 
 
 def side_panels(log: Log) -> list[str]:
     """Return which panels *log* has content for, most important first: ``map``, ``picture``, ``scene``."""
-    there: set[str] = set()
+    contents: set[str] = set()
     local = False
     for ch in log.channels.values():
         if not len(ch) or ch.reserved:
             continue
         for lens in lenses(ch):
             if isinstance(lens, Position):
-                there.add(MAP)
+                contents.add(MAP)
             elif isinstance(lens, Image):
-                there.add(PICTURE)
+                contents.add(PICTURE)
             elif not isinstance(lens, (Text, Imu, Joints)):
-                there.add(SCENE)
+                contents.add(SCENE)
                 local |= isinstance(lens, ActorPose | Transform) or bool(getattr(lens, "position", ()))
     # Without a position on Earth the map has local tracks, which the scene shows, too.
-    found = [panel for panel in (MAP, PICTURE, SCENE) if panel in there]
-    return [*found, MAP] if local and MAP not in there else found
+    panels = [panel for panel in (MAP, PICTURE, SCENE) if panel in contents]
+    return [*panels, MAP] if local and MAP not in contents else panels
 
 
 def _proposed(log: Log) -> Iterator[Chart]:
@@ -131,13 +131,13 @@ def _proposed(log: Log) -> Iterator[Chart]:
         yield from charts_of(log)
 
 
-def _present(log: Log, found: Iterable[Chart]) -> list[Chart]:
+def _present(log: Log, charts: Iterable[Chart]) -> list[Chart]:
     """Return the charts with those series that the log has messages for."""
     shown = []
-    for chart in found:
-        there = tuple(series for series in chart.series if _exists(log, series))
-        if there and (chart.kind != "xy" or len(there) == len(chart.series)):
-            shown.append(replace(chart, series=there))
+    for chart in charts:
+        series_with_messages = tuple(series for series in chart.series if _exists(log, series))
+        if series_with_messages and (chart.kind != "xy" or len(series_with_messages) == len(chart.series)):
+            shown.append(replace(chart, series=series_with_messages))
     return shown
 
 
@@ -165,8 +165,8 @@ def _rates(log: Log) -> Iterator[Chart]:
     """Yield charts of the time between messages: rates, jitter and silence of topics at one glance."""
     named = [ch for ch in log.channels.values() if len(ch) > 2 and not ch.reserved]
     for at in range(0, min(len(named), 3 * MAX_SERIES), MAX_SERIES):
-        some = named[at : at + MAX_SERIES]
-        series = tuple(Series(ch.topic, "", "interval", ch.topic) for ch in some)
+        channels = named[at : at + MAX_SERIES]
+        series = tuple(Series(ch.topic, "", "interval", ch.topic) for ch in channels)
         yield Chart("Time between messages", series, group="Rates and jitter")
 
 
@@ -175,8 +175,8 @@ def _of_lens(ch: Channel, lens: object) -> Iterator[Chart]:
     match lens:
         case Position(altitude=altitude) if altitude is not None:
             function = "thousandth" if altitude.factor != 1 else ""
-            one = Series(topic, altitude.path, function, "altitude", "m")
-            yield Chart(f"{topic}: altitude", (one,), group="Position", first=True)
+            series_of_altitude = Series(topic, altitude.path, function, "altitude", "m")
+            yield Chart(f"{topic}: altitude", (series_of_altitude,), group="Position", first=True)
         case Imu(rate=rate, acceleration=acceleration):
             yield _vector(topic, acceleration, "acceleration", "m/s²", "Inertial", True)
             yield _vector(topic, rate, "angular velocity", "rad/s", "Inertial")
@@ -191,7 +191,7 @@ def _of_lens(ch: Channel, lens: object) -> Iterator[Chart]:
             for field, unit in ((position, "rad"), (velocity, "rad/s"), (effort, "Nm")):
                 series = tuple(Series(topic, field, "", joint, unit, f"{name}={joint}") for joint in joints)
                 yield Chart(f"{topic}: {field}", series, group="Joints", first=field == position)
-        case Pose(position=place, orientation=turn, many=False):
+        case Pose(position=place, orientation=turn, repeated=False):
             if place is not None:
                 yield _vector(topic, place, "position", "m", "Motion", True)
             series = tuple(Series(topic, turn, f, f, "deg") for f in ("roll", "pitch", "yaw"))
@@ -209,7 +209,7 @@ def _of_lens(ch: Channel, lens: object) -> Iterator[Chart]:
 
 def _velocities(ch: Channel, lens: object) -> Iterator[Chart]:
     """Yield charts of the linear and angular velocity of a message that also has a pose."""
-    if not isinstance(lens, Pose) or lens.many:
+    if not isinstance(lens, Pose) or lens.repeated:
         return
     path, nodes = "", members(ch)
     while "twist" in nodes:
@@ -221,12 +221,12 @@ def _velocities(ch: Channel, lens: object) -> Iterator[Chart]:
 
 def _moving_frames(ch: Channel, lens: Transform) -> list[str]:
     """Return the child frames whose translation varies; one without a name is empty text."""
-    found = lens.track(ch)
-    if found.child is None:
-        return [""] if len(found.position) and np.ptp(found.position, axis=0).max() > 0 else []
+    places = lens.track(ch)
+    if places.child is None:
+        return [""] if len(places.position) and np.ptp(places.position, axis=0).max() > 0 else []
     frames = []
-    for frame in dict.fromkeys(found.child.tolist()):
-        place = found.position[found.child == frame]
+    for frame in dict.fromkeys(places.child.tolist()):
+        place = places.position[places.child == frame]
         if len(place) > 1 and np.nan_to_num(np.ptp(place, axis=0)).max() > 0:
             frames.append(str(frame))
     return frames[:MAX_SERIES]
@@ -278,12 +278,12 @@ def _varying(ch: Channel) -> list[str]:
     times = ch.times
     seen: dict[str, list[float]] = {}
     for at in {0, len(times) // 2, max(len(times) - LOOK, 0)}:
-        some = times[at : at + LOOK]
+        looked_at = times[at : at + LOOK]
         for field in ch.fields:
             if field in STAMPS or field.rpartition(".")[2].lower() in COUNTERS:
                 continue
             with suppress(LogError):
-                for curve in channel_curves(ch, [field], int(some.min()), int(some.max()) + 1):
+                for curve in channel_curves(ch, [field], int(looked_at.min()), int(looked_at.max()) + 1):
                     values = curve.values[np.isfinite(curve.values)]
                     if len(values):
                         seen.setdefault(curve.field, []).extend((values.min(), values.max()))

@@ -75,8 +75,8 @@ class FieldColumn:
         self._reader = TableReader(ch, own_paths(ch, field))
         empty = self._reader.read(slice(0, 0))
         self.unit = ""
-        for one in list(empty.schema)[1:]:
-            self.unit = (one.metadata or {}).get(b"unit", b"").decode()
+        for arrow_field in list(empty.schema)[1:]:
+            self.unit = (arrow_field.metadata or {}).get(b"unit", b"").decode()
         self._numbers(empty)
 
     @cached_property
@@ -120,15 +120,15 @@ class FieldColumn:
     def _numbers(self, table: pa.Table) -> F64:
         """Return the values of the one curve in *table*; raises UsageError if there are several or none."""
         flat = flattened(one_column(table.schema.field(1), table.column(1)))
-        found = [
+        numbers = [
             values
-            for one, column in zip(flat.schema, flat.columns, strict=True)
-            for _, values in sample_numbers(one.name, column.combine_chunks())
+            for arrow_field, column in zip(flat.schema, flat.columns, strict=True)
+            for _, values in sample_numbers(arrow_field.name, column.combine_chunks())
         ]
-        if len(found) != 1:
-            kind = table.schema.field(1).type
-            raise UsageError(why_no_curve(self.channel, self.field, kind), path=self.channel.log.name)
-        return found[0]
+        if len(numbers) != 1:
+            arrow_type = table.schema.field(1).type
+            raise UsageError(why_no_curve(self.channel, self.field, arrow_type), path=self.channel.log.name)
+        return numbers[0]
 
     def pieces(self, check: Check = _no_check) -> Iterator[tuple[I64, F64]]:
         """Yield times and values of all messages in file order, some thousand messages at a time."""

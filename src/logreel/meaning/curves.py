@@ -78,15 +78,15 @@ def curves(
     Raises UsageError for text, and for arrays of changing length; TopicError and NotFoundError for unknown names.
     """
     lo, hi = interval(log, start, end)
-    found: list[Curve] = []
+    chosen: list[Curve] = []
     for topic, fields in fields_by_topic(log, wanted).items():
-        found += channel_curves(log[topic], fields, lo, hi)
-        if len(found) > MAX_CURVES:
+        chosen += channel_curves(log[topic], fields, lo, hi)
+        if len(chosen) > MAX_CURVES:
             raise UsageError(
-                f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {found[0].name}",
+                f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {chosen[0].name}",
                 path=log.name,
             )
-    return found
+    return chosen
 
 
 def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
@@ -98,16 +98,16 @@ def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: in
     order = None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable")
     drawn = False
     for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
-        found = False
+        has_numbers = False
         flat = flattened(one_column(field, column))
-        for one, values in zip(flat.schema, flat.columns, strict=True):
-            unit = (one.metadata or {}).get(b"unit", b"").decode()
-            for name, numbers in sample_numbers(one.name, values.combine_chunks()):
+        for arrow_field, values in zip(flat.schema, flat.columns, strict=True):
+            unit = (arrow_field.metadata or {}).get(b"unit", b"").decode()
+            for name, numbers in sample_numbers(arrow_field.name, values.combine_chunks()):
                 if fields is None and name in STAMPS:
                     continue
-                found = drawn = True
+                has_numbers = drawn = True
                 yield _curve(ch.topic, name, unit, times, numbers, order)
-        if fields is not None and not found:
+        if fields is not None and not has_numbers:
             raise UsageError(why_no_curve(ch, field.name, column.type), path=ch.log.name)
     if not drawn:
         raise UsageError(f"{ch.topic!r} has no numeric field", path=ch.log.name)
@@ -133,17 +133,20 @@ def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.floa
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = array.type
-    if pa.types.is_fixed_size_list(kind):
-        if kind.list_size <= MAX_ITEMS:
-            for i in range(kind.list_size):
+    arrow_type = array.type
+    if pa.types.is_fixed_size_list(arrow_type):
+        if arrow_type.list_size <= MAX_ITEMS:
+            for i in range(arrow_type.list_size):
                 yield from sample_numbers(f"{name}[{i}]", pc.list_element(array, i))
         return
-    if pa.types.is_duration(kind) or pa.types.is_timestamp(kind):
-        yield name, _as_float(array.cast("int64")) / 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[kind.unit]
-    elif pa.types.is_boolean(kind):
+    if pa.types.is_duration(arrow_type) or pa.types.is_timestamp(arrow_type):
+        yield (
+            name,
+            _as_float(array.cast("int64")) / 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[arrow_type.unit],
+        )
+    elif pa.types.is_boolean(arrow_type):
         yield name, _as_float(array.cast("int8"))
-    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    elif pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type):
         yield name, _as_float(array)
 
 
@@ -154,19 +157,17 @@ def _as_float(array: Any) -> NDArray[np.float64]:
     return values
 
 
-def why_no_curve(ch: Channel, name: str, kind: Any) -> str:
+def why_no_curve(ch: Channel, name: str, arrow_type: Any) -> str:
     """Return a sentence why a field of this Arrow type is no single curve."""
     import pyarrow as pa
 
-    if pa.types.is_fixed_size_list(kind):
-        return (
-            f"{ch.topic}.{name} has {kind.list_size} items: choose some of them, such as {ch.topic}.{name}[0]"
-        )
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+    if pa.types.is_fixed_size_list(arrow_type):
+        return f"{ch.topic}.{name} has {arrow_type.list_size} items: choose some of them, such as {ch.topic}.{name}[0]"
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
         return (
             f"{ch.topic}.{name} has arrays of changing length: choose an item, such as {ch.topic}.{name}[0]"
         )
-    return f"{ch.topic}.{name} is no number, but {kind}"
+    return f"{ch.topic}.{name} is no number, but {arrow_type}"
 
 
 def pixel_edges(start: int, end: int, pixels: int) -> I64:
@@ -243,8 +244,8 @@ def _yaw(t: F64, q: F64) -> F64:
 
 
 def _norm(t: F64, v: F64) -> F64:
-    found: F64 = np.sqrt(np.sum(v * v, axis=1))
-    return found
+    length: F64 = np.sqrt(np.sum(v * v, axis=1))
+    return length
 
 
 def _scaled(factor: float, t: F64, v: F64) -> F64:
@@ -258,8 +259,8 @@ def _derivative(t: F64, v: F64) -> F64:
 def _over_time(t: F64, change: F64) -> F64:
     """Return *change* per second; NaN for the first value, and where time does not pass."""
     step = np.diff(t, prepend=t[:1])
-    found: F64 = np.divide(change, step, out=np.full(len(t), np.nan), where=step > 0)
-    return found
+    slope: F64 = np.divide(change, step, out=np.full(len(t), np.nan), where=step > 0)
+    return slope
 
 
 def _rate(t: F64, v: F64) -> F64:
@@ -267,9 +268,9 @@ def _rate(t: F64, v: F64) -> F64:
 
 
 def _interval(t: F64, v: F64) -> F64:
-    found = np.diff(t, prepend=t[:1]) * 1e3
-    found[:1] = np.nan
-    return found
+    milliseconds = np.diff(t, prepend=t[:1]) * 1e3
+    milliseconds[:1] = np.nan
+    return milliseconds
 
 
 def _delay(t: F64, v: F64) -> F64:
@@ -362,9 +363,9 @@ def _series_part(ch: Channel, series: Series, lo: int | None, hi: int | None) ->
         times, unit, inputs = _picked(ch, series, lo, hi)
     else:
         times, unit, inputs = _inputs(ch, series.field, lo, hi)
-    kind = NUMBER if function is None else function.inputs
-    wanted = {NUMBER: 1, QUATERNION: 4}.get(kind, inputs.shape[1])
-    if kind != TIMES and inputs.shape[1] != wanted:
+    input_type = NUMBER if function is None else function.inputs
+    wanted = {NUMBER: 1, QUATERNION: 4}.get(input_type, inputs.shape[1])
+    if input_type != TIMES and inputs.shape[1] != wanted:
         what = f"for {series.function!r}" if function else "for one curve"
         raise UsageError(
             f"{ch.topic}.{series.field} has {inputs.shape[1]} numbers: {what} there must be {wanted}",
@@ -401,9 +402,9 @@ def paths_of(ch: Channel, field: str) -> list[str]:
 
 def _inputs(ch: Channel, field: str, lo: int | None, hi: int | None) -> tuple[I64, str, F64]:
     """Return times, the unit, and float64[n, k] of a field that has k numbers."""
-    found = list(channel_curves(ch, paths_of(ch, field), lo, hi))
-    values = np.stack([curve.values for curve in found], axis=1)
-    return found[0].times, found[0].unit, _ordered(ch, field, values)
+    inputs = list(channel_curves(ch, paths_of(ch, field), lo, hi))
+    values = np.stack([curve.values for curve in inputs], axis=1)
+    return inputs[0].times, inputs[0].unit, _ordered(ch, field, values)
 
 
 def _ordered(ch: Channel, field: str, values: F64) -> F64:
@@ -421,15 +422,15 @@ def _picked(ch: Channel, series: Series, lo: int | None, hi: int | None) -> tupl
     key, _, wanted = series.where.partition("=")
     paths = paths_of(ch, series.field)
     wanted_paths = list(dict.fromkeys([key, *paths]))
-    found = table(ch, wanted_paths, lo, hi, DENSE)
-    columns = columns_by_path(wanted_paths, found)
+    records = table(ch, wanted_paths, lo, hi, DENSE)
+    columns = columns_by_path(wanted_paths, records)
     names, rows = flatten(columns[key])
-    mine = np.flatnonzero(names.astype(str) == wanted)
+    chosen = np.flatnonzero(names.astype(str) == wanted)
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    values = np.stack([_items(columns[path], rows[mine], place[mine]) for path in paths], axis=1)
-    times = times_of(found)[rows[mine]]
+    values = np.stack([_items(columns[path], rows[chosen], place[chosen]) for path in paths], axis=1)
+    times = times_of(records)[rows[chosen]]
     order = np.argsort(times, kind="stable")
-    about = found.schema.field(1 + wanted_paths.index(paths[0])).metadata or {}
+    about = records.schema.field(1 + wanted_paths.index(paths[0])).metadata or {}
     return times[order], about.get(b"unit", b"").decode(), values[order]
 
 
@@ -437,12 +438,12 @@ def _items(column: Any, rows: I64, place: I64) -> F64:
     """Return float64[m]: the items of a column of lists or numbers at these rows and places; NaN if there is none."""
     values, owner = flatten(column)
     at = np.searchsorted(owner, rows) + place
-    there = at < len(owner)
-    there[there] = owner[at[there]] == rows[there]
+    present = at < len(owner)
+    present[present] = owner[at[present]] == rows[present]
     out = np.full(len(rows), np.nan)
     if values.dtype.kind not in "biuf":
         raise UsageError(f"a field of type {values.dtype} has no numbers to draw")
-    out[there] = values[at[there]]
+    out[present] = values[at[present]]
     return out
 
 
@@ -515,14 +516,14 @@ def _segments(times: I64, values: F64, rate: float) -> list[F64]:
         size //= 2
     step = 1e9 / rate
     broken = np.flatnonzero(np.diff(times) > GAP * step) + 1
-    found = []
+    segments = []
     for part in np.split(np.arange(len(times)), broken):
         if len(part) < size:
             continue
         since = times[part] - times[part[0]]
         even = np.interp(np.arange(0, since[-1] + 1, step), since, values[part])
-        found += [even[at : at + size] for at in range(0, len(even) - size + 1, size // 2)]
-    return found
+        segments += [even[at : at + size] for at in range(0, len(even) - size + 1, size // 2)]
+    return segments
 
 
 def spectral_density(values: F64, rate: float = 1.0) -> F64:

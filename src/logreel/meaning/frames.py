@@ -15,7 +15,7 @@ from logreel.errors import Finding, LogError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses
 from logreel.lenses.motion import BODY
-from logreel.lenses.rotation import Curve, angle_between, conjugated, multiplied, rotated, unit
+from logreel.lenses.rotation import PoseCurve, angle_between, conjugated, multiplied, rotated, unit
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.channel_facts import is_marked_latched
 from logreel.log.times import SECOND, duration_text, mean_rate
@@ -50,7 +50,7 @@ class FrameBatch:
     stamp     int64[k] ns for which each is valid, 0: not stated
     parent    object[k] and *child*: names of frames, without leading slash
     position  float64[k, 3] metres; *rotation* float64[k, 4] x, y, z, w
-    held      bool[k]: the value does not lead to the next one: an estimator was reset between them
+    kept      bool[k]: the value does not lead to the next one: an estimator was reset between them
     static    whether they hold for all times
     """
 
@@ -61,7 +61,7 @@ class FrameBatch:
     child: NDArray[Any]
     position: F64
     rotation: F64
-    held: NDArray[np.bool_]
+    kept: NDArray[np.bool_]
     static: bool
 
 
@@ -76,7 +76,7 @@ class Link:
     position  float64[n, 3] metres
     rotation  float64[n, 4] unit quaternions x, y, z, w
     parent    int64[n] index in *parents*
-    held      bool[n]: the value is kept until the next one instead of being interpolated
+    kept      bool[n]: the value is kept until the next one instead of being interpolated
     topics    channels that it comes from
     messages  number of transforms in the log, unusable and repeated ones included
     unusable  number of transforms with NaN, infinity or a zero quaternion
@@ -91,7 +91,7 @@ class Link:
     position: F64
     rotation: F64
     parent: I64
-    held: NDArray[np.bool_]
+    kept: NDArray[np.bool_]
     topics: tuple[str, ...] = ()
     messages: int = 0
     unusable: int = 0
@@ -120,13 +120,13 @@ class Link:
         return mean_rate(len(self) - 1, self.end - self.start)
 
     @cached_property
-    def curve(self) -> Curve:
+    def curve(self) -> PoseCurve:
         """The transforms prepared for interpolation."""
         if self.static:
-            return Curve(self.time, self.position[-1:], self.rotation[-1:], None)
+            return PoseCurve(self.time, self.position[-1:], self.rotation[-1:], None)
         # A frame does not move from one parent to another.
-        kept = self.held | np.append(np.diff(self.parent) != 0, False)
-        return Curve(self.time, self.position, self.rotation, kept)
+        kept = self.kept | np.append(np.diff(self.parent) != 0, False)
+        return PoseCurve(self.time, self.position, self.rotation, kept)
 
     @cached_property
     def gaps(self) -> I64:
@@ -167,13 +167,13 @@ def links_of(
     """
     notes: list[str] = []
     own: Bounds = bounds or (lambda ch: (start, end))
-    batches = [one for one in _transforms(log, own, notes) if len(one.time)]
+    batches = [batch for batch in _transforms(log, own, notes) if len(batch.time)]
     if poses or (poses is None and not batches):
         several = (_vehicles(log, start, end, notes), _poses(log, start, end, notes))
-        batches += [one for few in several for one in few if len(one.time)]
+        batches += [batch for few in several for batch in few if len(batch.time)]
     if stamps is None:
         stamps = _are_of_log(log, batches)
-        if not stamps and any(np.any(one.stamp) for one in batches):
+        if not stamps and any(np.any(batch.stamp) for batch in batches):
             notes.append(
                 "the stamps of transforms are of another clock than the log: times of logging are used"
             )
@@ -188,11 +188,11 @@ def roots_of(links: Sequence[Link]) -> list[str]:
 def _are_of_log(log: Log, batches: list[FrameBatch]) -> bool:
     """Return whether most stamps of moving transforms are near the times of the log."""
     near = total = 0
-    for one in batches:
-        if not one.static:
-            known = one.stamp != 0
+    for batch in batches:
+        if not batch.static:
+            known = batch.stamp != 0
             # As floats, since stamps may be any 64 bits.
-            away = np.abs(one.stamp[known].astype(np.float64) - one.time[known].astype(np.float64))
+            away = np.abs(batch.stamp[known].astype(np.float64) - batch.time[known].astype(np.float64))
             near, total = near + int(np.count_nonzero(away < NEAR)), total + len(away)
     return total == 0 or near * 2 > total
 
@@ -231,17 +231,17 @@ def _poses(log: Log, start: int | None, end: int | None, notes: list[str]) -> It
             continue
         for lens in lenses(ch):
             try:
-                if (isinstance(lens, Pose) and not lens.many) or (
+                if (isinstance(lens, Pose) and not lens.repeated) or (
                     isinstance(lens, LocalPose) and not lens.aerospace
                 ):
                     yield _batch(ch, lens.track(ch, start, end), WORLD, ch.topic.lstrip("/"), False)
                 elif isinstance(lens, ActorPose):
-                    found = lens.states(ch, start, end)
+                    states = lens.states(ch, start, end)
                     names = [
-                        f"{k or 'actor'}_{n}" for k, n in zip(found.kind, found.id.tolist(), strict=True)
+                        f"{k or 'actor'}_{n}" for k, n in zip(states.kind, states.id.tolist(), strict=True)
                     ]
-                    child, zero = np.array(names, object), np.zeros(len(found.time), np.int64)
-                    places = Places(found.time, found.position, found.rotation, None, child, zero, zero)
+                    child, zero = np.array(names, object), np.zeros(len(states.time), np.int64)
+                    places = Places(states.time, states.position, states.rotation, None, child, zero, zero)
                     yield _batch(ch, places, WORLD, "", False)
             except LogError as error:
                 notes.append(f"channel {ch.topic!r} cannot be used: {error.text}")
@@ -263,9 +263,9 @@ def _vehicles(log: Log, start: int | None, end: int | None, notes: list[str]) ->
 def _batch(ch: Channel, places: Places, parent: str, child: str, static: bool) -> FrameBatch:
     n = len(places.time)
     above, below = _plain(places.frame, n, parent), _plain(places.child, n, child)
-    held = np.zeros(n, np.bool_) if places.held is None else places.held
+    kept = np.zeros(n, np.bool_) if places.kept is None else places.kept
     return FrameBatch(
-        ch.topic, places.time, places.stamp, above, below, places.position, places.rotation, held, static
+        ch.topic, places.time, places.stamp, above, below, places.position, places.rotation, kept, static
     )
 
 
@@ -286,16 +286,16 @@ def _grouped(batches: list[FrameBatch], stamps: bool, notes: list[str]) -> list[
     """Return a Link for each child frame; add a sentence to *notes* for what is no link."""
     if not batches:
         return []
-    logged = np.concatenate([one.time for one in batches])
-    stamp = np.concatenate([one.stamp for one in batches])
-    position = np.concatenate([one.position for one in batches])
-    rotation, good = unit(np.concatenate([one.rotation for one in batches]))
+    logged = np.concatenate([batch.time for batch in batches])
+    stamp = np.concatenate([batch.stamp for batch in batches])
+    position = np.concatenate([batch.position for batch in batches])
+    rotation, good = unit(np.concatenate([batch.rotation for batch in batches]))
     with np.errstate(invalid="ignore"):
         good &= (np.abs(position) < FAR).all(axis=1)
-    held = np.concatenate([one.held for one in batches])
-    source = np.repeat(np.arange(len(batches)), [len(one.time) for one in batches])
-    static = np.array([one.static for one in batches])[source]
-    names, code = _codes([one.parent for one in batches], [one.child for one in batches])
+    kept = np.concatenate([batch.kept for batch in batches])
+    source = np.repeat(np.arange(len(batches)), [len(batch.time) for batch in batches])
+    static = np.array([batch.static for batch in batches])[source]
+    names, code = _codes([batch.parent for batch in batches], [batch.child for batch in batches])
     parent, child = code
     time = np.where((stamp != 0) & stamps, stamp, logged)
     # Frames without a name, and those that are their own parent, are no links.
@@ -307,7 +307,7 @@ def _grouped(batches: list[FrameBatch], stamps: bool, notes: list[str]) -> list[
     arrival = arrival[real[arrival]]
     arrival = arrival[np.argsort(child[arrival], kind="stable")]
     cuts = np.flatnonzero(np.diff(child[arrival])) + 1
-    texts, found = list(names), []
+    texts, links = list(names), []
     for rows in np.split(arrival, cuts) if len(arrival) else []:
         usable = rows[good[rows]]
         if not len(usable):
@@ -329,7 +329,7 @@ def _grouped(batches: list[FrameBatch], stamps: bool, notes: list[str]) -> list[
             position[order],
             rotation[order],
             np.array([place[code] for code in parent[order].tolist()], np.int64),
-            held[order],
+            kept[order],
             tuple(dict.fromkeys(batches[n].topic for n in source[rows].tolist())),
             len(rows),
             len(rows) - len(usable),
@@ -337,18 +337,20 @@ def _grouped(batches: list[FrameBatch], stamps: bool, notes: list[str]) -> list[
             0 if is_fixed else backward,
             bool(static[usable].any() and not static[usable].all()),
         )
-        found.append((int(rows.min()), link))
-    return [link for _, link in sorted(found, key=lambda pair: pair[0])]
+        links.append((int(rows.min()), link))
+    return [link for _, link in sorted(links, key=lambda pair: pair[0])]
 
 
 def _codes(parents: list[NDArray[Any]], children: list[NDArray[Any]]) -> tuple[dict[str, int], list[I64]]:
     """Return the number of each name, and the numbers of parents and children: int64[k] each."""
     names: dict[str, int] = {}
-    found = [
-        np.array([names.setdefault(name, len(names)) for one in side for name in one.tolist()], np.int64)
+    codes = [
+        np.array(
+            [names.setdefault(name, len(names)) for column in side for name in column.tolist()], np.int64
+        )
         for side in (parents, children)
     ]
-    return names, found
+    return names, codes
 
 
 #: A step is a jump if it is longer than this many metres or rad and this many times the 95th percentile of the steps.
@@ -393,25 +395,25 @@ class FrameTree:
     @cached_property
     def links(self) -> list[FrameLink]:
         """All links, in the order of the log; of a link with several parents, the last parent is that at the end."""
-        found = []
-        for one in self._links:
-            last = one.parents[int(one.parent[-1])]
-            parents = (*(name for name in one.parents if name != last), last)
-            place, turn = tuple(one.position[-1].tolist()), tuple(one.rotation[-1].tolist())
-            found.append(
+        links = []
+        for link in self._links:
+            last = link.parents[int(link.parent[-1])]
+            parents = (*(name for name in link.parents if name != last), last)
+            place, turn = tuple(link.position[-1].tolist()), tuple(link.rotation[-1].tolist())
+            links.append(
                 FrameLink(
-                    one.child,
+                    link.child,
                     parents,
-                    one.static,
-                    one.messages,
-                    one.rate,
-                    tuple(one.intervals),
-                    one.topics,
+                    link.static,
+                    link.messages,
+                    link.rate,
+                    tuple(link.intervals),
+                    link.topics,
                     place,
                     turn,
                 )
             )
-        return found
+        return links
 
     @cached_property
     def roots(self) -> list[str]:
@@ -420,17 +422,17 @@ class FrameTree:
 
     def children(self, frame: str) -> list[FrameLink]:
         """Return the links below *frame* at the end of the log, sorted by name."""
-        return sorted((one for one in self.links if one.parent == frame), key=lambda one: one.child)
+        return sorted((link for link in self.links if link.parent == frame), key=lambda link: link.child)
 
     def walk(self) -> Iterator[tuple[int, str, FrameLink | None]]:
         """Yield depth, frame and link to its parent (None for a root) of each frame, parents first."""
         seen: set[str] = set()
         # The frames of circles hang below no root.
-        tops = [*self.roots, *(one.child for one in self.links)]
+        tops = [*self.roots, *(other.child for other in self.links)]
         for top in tops:
             if top in seen:
                 continue
-            link = next((one for one in self.links if one.child == top), None)
+            link = next((other for other in self.links if other.child == top), None)
             stack: list[tuple[int, str, FrameLink | None]] = [
                 (0, top, link if top not in self.roots else None)
             ]
@@ -440,13 +442,13 @@ class FrameTree:
                     continue
                 seen.add(frame)
                 yield depth, frame, here
-                stack += [(depth + 1, one.child, one) for one in reversed(self.children(frame))]
+                stack += [(depth + 1, other.child, other) for other in reversed(self.children(frame))]
 
     @cached_property
     def circles(self) -> list[list[str]]:
         """Frames that are above themselves at the end of the log, as closed paths."""
-        parents = {one.child: one.parent for one in self.links}
-        found: list[list[str]] = []
+        parents = {link.child: link.parent for link in self.links}
+        circles: list[list[str]] = []
         done: set[str] = set()
         for frame in parents:
             way: list[str] = []
@@ -454,16 +456,16 @@ class FrameTree:
                 way.append(frame)
                 frame = parents[frame]
             if frame in way:
-                found.append([*way[way.index(frame) :], frame])
+                circles.append([*way[way.index(frame) :], frame])
             done.update(way)
-        return found
+        return circles
 
     @cached_property
     def findings(self) -> list[Finding]:
         """What is wrong with the tree: errors, then warnings, then notes."""
-        found = [*self._of_tree(), *(one for link in self._links for one in self._of_link(link))]
-        found += [Finding("tf-note", "note", None, 0, note) for note in self._notes]
-        return sorted(found, key=lambda one: ("error", "warn", "note").index(one.severity))
+        findings = [*self._of_tree(), *(finding for link in self._links for finding in self._of_link(link))]
+        findings += [Finding("tf-note", "note", None, 0, note) for note in self._notes]
+        return sorted(findings, key=lambda finding: ("error", "warn", "note").index(finding.severity))
 
     def _of_tree(self) -> Iterator[Finding]:
         for circle in self.circles:
@@ -490,8 +492,8 @@ class FrameTree:
             text = f"{link.child} has {len(link.parents)} parents: {parents}; it changes {_times(changes)}"
             yield finding("tf-parents", "warn", text, int(link.time[change]), changes)
         if link.mixed:
-            kind = "static" if link.static else "moving"
-            text = f"{name} is sent as static and as moving; it is taken as {kind}, as sent first"
+            taken_as = "static" if link.static else "moving"
+            text = f"{name} is sent as static and as moving; it is taken as {taken_as}, as sent first"
             yield finding("tf-mixed", "warn", text, link.start)
         if link.unusable:
             text = f"{link.unusable} of {link.messages} transforms {name} contain NaN, infinity or a zero quaternion"
@@ -517,10 +519,10 @@ class FrameTree:
     def as_dict(self) -> dict[str, Any]:
         """Return the tree as JSON data; times in ns."""
         return {
-            "frames": sorted({name for one in self.links for name in (one.child, *one.parents)}),
+            "frames": sorted({name for item in self.links for name in (item.child, *item.parents)}),
             "roots": self.roots,
-            "links": [asdict(one) | {"parent": one.parent} for one in self.links],
-            "findings": [one.as_dict() for one in self.findings],
+            "links": [asdict(item) | {"parent": item.parent} for item in self.links],
+            "findings": [item.as_dict() for item in self.findings],
         }
 
 
@@ -670,18 +672,18 @@ class FramesAt:
         if frame not in self.links and fixed not in self.links:
             return None
         root, here = self._to_root(frame)
-        other, there = self._to_root(fixed)
-        return there.inverse().after(here) if root == other else None
+        other, fixed_at_root = self._to_root(fixed)
+        return fixed_at_root.inverse().after(here) if root == other else None
 
     def robot(self, fixed: str) -> str:
         """Return the frame of the robot, by its usual names, among those connected with *fixed*; else ''."""
-        there = [name for name in self.names if name != fixed and self.place(name, fixed) is not None]
-        own = {name: name.rpartition("/")[2] for name in there}
+        connected = [name for name in self.names if name != fixed and self.place(name, fixed) is not None]
+        own = {name: name.rpartition("/")[2] for name in connected}
         for usual in ("base_link", "base_footprint"):
-            for name in there:
+            for name in connected:
                 if own[name] == usual:
                     return name
-        return next((name for name in there if own[name].startswith("base")), "")
+        return next((name for name in connected if own[name].startswith("base")), "")
 
     def _to_root(self, frame: str) -> tuple[str, FramePlace]:
         place, seen = NOWHERE, 0
@@ -693,4 +695,8 @@ class FramesAt:
 
 def _messages(log: Log) -> int:
     """Return the number of messages with transforms."""
-    return sum(len(ch) for ch, found in lenses_of(log) if any(isinstance(one, Transform) for one in found))
+    return sum(
+        len(ch)
+        for ch, recognised in lenses_of(log)
+        if any(isinstance(lens, Transform) for lens in recognised)
+    )

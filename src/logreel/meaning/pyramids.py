@@ -44,7 +44,7 @@ _MOST_ROWS = 1 << 48
 
 
 @dataclass(frozen=True)
-class Shape:
+class PyramidShape:
     """Sizes of the arrays of a pyramid.
 
     rows    number of rows
@@ -76,12 +76,12 @@ class Shape:
             "least_at": (groups, "|u1"),
             "most_at": (groups, "|u1"),
         }
-        found, at = {}, _HEAD
-        for name, (length, kind) in lengths.items():
-            found[name] = (at, length, kind)
-            at += -(-length * np.dtype(kind).itemsize // _ALIGN) * _ALIGN
-        found["end"] = (at, 0, "|u1")
-        return found
+        offsets, at = {}, _HEAD
+        for name, (length, dtype) in lengths.items():
+            offsets[name] = (at, length, dtype)
+            at += -(-length * np.dtype(dtype).itemsize // _ALIGN) * _ALIGN
+        offsets["end"] = (at, 0, "|u1")
+        return offsets
 
     @property
     def size(self) -> int:
@@ -98,16 +98,18 @@ class PyramidFile:
     least_at, most_at  uint8[m]: which item of the group that is
     """
 
-    def __init__(self, data: mmap.mmap, shape: Shape, place: str, file: BinaryIO | None = None) -> None:
+    def __init__(
+        self, data: mmap.mmap, shape: PyramidShape, place: str, file: BinaryIO | None = None
+    ) -> None:
         self.shape, self._file = shape, file
         # Writing the rest of it is no change of a file that is being made.
-        whole = np.frombuffer(data, np.uint8)
-        self._guard = MapGuard(whole, data, place, None, True)
+        mapped = np.frombuffer(data, np.uint8)
+        self._guard = MapGuard(mapped, data, place, None, True)
 
         def array(name: str) -> NDArray[Any]:
-            at, length, kind = shape.arrays[name]
+            at, length, dtype = shape.arrays[name]
             # A part of the watched array, which is watched as long as one of its parts is used.
-            return whole[at : at + length * np.dtype(kind).itemsize].view(kind)
+            return mapped[at : at + length * np.dtype(dtype).itemsize].view(dtype)
 
         self.time: I64 = array("time")
         self.value: F64 = array("value")
@@ -131,8 +133,8 @@ class PyramidFile:
         Writing costs less than the page faults of stores into the mapping, and a full disk is an error in place of a
         signal. The arrays show what is written. Raises OSError.
         """
-        begin, length, kind = self.shape.arrays[name]
-        data = np.ascontiguousarray(values, kind)
+        begin, length, dtype = self.shape.arrays[name]
+        data = np.ascontiguousarray(values, dtype)
         if self._file is None or not 0 <= at <= at + len(data) <= length:
             raise ValueError(f"{len(data)} items at {at} do not fit into {name}")
         rest, place = data.view(np.uint8).data, begin + at * data.itemsize
@@ -152,13 +154,13 @@ class PyramidFile:
                 length = int.from_bytes(head[8:16], "little")
                 if head[:8] != MAGIC or length > _HEAD - 16:
                     return None
-                found = json.loads(head[16 : 16 + length])
-                if found["key"] != key or found["version"] != __version__:
+                stated = json.loads(head[16 : 16 + length])
+                if stated["key"] != key or stated["version"] != __version__:
                     return None
-                rows, stored = found["rows"], found["stored"]
+                rows, stored = stated["rows"], stated["stored"]
                 if type(rows) is not int or not 0 < rows < _MOST_ROWS or type(stored) is not bool:
                     return None
-                shape = Shape(rows, stored)
+                shape = PyramidShape(rows, stored)
                 if os.fstat(file.fileno()).st_size != shape.size:
                     return None
                 with contextlib.suppress(OSError):
@@ -170,7 +172,7 @@ class PyramidFile:
 
 
 @contextmanager
-def new_file(place: str | None, key: str, shape: Shape) -> Iterator[PyramidFile]:
+def new_file(place: str | None, key: str, shape: PyramidShape) -> Iterator[PyramidFile]:
     """Yield a file to fill, which gets its name at the end of the block, and none if that raises.
 
     place  None, or a folder that cannot be written to: a file without a name
@@ -294,9 +296,9 @@ class PyramidColumn:
 
     def search(self, times: I64) -> I64:
         """See SortedColumn; raises FileChangedError if the file of the pyramid was truncated."""
-        found = self._search(times)
+        earlier = self._search(times)
         self._file.check()
-        return found
+        return earlier
 
     def _search(self, times: I64) -> I64:
         file = self._file
@@ -335,13 +337,13 @@ class PyramidColumn:
         group = np.unique(bounds // FACTOR)
         group = group[group * FACTOR < len(self)]
         _, raw = self._groups(group)
-        found = np.empty((len(bounds) - 1, 2), np.int64)
+        places = np.empty((len(bounds) - 1, 2), np.int64)
         file = self._file
         kernel.extrema(
-            bounds, group, raw, file.shape.begin, file.least, file.most, file.least_at, file.most_at, len(self), found
+            bounds, group, raw, file.shape.begin, file.least, file.most, file.least_at, file.most_at, len(self), places
         )  # fmt: skip
         file.check()
-        rows = np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, found[found >= 0]]))
+        rows = np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, places[places >= 0]]))
         return self.read(rows)
 
 
@@ -350,7 +352,7 @@ def _direct(
 ) -> PyramidFile:
     """Build the pyramid of a column whose rows stay in the log; raises _NotInOrder."""
     n = column.messages
-    with new_file(place, key, Shape(n, False)) as file, ThreadPoolExecutor(1, "logreel-fold") as pool:
+    with new_file(place, key, PyramidShape(n, False)) as file, ThreadPoolExecutor(1, "logreel-fold") as pool:
         latest, folding = None, None
         for lo in range(0, n, STEP):
             progress(lo / n)
@@ -398,7 +400,7 @@ def _stored(
         every_time = np.memmap(times_file, np.int64, "r", shape=n) if n else np.zeros(0, np.int64)
         every_value = np.memmap(values_file, np.float64, "r", shape=n) if n else np.zeros(0)
         order = None if in_order else np.argsort(every_time, kind="stable")
-        with new_file(place, key, Shape(n, True)) as file:
+        with new_file(place, key, PyramidShape(n, True)) as file:
             for lo in range(0, n, STEP):
                 progress(1.0)
                 rows = slice(lo, min(n, lo + STEP)) if order is None else order[lo : lo + STEP]
@@ -429,5 +431,10 @@ def _fold(file: PyramidFile, at: int, low: F64, high: F64) -> None:
     least, most = np.empty(groups), np.empty(groups)
     least_at, most_at = np.empty(groups, np.uint8), np.empty(groups, np.uint8)
     kernel.fold(low, high, least, most, least_at, most_at)
-    for name, found in (("least", least), ("most", most), ("least_at", least_at), ("most_at", most_at)):
-        file.store(name, at, found)
+    for name, groups_of_level in (
+        ("least", least),
+        ("most", most),
+        ("least_at", least_at),
+        ("most_at", most_at),
+    ):
+        file.store(name, at, groups_of_level)

@@ -65,7 +65,7 @@ class SceneSource:
 
 
 @dataclass(slots=True)
-class Item:
+class SceneItem:
     """What one channel shows at one moment.
 
     time     ns of its message
@@ -94,32 +94,32 @@ class Scene:
 
     fixed: str
     tree: FramesAt
-    items: list[Item]
+    items: list[SceneItem]
 
 
 def scene_sources(log: Log) -> list[SceneSource]:
     """Return the channels of *log* that can be shown in three dimensions, in file order."""
-    found, bodies = [], bodies_of(log)
+    sources, bodies = [], bodies_of(log)
     # Flight controllers log the same vehicle several times: one of them is enough to begin with.
     usual = next((pose.child for pose in bodies.values() if pose), None)
-    for ch, lens, kind in _spatial(log):
-        if kind == "body" and ch.topic not in bodies:
+    for ch, lens, shown_as in _spatial(log):
+        if shown_as == "body" and ch.topic not in bodies:
             continue
         pose = bodies.get(ch.topic)
-        shown = kind != "body" or pose is None or pose.child == usual
+        shown = shown_as != "body" or pose is None or pose.child == usual
         shown = shown and not (
-            kind == "pose" and isinstance(lens, Pose) and lens.position is None and bool(bodies)
+            shown_as == "pose" and isinstance(lens, Pose) and lens.position is None and bool(bodies)
         )
-        found.append(SceneSource(ch.topic, kind, len(ch), shown))
-    return found
+        sources.append(SceneSource(ch.topic, shown_as, len(ch), shown))
+    return sources
 
 
 def _spatial(log: Log) -> Iterator[tuple[Channel, Lens, str]]:
     for ch, own in lenses_of(log):
         for lens in own:
-            kind = _kind(lens)
-            if kind:
-                yield ch, lens, kind
+            shown_as = _kind(lens)
+            if shown_as:
+                yield ch, lens, shown_as
                 break
 
 
@@ -129,7 +129,7 @@ def _kind(lens: Lens) -> str:
     if isinstance(lens, _SCANS):
         return "scan"
     if isinstance(lens, Pose):
-        return "path" if lens.many else "pose"
+        return "path" if lens.repeated else "pose"
     if isinstance(lens, LocalPose):
         return "body"
     if isinstance(lens, ActorPose):
@@ -142,11 +142,11 @@ def bodies_of(log: Log) -> dict[str, VehiclePose | None]:
 
     Channels of attitudes that belong to a position are not shown themselves.
     """
-    found: dict[str, VehiclePose | None] = {pose.place[0].topic: pose for pose in vehicle_poses(log)}
+    bodies: dict[str, VehiclePose | None] = {pose.place[0].topic: pose for pose in vehicle_poses(log)}
     for ch, lens, _ in _spatial(log):
         if isinstance(lens, LocalPose) and not lens.aerospace:
-            found[ch.topic] = None
-    return found
+            bodies[ch.topic] = None
+    return bodies
 
 
 def scene_at(
@@ -166,21 +166,25 @@ def scene_at(
     have    times of messages by topic whose arrays need not be sent again
     points  number of points of all clouds together
     """
-    chosen = set(topics) if topics is not None else {one.topic for one in scene_sources(log) if one.shown}
+    chosen = (
+        set(topics) if topics is not None else {source.topic for source in scene_sources(log) if source.shown}
+    )
     known, items, bodies = dict(have or {}), [], bodies_of(log)
-    sources = [one for one in _spatial(log) if one[0].topic in chosen and one[2] != "frames"][:CHANNELS]
+    sources = [source for source in _spatial(log) if source[0].topic in chosen and source[2] != "frames"][
+        :CHANNELS
+    ]
     asked = at
     at = max(at, min((int(ch.times.min()) for ch, _, _ in sources if len(ch)), default=at))
     tree = LogFrames.of(log).at(at)
     fixed = fixed if fixed in tree.names else tree.fixed()
-    clouds = sum(kind == "cloud" for _, _, kind in sources)
-    for ch, lens, kind in sources:
-        if kind == "body" and ch.topic not in bodies:
+    clouds = sum(shown_as == "cloud" for _, _, shown_as in sources)
+    for ch, lens, shown_as in sources:
+        if shown_as == "body" and ch.topic not in bodies:
             continue
         try:
-            item = _item(ch, lens, kind, at, bodies.get(ch.topic), points // max(1, clouds))
+            item = _item(ch, lens, shown_as, at, bodies.get(ch.topic), points // max(1, clouds))
         except LogError as error:
-            item = Item(ch.topic, kind, at, note=f"It cannot be read: {error.text}", place=None)
+            item = SceneItem(ch.topic, shown_as, at, note=f"It cannot be read: {error.text}", place=None)
         if item is not None:
             if item.time > asked:
                 item.note = f"{FIRST} {item.note}".rstrip()
@@ -199,25 +203,27 @@ def last_time(ch: Channel, at: int) -> int | None:
     return int(times.max()) if len(times) else None
 
 
-def _item(ch: Channel, lens: Any, kind: str, at: int, pose: VehiclePose | None, points: int) -> Item | None:
+def _item(
+    ch: Channel, lens: Any, shown_as: str, at: int, pose: VehiclePose | None, points: int
+) -> SceneItem | None:
     time = last_time(ch, at)
     if time is None:
         return None
-    if kind in ("cloud", "scan"):
-        return _points(ch, lens, kind, time, points)
-    if kind == "actors":
+    if shown_as in ("cloud", "scan"):
+        return _points(ch, lens, shown_as, time, points)
+    if shown_as == "actors":
         return _actors(ch, lens, time)
-    if kind == "body":
+    if shown_as == "body":
         return _body(ch, lens, time, pose, at)
-    found = lens.track(ch, time, time + 1)
-    if not len(found.time):
+    places = lens.track(ch, time, time + 1)
+    if not len(places.time):
         return None
-    rows = np.flatnonzero(found.row == found.row[-1])
-    frame = plain_name(found.frame[rows[0]]) if found.frame is not None else ""
-    item = Item(ch.topic, kind, time, frame, total=len(rows))
-    rows = rows[:: -(-len(rows) // PATH) or 1] if kind == "path" else rows[-1:]
-    item.arrays["position"] = _finite(found.position[rows])
-    item.arrays["rotation"] = _finite(found.rotation[rows])
+    rows = np.flatnonzero(places.row == places.row[-1])
+    frame = plain_name(places.frame[rows[0]]) if places.frame is not None else ""
+    item = SceneItem(ch.topic, shown_as, time, frame, total=len(rows))
+    rows = rows[:: -(-len(rows) // PATH) or 1] if shown_as == "path" else rows[-1:]
+    item.arrays["position"] = _finite(places.position[rows])
+    item.arrays["rotation"] = _finite(places.rotation[rows])
     return item
 
 
@@ -226,32 +232,32 @@ def _finite(values: F64) -> NDArray[np.float32]:
         return np.nan_to_num(values.astype(np.float32), posinf=0.0, neginf=0.0)
 
 
-def _points(ch: Channel, lens: Any, kind: str, time: int, limit: int) -> Item | None:
-    found: Points | None = None
+def _points(ch: Channel, lens: Any, shown_as: str, time: int, limit: int) -> SceneItem | None:
+    points_then: Points | None = None
     start, end = (time - TURN, time + TURN) if isinstance(lens, PacketCloud) else (time, time + 1)
     more = {"calibration": _calibration(ch, lens)} if isinstance(lens, PacketCloud) else {}
     for cloud in lens.clouds(ch, start, end, **more):
-        if found is None or cloud.time <= time:
-            found = cloud
-    if found is None:
+        if points_then is None or cloud.time <= time:
+            points_then = cloud
+    if points_then is None:
         return None
-    rows, place = found.seen
+    rows, place = points_then.seen
     total = len(rows)
     step = -(-total // max(1, limit)) or 1
     rows = rows[::step]
-    item = Item(ch.topic, kind, time, plain_name(found.frame), total=total)
+    item = SceneItem(ch.topic, shown_as, time, plain_name(points_then.frame), total=total)
     item.arrays["position"] = place[::step]
     if len(rows) < total:
         item.note = f"{len(rows)} of {total} points are shown."
-    if found.lost:
-        item.note += f" The message lacks {found.lost} of its points."
-    _colour(item, found, rows)
+    if points_then.lost:
+        item.note += f" The message lacks {points_then.lost} of its points."
+    _colour(item, points_then, rows)
     return item
 
 
-def _colour(item: Item, found: Points, rows: NDArray[Any]) -> None:
+def _colour(item: SceneItem, cloud: Points, rows: NDArray[Any]) -> None:
     """Add the colours of points, or else a measured value, if the message has them."""
-    fields, colours = found.fields, found.colours
+    fields, colours = cloud.fields, cloud.colours
     if colours is not None:
         item.arrays["rgb"] = colours[rows]
         return
@@ -270,36 +276,37 @@ def _calibration(ch: Channel, lens: PacketCloud) -> Any:
     return _CALIBRATIONS[ch]
 
 
-def _actors(ch: Channel, lens: ActorPose, time: int) -> Item:
-    found = lens.states(ch, time, time + 1)
-    known = np.flatnonzero(found.boxed & np.isfinite(found.position).all(1))
-    item = Item(ch.topic, "actors", time, total=len(known))
+def _actors(ch: Channel, lens: ActorPose, time: int) -> SceneItem:
+    states = lens.states(ch, time, time + 1)
+    known = np.flatnonzero(states.boxed & np.isfinite(states.position).all(1))
+    item = SceneItem(ch.topic, "actors", time, total=len(known))
     rows = known[:ACTORS]
-    item.arrays["position"] = _finite(found.position[rows])
-    item.arrays["rotation"] = _finite(found.rotation[rows])
-    item.arrays["centre"] = _finite(found.centre[rows])
-    item.arrays["size"] = _finite(found.size[rows])
+    item.arrays["position"] = _finite(states.position[rows])
+    item.arrays["rotation"] = _finite(states.rotation[rows])
+    item.arrays["centre"] = _finite(states.centre[rows])
+    item.arrays["size"] = _finite(states.size[rows])
     item.labels = [
-        f"{found.kind[row] or 'actor'}\n{found.id[row]} {found.model[row]}".rstrip() for row in rows.tolist()
+        f"{states.kind[row] or 'actor'}\n{states.id[row]} {states.model[row]}".rstrip()
+        for row in rows.tolist()
     ]
     return item
 
 
-def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at: int) -> Item | None:
+def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at: int) -> SceneItem | None:
     """Return a vehicle: its pose at the moment *at* if position and attitude are known, else the last message."""
-    item = Item(ch.topic, "body", time)
+    item = SceneItem(ch.topic, "body", time)
     curve = pose.at(at) if pose is not None else None
     if curve is not None:
-        place, turn = (one.T for one in curve.at(np.array([at]), True, None, np.ones(1, np.bool_)))
+        place, turn = (column.T for column in curve.at(np.array([at]), True, None, np.ones(1, np.bool_)))
         # Its place changes with the moment, not with the message.
         item.time = max(time, min(at, int(curve.time[-1])))
         if pose is not None and not pose.has_position() and pose.position is not None:
             item.note = UNKNOWN
     else:
-        found = lens.track(ch, time, time + 1)
-        if not len(found.time):
+        places = lens.track(ch, time, time + 1)
+        if not len(places.time):
             return None
-        place, turn = found.position[-1:], found.rotation[-1:]
+        place, turn = places.position[-1:], places.rotation[-1:]
         if not np.isfinite(place).all():
             item.note = UNKNOWN
         if pose is not None and pose.attitude[0] is not ch:
@@ -312,9 +319,9 @@ def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at:
     return item
 
 
-def _place_all(items: list[Item], tree: FramesAt, fixed: str) -> None:
+def _place_all(items: list[SceneItem], tree: FramesAt, fixed: str) -> None:
     """Find the place of each item in the fixed frame, and say what is assumed where the log does not tell it."""
-    body = next((one for one in items if one.kind in ("body", "pose") and not one.frame), None)
+    body = next((other for other in items if other.kind in ("body", "pose") and not other.frame), None)
     for item in items:
         if item.place is None:
             continue

@@ -266,7 +266,7 @@ def track_of(ch: Channel, lens: object, start: int | None = None, end: int | Non
 
 def _is_line(lens: object) -> TypeGuard[Position | Pose | LocalPose]:
     if isinstance(lens, Pose):
-        return lens.position is not None and not lens.many
+        return lens.position is not None and not lens.repeated
     return isinstance(lens, Position) or (isinstance(lens, LocalPose) and bool(lens.position))
 
 
@@ -373,9 +373,9 @@ def _sources_of(ch: Channel, lens: object) -> Iterator[TrackSource]:
     elif isinstance(lens, ActorPose):
         yield from _actor_sources(ch, lens)
     elif _is_line(lens):
-        kind = "geo" if isinstance(lens, Position) else "local"
+        coordinates = "geo" if isinstance(lens, Position) else "local"
         frame = _first_frame(ch, lens) if isinstance(lens, Pose) else ""
-        yield TrackSource(ch.topic, ch.topic, kind, ch.topic, len(ch), frame, partial(_read, ch, lens))
+        yield TrackSource(ch.topic, ch.topic, coordinates, ch.topic, len(ch), frame, partial(_read, ch, lens))
 
 
 def _first_frame(ch: Channel, lens: Pose) -> str:

@@ -51,10 +51,10 @@ class RigidTransforms(Brief):
     @property
     def matrix(self) -> F64:
         """float64[n, 4, 4]: homogeneous matrices."""
-        found = np.zeros((*self.time.shape, 4, 4))
-        found[..., :3, :3], found[..., :3, 3] = matrices(self.rotation), self.translation
-        found[..., 3, 3] = 1.0
-        return found
+        matrix = np.zeros((*self.time.shape, 4, 4))
+        matrix[..., :3, :3], matrix[..., :3, 3] = matrices(self.rotation), self.translation
+        matrix[..., 3, 3] = 1.0
+        return matrix
 
     @property
     def euler(self) -> F64:
@@ -69,22 +69,22 @@ class RigidTransforms(Brief):
 
         Raises UsageError for other shapes.
         """
-        given = np.asarray(points, np.float64)
-        one = self.time.ndim == 0
+        vectors = np.asarray(points, np.float64)
+        is_single = self.time.ndim == 0
         turn, move = self.rotation, self.translation
-        if given.shape[-1:] != (3,) or given.ndim > 3 - one:
+        if vectors.shape[-1:] != (3,) or vectors.ndim > 3 - is_single:
             raise UsageError(
-                f"points have the shape {given.shape}: give [3], [n, 3] for each of n times, or [n, k, 3]"
+                f"points have the shape {vectors.shape}: give [3], [n, 3] for each of n times, or [n, k, 3]"
             )
-        if given.ndim == 3:
+        if vectors.ndim == 3:
             turn, move = turn[:, None], move[:, None]
-        if not one and given.ndim > 1 and len(given) != len(self):
+        if not is_single and vectors.ndim > 1 and len(vectors) != len(self):
             raise UsageError(
-                f"there are {len(given)} points for {len(self)} times; for the same points at all times, give "
+                f"there are {len(vectors)} points for {len(self)} times; for the same points at all times, give "
                 "points[None].repeat(n, 0)"
             )
-        found: F64 = rotated(turn, given) + move
-        return found
+        moved: F64 = rotated(turn, vectors) + move
+        return moved
 
     def inverse(self) -> RigidTransforms:
         """Return the transforms from *target* to *source*."""
@@ -159,10 +159,10 @@ def transforms(
 
     Raises UsageError for a time that cannot be read or an interval outside of the log.
     """
-    with as_open_log(log, definitions) as found:
-        first, last = interval(found, start, end)
-        links, notes = links_of(found, first, last, poses=poses, stamps=stamps)
-        return Transforms(found, links, notes)
+    with as_open_log(log, definitions) as opened:
+        first, last = interval(opened, start, end)
+        links, notes = links_of(opened, first, last, poses=poses, stamps=stamps)
+        return Transforms(opened, links, notes)
 
 
 class Transforms:
@@ -309,7 +309,9 @@ class Transforms:
             several = time.to_numpy() if hasattr(time, "to_numpy") else time
             if isinstance(several, np.ndarray) and several.ndim and several.dtype.kind in "iuM":
                 return self._times(several, target, source)
-            return np.array([time_ns(one, self._clock) for one in np.asarray(several, object)], np.int64)
+            return np.array(
+                [time_ns(moment, self._clock) for moment in np.asarray(several, object)], np.int64
+            )
         return np.array(time_ns(time, self._clock), np.int64)
 
     def _last_parents(self) -> dict[str, str]:
@@ -330,8 +332,8 @@ class Transforms:
             axis=-1,
         )
         kinds, which = np.unique(codes, axis=0, return_inverse=True)
-        for n, kind in enumerate(kinds.tolist()):
-            own = {link.child: link.parents[code] for link, code in zip(changing, kind, strict=True)}
+        for n, parent_codes in enumerate(kinds.tolist()):
+            own = {link.child: link.parents[code] for link, code in zip(changing, parent_codes, strict=True)}
             yield np.flatnonzero(which.reshape(-1) == n), parents | own
 
     def _path(self, target: str, source: str, parents: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -349,14 +351,14 @@ class Transforms:
         return up, down
 
     def _ancestors(self, frame: str, parents: Mapping[str, str]) -> list[str]:
-        found = [frame]
+        above = [frame]
         while frame in parents:
             frame = parents[frame]
-            if frame in found:
-                circle = " → ".join([*found[found.index(frame) :], frame])
+            if frame in above:
+                circle = " → ".join([*above[above.index(frame) :], frame])
                 raise LogError(f"the frames form a circle: {circle}", path=self.path)
-            found.append(frame)
-        return found
+            above.append(frame)
+        return above
 
     def _evaluate(
         self,
@@ -369,32 +371,32 @@ class Transforms:
         out: tuple[F64, F64, NDArray[np.bool_]],
     ) -> None:
         """Fill *out* at *rows*: translation, rotation and whether they are known."""
-        mine = times[rows]
+        moments = times[rows]
         place, turn, valid = out
-        whole = isinstance(rows, slice)
-        for lo in range(0, len(mine), BLOCK):
-            some = mine[lo : lo + BLOCK]
-            to = slice(lo, lo + len(some)) if whole else rows[lo : lo + len(some)]  # type: ignore[index]
-            good = np.ones(len(some), np.bool_)
-            forth = self._product(up, some, missing, gap, good)
-            back = self._product(down, some, missing, gap, good)
+        consecutive = isinstance(rows, slice)
+        for lo in range(0, len(moments), BLOCK):
+            block = moments[lo : lo + BLOCK]
+            to = slice(lo, lo + len(block)) if consecutive else rows[lo : lo + len(block)]  # type: ignore[index]
+            good = np.ones(len(block), np.bool_)
+            forth = self._product(up, block, missing, gap, good)
+            back = self._product(down, block, missing, gap, good)
             p, q = _columns_after(_columns_inverse(back), forth)
             with np.errstate(invalid="ignore", divide="ignore"):
                 q = q / np.sqrt((q * q).sum(0))
             place[to], turn[to], valid[to] = p.T, q.T, good
             if not good.all():
-                bad = np.flatnonzero(~good) + (lo if whole else 0)
-                bad = bad if whole else rows[lo + np.flatnonzero(~good)]  # type: ignore[index]
+                bad = np.flatnonzero(~good) + (lo if consecutive else 0)
+                bad = bad if consecutive else rows[lo + np.flatnonzero(~good)]  # type: ignore[index]
                 place[bad], turn[bad] = np.nan, np.nan
 
     def _product(
         self, names: list[str], times: I64, missing: str, gap: int | None, good: NDArray[np.bool_]
     ) -> Columns:
         """Return the transforms from the first of *names* to the parent of the last, as columns; narrow *good*."""
-        found: Columns = _SAME
+        product: Columns = _SAME
         for name in names:
-            found = _columns_after(self.links[name].curve.at(times, missing == "hold", gap, good), found)
-        return found
+            product = _columns_after(self.links[name].curve.at(times, missing == "hold", gap, good), product)
+        return product
 
     def _raise_missing(
         self, target: str, source: str, times: I64, valid: NDArray[np.bool_], gap: int | None
@@ -419,9 +421,9 @@ class Transforms:
                 f"the link {link.parents[int(link.parent[at])]} → {name} has no transform between "
                 f"{about(int(link.time[at - 1]))} and {about(int(link.time[at]))}, longer than max_gap"
             )
-        many = f" and {count - 1} more times" if count > 1 else ""
+        more_times = f" and {count - 1} more times" if count > 1 else ""
         raise LogError(
-            f"the transform from {source!r} to {target!r} is not known at {about(time)}{many}: {why}",
+            f"the transform from {source!r} to {target!r} is not known at {about(time)}{more_times}: {why}",
             path=self.path,
             hint="missing='nan' marks such times, missing='hold' takes the nearest transform",
         )
@@ -446,8 +448,8 @@ def _columns_after(a: Columns, b: Columns) -> Columns:
     return place, turn
 
 
-def _columns_inverse(one: Columns) -> Columns:
-    place, turn = one
+def _columns_inverse(columns: Columns) -> Columns:
+    place, turn = columns
     back = turn * np.array([[-1.0], [-1.0], [-1.0], [1.0]])
     moved, _ = _columns_after((np.zeros((3, 1)), back), (place, _SAME[1]))
     return -moved, back
@@ -472,8 +474,8 @@ class _Clock:
         # The first time decides whether UTC can be used, and how far it is from the clock of the log.
         zero = time_ns(flat[0], self)
         first = flat[0].astype("datetime64[ns]").astype(np.int64)
-        found: I64 = times.astype("datetime64[ns]").astype(np.int64) + (zero - first)
-        return found
+        ns: I64 = times.astype("datetime64[ns]").astype(np.int64) + (zero - first)
+        return ns
 
     def text(self, time: int) -> str:
         """Return a time for people: seconds after the start of the log."""
@@ -486,7 +488,7 @@ _FORBIDDEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 65534, 65535), "�
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class DrawnJoint:
     """A link of the tree as it is drawn: with the tree's own root, or from a chosen frame.
 
     turned    whether it is drawn from child to parent
@@ -512,7 +514,7 @@ class Joint:
         }
 
 
-def joints(frames: Transforms, fixed: str | None = None, time: Time | None = None) -> list[Joint]:
+def joints(frames: Transforms, fixed: str | None = None, time: Time | None = None) -> list[DrawnJoint]:
     """Return the links of *frames* from the roots down, each with its transform.
 
     fixed  draw the tree from this frame, and only what is connected with it; None: all, from the roots
@@ -525,30 +527,30 @@ def joints(frames: Transforms, fixed: str | None = None, time: Time | None = Non
         # The lookup names similar frames if it is unknown.
         frames.lookup(fixed, fixed)
     below: dict[str, list[tuple[str, FrameLink]]] = {}
-    for one in frames.tree.links:
-        below.setdefault(one.parent, []).append((one.child, one))
+    for edge in frames.tree.links:
+        below.setdefault(edge.parent, []).append((edge.child, edge))
         if fixed is not None:
-            below.setdefault(one.child, []).append((one.parent, one))
-    found, pending, seen = list[Joint](), dict[tuple[int, str], Joint](), set[str]()
-    tops = [fixed] if fixed is not None else [*frames.tree.roots, *(one.child for one in frames.tree.links)]
+            below.setdefault(edge.child, []).append((edge.parent, edge))
+    drawn, pending, seen = list[DrawnJoint](), dict[tuple[int, str], DrawnJoint](), set[str]()
+    tops = [fixed] if fixed is not None else [*frames.tree.roots, *(edge.child for edge in frames.tree.links)]
     for top in tops:
         stack: list[tuple[int, str]] = [(0, top)] if top not in seen else []
         seen.add(top)
         while stack:
             depth, upper = stack.pop()
             if depth:
-                found.append(pending.pop((depth, upper)))
+                drawn.append(pending.pop((depth, upper)))
             for lower, link in sorted(below.get(upper, []), key=lambda pair: pair[0], reverse=True):
                 if lower not in seen:
                     seen.add(lower)
                     pending[depth + 1, lower] = _joint(frames, depth + 1, upper, lower, link, time)
                     stack.append((depth + 1, lower))
-    return found
+    return drawn
 
 
 def _joint(
     frames: Transforms, depth: int, upper: str, lower: str, link: FrameLink, time: Time | None
-) -> Joint:
+) -> DrawnJoint:
     turned = link.child == upper
     if time is None or link.static:
         place, turn = np.array(link.position), np.array(link.rotation)
@@ -558,7 +560,7 @@ def _joint(
     if turned:
         turn = conjugated(turn)
         place = -rotated(turn, place)
-    return Joint(depth, upper, lower, turned, link, tuple(place.tolist()), tuple(turn.tolist()))
+    return DrawnJoint(depth, upper, lower, turned, link, tuple(place.tolist()), tuple(turn.tolist()))
 
 
 def urdf(frames: Transforms, name: str, fixed: str | None = None, time: Time | None = None) -> str:
@@ -577,17 +579,17 @@ def urdf(frames: Transforms, name: str, fixed: str | None = None, time: Time | N
         )
     if not frames.frames:
         raise UsageError("the log has no transforms between frames", path=frames.path)
-    found = joints(frames, fixed, time)
-    names = [fixed if fixed is not None else roots[0], *(one.lower for one in found)]
+    drawn = joints(frames, fixed, time)
+    names = [fixed if fixed is not None else roots[0], *(joint.lower for joint in drawn)]
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<robot name={_attribute(name)}>"]
     lines += [f"  <link name={_attribute(plain_name(frame))}/>" for frame in names]
-    for one in found:
-        kind = "fixed" if one.link.static else "floating"
+    for joint in drawn:
+        joint_type = "fixed" if joint.link.static else "floating"
         lines += [
-            f'  <joint name={_attribute(f"{one.upper}_to_{one.lower}")} type="{kind}">',
-            f"    <parent link={_attribute(one.upper)}/>",
-            f"    <child link={_attribute(one.lower)}/>",
-            f'    <origin xyz="{_numbers(one.position)}" rpy="{_numbers(euler(np.array(one.rotation)))}"/>',
+            f'  <joint name={_attribute(f"{joint.upper}_to_{joint.lower}")} type="{joint_type}">',
+            f"    <parent link={_attribute(joint.upper)}/>",
+            f"    <child link={_attribute(joint.lower)}/>",
+            f'    <origin xyz="{_numbers(joint.position)}" rpy="{_numbers(euler(np.array(joint.rotation)))}"/>',
             "  </joint>",
         ]
     return "\n".join([*lines, "</robot>", ""])
@@ -597,8 +599,8 @@ def dot(frames: Transforms, fixed: str | None = None) -> str:
     """Return the tree as a graph for Graphviz: an edge per link with kind, rate, messages and coverage."""
     lines = ["digraph frames {", "  node [shape=box];"]
     lines += [f"  {_quoted(frame)};" for frame in ([] if fixed else frames.tree.roots)]
-    for one in joints(frames, fixed):
-        link = one.link
+    for joint in joints(frames, fixed):
+        link = joint.link
         text = "\n".join(["static" if link.static else "moving", f"{link.messages} messages", *link.topics])
         if link.rate is not None:
             text += f"\n{link.rate:.3g} Hz"

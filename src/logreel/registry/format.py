@@ -12,8 +12,8 @@ from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
-    from logreel.log.growing import Growing
     from logreel.log.log import Log
+    from logreel.log.scan import Growing
     from logreel.log.schema import Schema
 
 

@@ -3,26 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from logreel.errors import DamagedError, TopicError, UsageError
+from logreel.errors import DamagedError, LogError, TopicError, UsageError
 from logreel.io.open_source import open_source
 from logreel.io.source import Definitions, Readable, Source
 from logreel.limits import Limits, default_limits
 from logreel.log.decrypted import allow_decrypted
 from logreel.log.log import Log
-from logreel.log.scan import Scan, Services, TextLine
+from logreel.log.scan import Growing, Scan, Services, TextLine
 from logreel.registry import index_cache
 from logreel.registry.format import Format
 from logreel.registry.log_files import part_files
 from logreel.registry.registry import find_format
-from logreel.registry.rescan import Rescanner
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
+
+
+class Rescanner:
+    """Scans the growing file of one log.
+
+    format   name of the format; None: detected
+    segment, ros_axes  as for ``open_log``
+    """
+
+    def __init__(self, format: str | None, segment: int | None, ros_axes: bool) -> None:
+        self._name, self._segment, self._ros_axes = format, segment, ros_axes
+        self._format: Format | None = None
+        self._growing: Growing | None = None
+
+    def scan(self, source: Source, is_other: bool, is_final: bool) -> tuple[str, Scan]:
+        """Return the name of the format, and the Scan of *source*.
+
+        is_other  True: another file than before, or one that was truncated; False: the same file, with more bytes
+        is_final  True: the file will not grow, so the end is read as by opening it
+
+        Raises LogError if the bytes so far cannot be scanned.
+        """
+        if is_other or self._format is None:
+            self._format = find_format(source, self._name)
+            self._growing = None if self._format.follow is None else self._format.follow()
+        scan = None if self._growing is None or is_final else self._growing.extend(source)
+        if scan is None:
+            scan = self._format.scan(source, None)
+        if scan is None:
+            raise LogError("cannot be scanned yet", path=source.name)
+        if self._segment is not None and scan.segment is not None:
+            scan = scan.segment(self._segment)
+        if self._ros_axes and scan.ros_axes is not None:
+            scan = replace(scan, channels=scan.ros_axes(), ros_axes=None)
+        return self._format.name, scan
 
 
 def open_log(

@@ -16,9 +16,8 @@ from logreel.io.source import HEAD_BYTES, Definitions
 from logreel.log.decrypted import allow_decrypted
 from logreel.log.growing_log import POLL
 from logreel.log.log import Log
-from logreel.registry.open import log_of
+from logreel.registry.open import Rescanner, log_of
 from logreel.registry.registry import formats
-from logreel.registry.rescan import Rescanner
 
 #: The beginnings of all formats are shorter than this.
 MAGIC_BYTES = 64

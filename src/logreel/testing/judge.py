@@ -114,10 +114,10 @@ def payloads(log: Log) -> Counter[bytes]:
 
 def rows(log: Log, order: str = "file") -> dict[str, list[tuple[int, bytes]]]:
     """Return times and payloads by topic, without reserved channels."""
-    found: dict[str, list[tuple[int, bytes]]] = {ch.topic: [] for ch in log.match(None)}
+    by_topic: dict[str, list[tuple[int, bytes]]] = {ch.topic: [] for ch in log.match(None)}
     for message in log.messages(order=order):
-        found[message.channel.topic].append((message.time, bytes(message.data)))
-    return found
+        by_topic[message.channel.topic].append((message.time, bytes(message.data)))
+    return by_topic
 
 
 def later(log: Log, messages: Iterable[Message]) -> list[tuple[Channel, int, bytes]]:
@@ -138,12 +138,12 @@ def check_continued(
     Payloads of the new ones are not compared: some formats write the time into them. Of *completed* channels, neither
     is that of the last old one.
     """
-    found = rows(log)
+    continued = rows(log)
     times: dict[str, list[int]] = {}
     for ch, time, _ in due:
         times.setdefault(ch.topic, []).append(time)
     for topic in {**before, **times}:
-        old, new = before.get(topic, []), found.get(topic, [])
+        old, new = before.get(topic, []), continued.get(topic, [])
         if topic in completed and old and len(new) >= len(old):
             new = [*new[: len(old) - 1], (new[len(old) - 1][0], old[-1][1]), *new[len(old) :]]
         expect(new[: len(old)] == old, f"{topic!r}: appending changed messages of the old log")
@@ -151,4 +151,6 @@ def check_continued(
             [time for time, _ in new[len(old) :]] == times.get(topic, []), f"{topic!r}: not what was appended"
         )
     stored = [ch.topic for ch in log.match(None) if log.index.synthetic(ch.number) is None]
-    expect(not any(found.get(topic) for topic in stored if topic not in before), "messages of other channels")
+    expect(
+        not any(continued.get(topic) for topic in stored if topic not in before), "messages of other channels"
+    )

@@ -73,10 +73,10 @@ def delete(out: bytearray, rng: random.Random) -> None:
 
 def move(out: bytearray, rng: random.Random) -> None:
     part = _random_range(out, rng)
-    piece = out[part]
+    moved = out[part]
     del out[part]
     at = rng.randrange(len(out) + 1)
-    out[at:at] = piece
+    out[at:at] = moved
 
 
 def insert(out: bytearray, rng: random.Random) -> None:
@@ -101,11 +101,11 @@ def drop_sector(out: bytearray, rng: random.Random) -> None:
 def change_number(out: bytearray, rng: random.Random) -> None:
     """Change a number in embedded text, such as the size of an array; the text keeps its length."""
     begin = _random_position(out, rng)
-    found = _NUMBER.search(out, begin) or _NUMBER.search(out)
-    if found:
-        size = found.end() - found.start()
+    match = _NUMBER.search(out, begin) or _NUMBER.search(out)
+    if match:
+        size = match.end() - match.start()
         digits = rng.choice((b"9" * size, b"0" * size, str(rng.randrange(10**size)).zfill(size).encode()))
-        out[found.start() : found.end()] = digits
+        out[match.start() : match.end()] = digits
 
 
 KINDS: tuple[Damage, ...] = (

@@ -78,20 +78,22 @@ def check_operations(
 
 def messages_of(log: Log) -> Rows:
     """Return time and payload of messages by channel, in file order; without empty, reserved and synthetic channels."""
-    found: Rows = {}
+    by_topic: Rows = {}
     for ch in log.match(None):
         if len(ch) and log.index.synthetic(ch.number) is None:
-            found[ch.topic] = [(m.time, bytes(m.data)) for m in log.messages([ch.topic], order="file")]
-    return found
+            by_topic[ch.topic] = [(m.time, bytes(m.data)) for m in log.messages([ch.topic], order="file")]
+    return by_topic
 
 
 def between(due: Rows, start: int | None, end: int | None) -> Rows:
     """Return the messages with start <= time < end; without channels that have none."""
-    found = {
-        topic: [row for row in some if (start is None or start <= row[0]) and (end is None or row[0] < end)]
-        for topic, some in due.items()
+    by_topic = {
+        topic: [
+            row for row in messages if (start is None or start <= row[0]) and (end is None or row[0] < end)
+        ]
+        for topic, messages in due.items()
     }
-    return {topic: some for topic, some in found.items() if some}
+    return {topic: messages for topic, messages in by_topic.items() if messages}
 
 
 class Operations(RuleBasedStateMachine):
@@ -123,15 +125,15 @@ class Operations(RuleBasedStateMachine):
         """Open a log and read an interval, forwards and backwards."""
         log = self._opened(case.path)
         start, end = _interval(case.due, first, last)
-        due, found, topics = between(case.due, start, end), Rows(), list(case.due)
+        due, by_topic, topics = between(case.due, start, end), Rows(), list(case.due)
         try:
             forwards = list(log.messages(topics, start=start, end=end)) if topics else []
         except UsageError:
             expect(not due, "an interval with messages was refused")
             return
         for message in forwards:
-            found.setdefault(message.channel.topic, []).append((message.time, bytes(message.data)))
-        _compare(found, _by_time(due), "messages of an interval")
+            by_topic.setdefault(message.channel.topic, []).append((message.time, bytes(message.data)))
+        _compare(by_topic, _by_time(due), "messages of an interval")
         times = [message.time for message in forwards]
         expect(times == sorted(times), "messages of an interval are not in the order of time")
         if topics:
@@ -153,7 +155,7 @@ class Operations(RuleBasedStateMachine):
             return case
         topic = sorted(case.due)[which % len(case.due)]
         members = {*with_members(self._opened(case.path), [topic]), *self._always}
-        due = {topic: some for topic, some in case.due.items() if topic in members}
+        due = {topic: messages for topic, messages in case.due.items() if topic in members}
         return self._written(case, lambda path: slice_log(case.path, path, topics=[topic]), due)
 
     @rule(target=cases, case=cases)
@@ -162,13 +164,13 @@ class Operations(RuleBasedStateMachine):
         return self._written(case, lambda path: sort_log(case.path, path), _by_time(case.due))
 
     @rule(target=cases, one=cases, other=cases)
-    def merge(self, one: Case, other: Case) -> Case:
+    def merge(self, first: Case, other: Case) -> Case:
         """Merge two logs; where both have the same message, a format may keep one of the two."""
-        topics = {**one.due, **other.due}
-        due = _by_time({topic: [*one.due.get(topic, ()), *other.due.get(topic, ())] for topic in topics})
-        most = max(one, other, key=lambda case: case.appended)
-        case = self._written(most, lambda path: merge([one.path, other.path], path), due, once=True)
-        return case if case is not most else one
+        topics = {**first.due, **other.due}
+        due = _by_time({topic: [*first.due.get(topic, ()), *other.due.get(topic, ())] for topic in topics})
+        most = max(first, other, key=lambda case: case.appended)
+        case = self._written(most, lambda path: merge([first.path, other.path], path), due, once=True)
+        return case if case is not most else first
 
     @rule(target=cases, case=cases, first=_SHARE, last=_SHARE)
     def append(self, case: Case, first: float, last: float) -> Case:
@@ -204,10 +206,10 @@ class Operations(RuleBasedStateMachine):
             left = messages_of(opened_as(self._format, cut.read_bytes()))
         except LogError:
             return case
-        for topic, some in left.items():
+        for topic, messages in left.items():
             known = set(case.due.get(topic, ()))
             expect(
-                known.issuperset(some),
+                known.issuperset(messages),
                 f"{topic!r}: cut at a share of {share} it has messages that never were",
             )
         if share == 1:
@@ -227,9 +229,9 @@ class Operations(RuleBasedStateMachine):
             expect(not due, "an operation on messages was refused")
             expect(not path.exists(), "an operation failed and left a file")
             return case
-        found = messages_of(self._opened(path))
-        _compare(found, due, "the new log", once)
-        return Case(path, found, case.appended)
+        written = messages_of(self._opened(path))
+        _compare(written, due, "the new log", once)
+        return Case(path, written, case.appended)
 
     def _opened(self, path: Path) -> Log:
         log = opened_as(self._format, path.read_bytes())
@@ -242,21 +244,23 @@ class Operations(RuleBasedStateMachine):
 
 def _interval(due: Rows, first: float, last: float) -> tuple[int | None, int | None]:
     """Return the times at two fractions of all messages; None at the start and the end."""
-    times = sorted(row[0] for some in due.values() for row in some)
+    times = sorted(row[0] for messages in due.values() for row in messages)
     low, high = sorted(round(share * len(times)) for share in (first, last))
     return (times[low] if 0 < low < len(times) else None), (times[high] if high < len(times) else None)
 
 
 def _by_time(due: Rows) -> Rows:
-    return {topic: sorted(some, key=itemgetter(0)) for topic, some in due.items()}
+    return {topic: sorted(messages, key=itemgetter(0)) for topic, messages in due.items()}
 
 
-def _compare(found: Rows, due: Rows, what: str, once: bool = False) -> None:
-    """Raise AssertionError unless both are equal; *once*: *found* may lack repetitions of messages in *due*."""
-    for topic in {**due, **found}:
-        mine, others = found.get(topic, []), due.get(topic, [])
-        if mine == others or (once and mine == list(dict.fromkeys(others))):
+def _compare(actual: Rows, due: Rows, what: str, once: bool = False) -> None:
+    """Raise AssertionError unless both are equal; *once*: *actual* may lack repetitions of messages in *due*."""
+    for topic in {**due, **actual}:
+        messages, others = actual.get(topic, []), due.get(topic, [])
+        if messages == others or (once and messages == list(dict.fromkeys(others))):
             continue
-        differ = next((n for n, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b), None)
+        differ = next((n for n, (a, b) in enumerate(zip(messages, others, strict=False)) if a != b), None)
         where = "" if differ is None else f", the first difference at number {differ}"
-        raise AssertionError(f"{what}: {topic!r} has {len(mine)} messages where {len(others)} are due{where}")
+        raise AssertionError(
+            f"{what}: {topic!r} has {len(messages)} messages where {len(others)} are due{where}"
+        )

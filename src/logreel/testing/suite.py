@@ -23,7 +23,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log
 from logreel.ops.replay import Player
-from logreel.ops.replay.timeline import Place, Timeline
+from logreel.ops.replay.timeline import PlayPosition, Timeline
 from logreel.outputs.sinks.stdout import Frames
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
@@ -76,23 +76,23 @@ class FormatSuite:
     @classmethod
     def run_all(cls) -> dict[str, str]:
         """Run all tests without a test runner; return ``passed`` or ``skipped: REASON`` by test; raise at a failure."""
-        found = {}
+        results = {}
         for name in sorted(name for name in dir(cls) if name.startswith("test_")):
             try:
                 getattr(cls(), name)()
             except unittest.SkipTest as reason:
-                found[name] = f"skipped: {reason}"
+                results[name] = f"skipped: {reason}"
             else:
-                found[name] = "passed"
-        return found
+                results[name] = "passed"
+        return results
 
     # ---------------------------------------------------------------------------------------------- samples
 
     @cached_property
     def _data(self) -> list[bytes]:
-        given = self.samples or ((self.format.sample,) if self.format.sample is not None else ())
-        expect(given, "there are no samples")
-        return [_bytes(one) for one in given]
+        samples = self.samples or ((self.format.sample,) if self.format.sample is not None else ())
+        expect(samples, "there are no samples")
+        return [_bytes(sample) for sample in samples]
 
     def _logs(self) -> Iterator[Log]:
         for data in self._data:
@@ -142,7 +142,7 @@ class FormatSuite:
             messages = list(log.messages())
             expect(list(Player(log, rate=0)) == messages, "a replay gives other messages than the log")
             line = Timeline([log])
-            runs = line.runs(line.facing(Place(messages[-1].time + 1), -1))
+            runs = line.runs(line.facing(PlayPosition(messages[-1].time + 1), -1))
             back = [message for run in runs for message in run.messages()]
             expect(back == messages[::-1], "a replay backwards has another order")
             out = io.BytesIO()
@@ -185,9 +185,9 @@ class FormatSuite:
                         check_consistency(log)
                 except LogError:
                     continue
-                found = payloads(log)
-                expect(found <= known, f"cut at {cut}: there are messages that never were")
-                missing = Counter({p: n for p, n in places(cut).items() if n > found[p]})
+                read = payloads(log)
+                expect(read <= known, f"cut at {cut}: there are messages that never were")
+                missing = Counter({p: n for p, n in places(cut).items() if n > read[p]})
                 reported = any(problem.lost for problem in log.problems)
                 expect(
                     reported or not missing,
@@ -223,8 +223,8 @@ class FormatSuite:
                 for time, data in due:
                     w.write(number, time, data)
             log = self._reopened(path)
-            found = [(m.time, {k: m.decode()[k] for k in "xn"}) for m in log.messages()]
-            expect(found == due, "what is read is not what was written")
+            read = [(m.time, {k: m.decode()[k] for k in "xn"}) for m in log.messages()]
+            expect(read == due, "what is read is not what was written")
 
     def test_written_and_read_again(self) -> None:
         """A sample written message by message in file order has the same messages."""
@@ -252,11 +252,11 @@ class FormatSuite:
         suffix = self.format.suffixes[0]
         with self._folder() as folder:
             for n, log in enumerate(self._logs()):
-                whole, ordered, merged = (
+                everything, ordered, merged = (
                     folder / f"{name}{n}{suffix}" for name in ("whole", "sorted", "merged")
                 )
-                slice_log(log, whole)
-                expect(rows(self._reopened(whole)) == rows(log), "a slice of everything is not the log")
+                slice_log(log, everything)
+                expect(rows(self._reopened(everything)) == rows(log), "a slice of everything is not the log")
                 sort_log(log, ordered)
                 every = max(1, ((log.end or 0) - (log.start or 0)) // 3)
                 parts = split(log, folder / f"parts{n}", every=every)
@@ -407,15 +407,15 @@ def _spread(size: int, count: int) -> list[int]:
 
 def _ends(log: Log) -> Callable[[int], Counter[bytes]]:
     """Return a function from a file position to the payloads that end before it; compressed ones with their chunk."""
-    chunks, found = log.index.chunks, list[tuple[int, bytes]]()
-    pieces = list(log.index.select_batches([ch.number for ch in log.match(None)], order="file"))
-    places = sorted({chunks.place_of(c) for piece in pieces for c in piece.chunk.tolist() if c != FILE})
+    chunks, ends = log.index.chunks, list[tuple[int, bytes]]()
+    batches = list(log.index.select_batches([ch.number for ch in log.match(None)], order="file"))
+    places = sorted({chunks.place_of(c) for batch in batches for c in batch.chunk.tolist() if c != FILE})
     # The end of a compressed chunk is unknown: use the start of the next one.
     behind = dict(pairwise([*places, log.size]))
-    for piece in pieces:
-        spans = zip(piece.chunk.tolist(), piece.offset.tolist(), piece.size.tolist(), strict=True)
+    for batch in batches:
+        spans = zip(batch.chunk.tolist(), batch.offset.tolist(), batch.size.tolist(), strict=True)
         for chunk, start, size in spans:
             end = start + size if chunk == FILE else behind[chunks.place_of(chunk)]
-            found.append((end, bytes(chunks.view(chunk)[start : start + size])))
-    found.sort()
-    return lambda cut: Counter(payload for end, payload in found if end <= cut)
+            ends.append((end, bytes(chunks.view(chunk)[start : start + size])))
+    ends.sort()
+    return lambda cut: Counter(payload for end, payload in ends if end <= cut)

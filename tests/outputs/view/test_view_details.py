@@ -145,6 +145,11 @@ def test_spectrogram_shows_the_frequency_of_a_sine() -> None:
     assert most - least == 80
 
 
+def test_an_array_before_the_first_message_is_empty(page: Page) -> None:
+    got = page.json("array", topic="vehicle_attitude", field="q", at=-(10**12))
+    assert got == {"t": None, "values": [], "unit": "", "count": 0}
+
+
 def test_power_density_is_that_of_the_signal_whatever_the_rate() -> None:
     rate, samples = 250.0, 512
     noise = np.random.default_rng(1).normal(size=(64, samples))

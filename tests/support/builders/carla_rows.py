@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logreel.formats.carla.found import Found
-from logreel.formats.carla.reader import Reader
+from logreel.formats.carla.reader import Found, Reader
 from logreel.formats.carla.records import HEAD
 from logreel.io.source import Source
 from logreel.log.log import Log

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from logreel.ops.record.source import BUFFER_BYTES, Declared, Feed, LiveQueue, LiveSource, Lost
+from logreel.ops.record.source import BUFFER_BYTES, DeclaredChannel, Feed, LiveQueue, LiveSource, Lost
 
 PATIENCE = 60
 
@@ -74,7 +74,7 @@ class RunningSource:
         """All messages so far."""
         while entries := self.feed.queue.take(0):
             for entry in entries:
-                if not isinstance(entry, Declared | Lost):
+                if not isinstance(entry, DeclaredChannel | Lost):
                     channel, stamp, data = entry
                     number = next(n for n, one in enumerate(self.feed.channels) if one is channel)
                     self._messages.append(Received(channel.topic, number, stamp, data))

@@ -1,4 +1,9 @@
-"""Boston Dynamics Data Format (``.bddf``), written by Spot and its clients."""
+"""Boston Dynamics Data Format (``.bddf``), written by Spot and its clients.
+
+The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
+``index_reader.py`` reads a file by its own index, ``reader.py`` from the front if there is none or something is wrong;
+``scan_builder.py`` makes the Scan of both. ``value_series.py`` and ``payload_decoders.py`` know the payloads.
+"""
 
 from __future__ import annotations
 

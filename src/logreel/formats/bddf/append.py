@@ -58,7 +58,7 @@ def append(
         _refuse(log, wrong.text)
     if file.checksum not in (CHECKSUM_NONE, CHECKSUM_SHA1) or file.checksum_size != 20:
         _refuse(log, f"its checksum is of kind {file.checksum} with {file.checksum_size} bytes")
-    own = next(name for name, kind in CHECKSUMS.items() if kind == file.checksum)
+    own = next(name for name, number in CHECKSUMS.items() if number == file.checksum)
     if checksum not in (None, own):
         raise UsageError(f"checksum {checksum!r}; the file has {own!r}", path=log.name)
     try:
@@ -124,9 +124,9 @@ def _verified_sha(log: Log, source: Source, end: int) -> Any:
     """Return the SHA-1 of the bytes before *end*, to be continued; raise LogError if the file's own one is wrong."""
     sha = _continued(hashlib.sha1(usedforsecurity=False), source, 0, end)
     at = source.size - DIGEST_AT
-    found, due = _continued(sha.copy(), source, end, at).digest(), source.read(at, 20)
-    if found != due:
-        _refuse(log, f"its checksum is wrong: {found.hex()}, and the file says {due.hex()}")
+    digest, due = _continued(sha.copy(), source, end, at).digest(), source.read(at, 20)
+    if digest != due:
+        _refuse(log, f"its checksum is wrong: {digest.hex()}, and the file says {due.hex()}")
     return sha
 
 

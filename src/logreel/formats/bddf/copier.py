@@ -59,7 +59,7 @@ def plan_blocks(excerpt: Excerpt) -> BlockPlan | None:
         # Of a remote file, only the messages are fetched.
         return None
     problems, series = state.found.problems, state.found.series
-    if len(excerpt.rows) < len(series) or any(one.index != n for n, one in enumerate(series)):
+    if len(excerpt.rows) < len(series) or any(declared.index != n for n, declared in enumerate(series)):
         return None
     # Loads all series: in a large file, problems of the index may not have been noticed yet.
     _ = excerpt.log.index.counts
@@ -67,33 +67,33 @@ def plan_blocks(excerpt: Excerpt) -> BlockPlan | None:
         return None
     damage = [p for p in problems if p.code in _DAMAGE and p.lost]
     builder = IndexBuilder(state.source.data)
-    found = []
+    blocks = []
     try:
         for block in non_data_blocks(state.source, builder, damage):
             if block.series is not None:
                 builder.skip(block.series.index)
-            found.append(block)
-        return _plan(state, found, [(p.offset, p.offset + p.size) for p in damage], excerpt)
+            blocks.append(block)
+        return _plan(state, blocks, [(p.offset, p.offset + p.size) for p in damage], excerpt)
     except UnexpectedBlock:
         return None
 
 
 def _plan(
-    state: ScanBuilder, found: list[NonDataBlock], damage: list[tuple[int, int]], excerpt: Excerpt
+    state: ScanBuilder, blocks: list[NonDataBlock], damage: list[tuple[int, int]], excerpt: Excerpt
 ) -> BlockPlan:
-    """Return the plan for the blocks *found*, which hold no data. Raises UnexpectedBlock if they cannot be copied."""
+    """Return the plan for the blocks *blocks*, which hold no data. Raises UnexpectedBlock if they cannot be copied."""
     file = state.found.file
-    first = [block.header.pos for block in found if block.kind == descriptors.FILE]
+    first = [block.header.pos for block in blocks if block.kind == descriptors.FILE]
     has_checksum = file.checksum in (CHECKSUM_NONE, CHECKSUM_SHA1) and file.checksum_size == 20
     if first != [len(MAGIC)] or not has_checksum:
         raise UnexpectedBlock("no file descriptor that a new file could have")
-    declared = [block.series.index for block in found if block.series]
+    declared = [block.series.index for block in blocks if block.series]
     if declared != [series.index for series in state.found.series]:
         raise UnexpectedBlock("series are declared in another order")
     # Blocks of unknown kind have no time, so that they can only be copied with everything.
     keep_unknown = excerpt.start is excerpt.end is None
     kept, dropped = [], list(damage)
-    for block in found:
+    for block in blocks:
         if block.header.kind == END:
             dropped.append((block.header.pos, state.source.size))
         elif block.kind in (descriptors.FILE, descriptors.SERIES) or (block.kind == -1 and keep_unknown):
@@ -103,17 +103,17 @@ def _plan(
     return BlockPlan(state.source, file, _intervals(kept), _intervals(sorted(dropped)))
 
 
-def _intervals(found: list[tuple[int, int]]) -> I64:
-    return np.array(found, np.int64).reshape(-1, 2)
+def _intervals(pairs: list[tuple[int, int]]) -> I64:
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def copy_blocks(excerpt: Excerpt, plan: BlockPlan, write: Write) -> None:
     """Pass the bytes from the file descriptor up to the index to *write*."""
-    whole = all(
+    is_everything = all(
         isinstance(rows, slice) and rows.stop - rows.start == excerpt.log.index.count(number)
         for number, rows in excerpt.rows.items()
     )
-    for start, end in _all_intervals(plan) if whole else _wanted_intervals(excerpt, plan):
+    for start, end in _all_intervals(plan) if is_everything else _wanted_intervals(excerpt, plan):
         write_ranges(write, plan.source.data, start, end)
 
 
@@ -130,10 +130,10 @@ def _wanted_intervals(excerpt: Excerpt, plan: BlockPlan) -> Iterator[tuple[I64, 
     rules = [ChannelRules(partial(_no_times, number=number), 0) for number in range(count)]
     index = MessageIndex(excerpt.log.index.chunks, state.found.table, rules)
     real = excerpt.log.index.rules
-    rows = {number: some for number, some in excerpt.rows.items() if real[number].synthetic is None}
+    rows = {number: wanted for number, wanted in excerpt.rows.items() if real[number].synthetic is None}
     kept = plan.kept
-    for piece in in_file_order(index, rows):
-        start = piece.offset
+    for batch in in_file_order(index, rows):
+        start = batch.offset
         payload, size = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
         bddf.payload_ranges(plan.source.data, start, payload, size)
         due = int(kept[:, 0].searchsorted(start[-1])) if len(start) else 0
@@ -197,7 +197,7 @@ class BddfCopier(LogCopier):
             if isinstance(series.type, StructType) and log.index.rules[ch.number].synthetic is None:
                 writer.structs_with_blocks.add(identity(series))
         signals = writer.schemas.signals
-        signals += [one for one in state.signals if one not in signals]
+        signals += [signal for signal in state.signals if signal not in signals]
         return losses
 
     def side_columns(self, log: Log, channel: int, offset: I64) -> I64 | None:
@@ -225,9 +225,9 @@ class BddfCopier(LogCopier):
 
     def _note_refused(self, log: Log, plan: BlockPlan) -> bool:
         """Return whether *plan* copies what the readers of the robot's vendor refuse, and note what is left out."""
-        unknown = [one for one in log.problems if one.code == "unknown"]
+        unknown = [problem for problem in log.problems if problem.code == "unknown"]
         if unknown:
-            size = sum(one.size for one in unknown)
+            size = sum(problem.size for problem in unknown)
             text = f"{len(unknown)} blocks of unknown kinds with {size} bytes were left out: other readers refuse them"
             self.writer.notes.append(text)
         # That the version changed is noted when the new file is read back.

@@ -22,9 +22,9 @@ from logreel.schemas.protobuf.build import mapping, number, packed, part, text
 END_SIZE = 24
 
 
-def descriptor(kind: int, content: bytes) -> bytes:
+def descriptor(field: int, content: bytes) -> bytes:
     """Return a descriptor block with one message, given by its field number; 0: an empty block."""
-    body = part(kind, content) if kind else b""
+    body = part(field, content) if field else b""
     return struct.pack("<Q", DESCRIPTOR << 56 | len(body)) + body
 
 
@@ -46,8 +46,8 @@ def series_descriptor(series: Series) -> bytes:
     match series.type:
         case MessageType(content, name, is_metadata):
             body += part(4, text(1, content) + text(2, name) + number(3, is_metadata))
-        case PodType(kind, dimension):
-            body += part(5, number(1, POD_TYPES.index(kind)) + packed(2, dimension))
+        case PodType(pod_type, dimension):
+            body += part(5, number(1, POD_TYPES.index(pod_type)) + packed(2, dimension))
         case StructType(members):
             body += part(6, mapping(1, members))
     body += mapping(7, series.annotations) + b"".join(part(8, name) for name in series.names)
@@ -58,7 +58,7 @@ def file_index(index: FileIndex) -> bytes:
     """Return the file index block, which is empty for a file without series."""
     if not index.identifiers:
         return descriptor(0, b"")
-    names = b"".join(part(1, identifier(one)) for one in index.identifiers)
+    names = b"".join(part(1, identifier(identity)) for identity in index.identifiers)
     return descriptor(descriptors.FILE_INDEX, names + packed(2, index.offsets) + packed(3, index.hashes))
 
 

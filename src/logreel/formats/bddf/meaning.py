@@ -47,32 +47,32 @@ def _events(log: Log, lines: list[TextLine]) -> Iterator[Fact]:
     def severity(line: TextLine) -> int:
         return 7 if line.level is None else line.level
 
-    worst = {kind: min(map(severity, found)) for kind, found in by_type.items()}
-    for number, kind in enumerate(
-        sorted(by_type, key=lambda kind: (worst[kind], -len(by_type[kind])))[:LISTED], 1
+    worst = {event_type: min(map(severity, events)) for event_type, events in by_type.items()}
+    for number, event_type in enumerate(
+        sorted(by_type, key=lambda event_type: (worst[event_type], -len(by_type[event_type])))[:LISTED], 1
     ):
-        found = by_type[kind]
-        first = f"first at {since_start(found[0].time, log)}: {found[0].text}"
+        events = by_type[event_type]
+        first = f"first at {since_start(events[0].time, log)}: {events[0].text}"
         yield Fact(
             f"event_{number}",
-            kind,
-            {"type": kind, "count": len(found), "first_ns": found[0].time},
-            f"{len(found)} x, {first}",
-            level=worst[kind] if worst[kind] <= WARNING else None,
+            event_type,
+            {"type": event_type, "count": len(events), "first_ns": events[0].time},
+            f"{len(events)} x, {first}",
+            level=worst[event_type] if worst[event_type] <= WARNING else None,
         )
 
 
 def _comments(log: Log, lines: list[TextLine]) -> Iterator[Fact]:
-    found = [line for line in lines if line.kind == "comment"]
-    for number, line in enumerate(found[:LISTED], 1):
+    comments = [line for line in lines if line.kind == "comment"]
+    for number, line in enumerate(comments[:LISTED], 1):
         yield Fact(
             f"comment_{number}",
             f"comment {since_start(line.time, log)}",
             {"time_ns": line.time, "text": line.text},
             line.text,
         )
-    if len(found) > LISTED:
-        yield Fact("comments", "comments", len(found), f"{len(found) - LISTED} more")
+    if len(comments) > LISTED:
+        yield Fact("comments", "comments", len(comments), f"{len(comments) - LISTED} more")
 
 
 def _signals(log: Log) -> Iterator[Fact]:

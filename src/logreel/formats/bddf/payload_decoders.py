@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, Problem
-from logreel.formats.bddf.content_types import PROTOBUF
-from logreel.formats.bddf.descriptors import MessageType
+from logreel.formats.bddf.descriptors import PROTOBUF, MessageType
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places

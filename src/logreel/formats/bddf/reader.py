@@ -6,7 +6,8 @@ rest as the end of the file.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.formats.bddf import descriptors, records
 from logreel.formats.bddf.descriptors import FileDescriptor, Series
-from logreel.formats.bddf.found import Found
 from logreel.formats.bddf.index_builder import (
     BAD,
     CUT,
@@ -28,11 +28,35 @@ from logreel.formats.bddf.index_builder import (
     time_span,
 )
 from logreel.formats.bddf.records import DESCRIPTOR, END_BYTES, MAGIC, EndBlock, read_descriptor, read_header
-from logreel.index.block_table import Blocks
+from logreel.index.block_table import Blocks, Separate
+from logreel.index.message_index import MessageIndex
 from logreel.io.source import Source
 from logreel.kernels import bddf
-from logreel.log.growing import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, UndecidedError
 from logreel.schemas.protobuf.wire import BadWire, varint
+
+
+@dataclass(slots=True)
+class Found:
+    """The content of a file.
+
+    series   the series of each channel, by channel number
+    table    offsets of the data blocks, by channel
+    times    a function that returns the least and the greatest time of the data blocks, ns
+    ending   the end block of the file, or None
+    indexed  True if the index of the file was used
+    ranged   the index of a remote file, of which data blocks are fetched when they are needed; else None
+    """
+
+    file: FileDescriptor
+    series: list[Series]
+    table: Blocks | Separate
+    times: Callable[[], tuple[int | None, int | None]]
+    problems: list[Problem] = field(default_factory=list)
+    ending: EndBlock | None = None
+    indexed: bool = False
+    ranged: MessageIndex | None = None
+
 
 #: Valid blocks in a row that are enough evidence to continue reading after damage.
 CHAIN = 3

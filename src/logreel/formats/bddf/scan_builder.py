@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,19 +13,21 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import UnsupportedError
-from logreel.formats.bddf import text
-from logreel.formats.bddf.content_types import BEFORE, JSON, PROTOBUF, own_descriptors, schema_in_annotations
 from logreel.formats.bddf.descriptors import (
+    BEFORE,
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
+    JSON,
+    PROTOBUF,
     MessageType,
     PodType,
     Series,
     StructType,
+    own_descriptors,
+    schema_in_annotations,
 )
-from logreel.formats.bddf.found import Found
 from logreel.formats.bddf.index_builder import SERIES_RULES
-from logreel.formats.bddf.index_reader import BadIndex, Index, read_by_index, unused_index
+from logreel.formats.bddf.index_reader import BadIndex, Index, read_by_index, read_in_ranges, unused_index
 from logreel.formats.bddf.payload_decoders import (
     AdditionalIndexDecoder,
     MessageDecoders,
@@ -31,12 +35,10 @@ from logreel.formats.bddf.payload_decoders import (
     distinct_names,
     with_additional_indexes,
 )
-from logreel.formats.bddf.pod_series import RAW, PodDecoder, block_layout, describe, type_text
-from logreel.formats.bddf.ranged_index import read_in_ranges
-from logreel.formats.bddf.reader import Reader
+from logreel.formats.bddf.reader import Found, Reader
 from logreel.formats.bddf.records import MAGIC
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
-from logreel.formats.bddf.struct_series import StructJoin
+from logreel.formats.bddf.value_series import RAW, PodDecoder, StructJoin, block_layout, describe, type_text
 from logreel.formats.bddf.verify import compare_checksum, verify
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import SyntheticMessages
@@ -49,8 +51,88 @@ from logreel.log.payload_decoder import PayloadDecoder
 from logreel.log.scan import ORIGINAL, ChannelInfo, Scan, TextLine
 from logreel.log.schema import Schema
 from logreel.log.side_columns import LayoutDecoder
+from logreel.log.times import seconds_text, utc_text
 from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
+from logreel.schemas.protobuf.wire import BadWire, items
+
+#: Syslog severity by the level of a TextMessage.
+LEVELS = {1: 7, 2: 6, 3: 4, 4: 3}
+#: Name and syslog severity by the level of an Event. Without a level, an event counts as low, but says no level.
+#: Source: data_buffer.proto of the vendor's SDK.
+EVENT_LEVELS = {
+    1: ("low", 6),
+    2: ("medium", 5),
+    3: ("high", 4),
+    4: ("mission critical", 2),
+    5: ("system critical", 1),
+}
+_TEXT, _COMMENT, _EVENT = "bosdyn.api.TextMessage", "bosdyn.api.OperatorComment", "bosdyn.api.Event"
+
+
+def is_text(kind: MessageType) -> bool:
+    """Return True if the messages of a series become text lines."""
+    return kind.content_type.startswith("text/") or kind.name in (_TEXT, _COMMENT, _EVENT)
+
+
+def text_line(kind: MessageType, topic: str, time: int, data: bytes) -> TextLine | None:
+    """Return a message of such a series as a text line, or None if it cannot be parsed."""
+    if kind.content_type.startswith("text/"):
+        return TextLine(time, None, data.decode("utf-8", "replace"), topic)
+    try:
+        fields = {item.number: item for item in items(data)}
+    except BadWire:
+        return None
+
+    def text(number: int) -> str:
+        return fields[number].text if number in fields else ""
+
+    if kind.name == _COMMENT:
+        return TextLine(time, None, text(1), "operator", "comment")
+    if kind.name == _TEXT:
+        level = fields[4].integer if 4 in fields else 0
+        return TextLine(time, LEVELS.get(level), text(1), text(3))
+    name, severity = EVENT_LEVELS.get(fields[7].integer if 7 in fields else 0, ("", None))
+    parts = [": ".join(part for part in (text(1), text(2)) if part), f"[{name}]" if name else ""]
+    try:
+        parts += [parameter(item.bytes) for item in items(data) if item.number == 8]
+    except BadWire:
+        return None
+    return TextLine(time, severity, " ".join(part for part in parts if part), text(3), "event")
+
+
+def parameter(data: bytes) -> str:
+    """Return a ``bosdyn.api.Parameter`` as ``label=value units``; raises BadWire for malformed bytes.
+
+    Source: parameter.proto of the vendor's SDK.
+    """
+    label = units = value = ""
+    for item in items(data):
+        match item.number:
+            case 1:
+                label = item.text
+            case 2:
+                units = item.text
+            case 3:
+                value = str(item.signed)
+            case 4:
+                value = f"{struct.unpack('<d', item.integer.to_bytes(8, 'little'))[0]:g}"
+            case 5:
+                value = utc_text(_nanoseconds(item.bytes))
+            case 6:
+                value = f"{seconds_text(_nanoseconds(item.bytes), 9)} s"
+            case 7:
+                value = json.dumps(item.text, ensure_ascii=False)
+            case 8:
+                value = "true" if item.integer else "false"
+    return f"{label}={value}" + (f" {units}" if units else "")
+
+
+def _nanoseconds(data: bytes) -> int:
+    """Return a Timestamp or Duration as ns."""
+    numbers = {item.number: item.signed for item in items(data)}
+    return numbers.get(1, 0) * 10**9 + numbers.get(2, 0)
+
 
 TEXT = Layout(Struct((Field("text", Rest(text=True)),)), "text")
 
@@ -188,9 +270,9 @@ class ScanBuilder:
     def _text(self) -> list[TextLine]:
         lines = []
         for number, (topic, series) in enumerate(zip(self._topics, self.found.series, strict=True)):
-            if isinstance(series.type, MessageType) and text.is_text(series.type):
+            if isinstance(series.type, MessageType) and is_text(series.type):
                 rows = zip(self.index.times(number).tolist(), self._payloads_of(number), strict=True)
-                lines += [text.text_line(series.type, topic, time, data) for time, data in rows]
+                lines += [text_line(series.type, topic, time, data) for time, data in rows]
         return sorted((line for line in lines if line is not None), key=lambda line: line.time)
 
     def _payloads_of(self, number: int) -> Iterator[bytes]:

@@ -14,29 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.content_types import (
+from logreel.formats.bddf.descriptors import (
     BEFORE,
     DESCRIPTORS,
     JSON,
     JSON_SCHEMA,
-    PROTOBUF,
-    own_descriptors,
-    schema_in_annotations,
-)
-from logreel.formats.bddf.descriptors import (
     POD_TYPES,
+    PROTOBUF,
     Identifier,
     MessageType,
     PodType,
     Series,
     StructType,
+    own_descriptors,
+    schema_in_annotations,
 )
 from logreel.formats.bddf.encode_blocks import series_descriptor
 from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
-from logreel.formats.bddf.pod_series import RAW, block_layout
 from logreel.formats.bddf.records import MAX_DESCRIPTOR
 from logreel.formats.bddf.scan_builder import TEXT, topic_of
 from logreel.formats.bddf.signals import TICK, Signals
+from logreel.formats.bddf.value_series import RAW, block_layout
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
@@ -95,8 +93,8 @@ class InputLayout:
         first, size = first + 8 * self._k, size - 8 * self._k
         if self._serialize is None:
             return Payloads(data, first, size, side_columns)
-        found = serialize_rows(self._content, self._serialize, data, first, size)
-        return replace(found, side_columns=side_columns)
+        encoded = serialize_rows(self._content, self._serialize, data, first, size)
+        return replace(encoded, side_columns=side_columns)
 
     def _from_samples(self, data: Bytes1, start: I64) -> Payloads:
         """Return the payloads of messages: a count, then per sample additional indexes, sample number, value."""
@@ -114,24 +112,24 @@ class InputLayout:
 
 def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | None]:
     """Return the Layout of the content, and the function that encodes it; None: its bytes are the payload."""
-    kind = series.type
-    if isinstance(kind, StructType):
+    series_type = series.type
+    if isinstance(series_type, StructType):
         raise DefinitionError("a struct is joined from its members: write those")
-    if isinstance(kind, PodType):
-        return block_layout(series, kind) or RAW, None
-    if not isinstance(kind, MessageType):
+    if isinstance(series_type, PodType):
+        return block_layout(series, series_type) or RAW, None
+    if not isinstance(series_type, MessageType):
         return RAW, None
     schema = schema_in_annotations(series.annotations)
-    if kind.content_type == JSON and schema is not None:
+    if series_type.content_type == JSON and schema is not None:
         decoder = JsonDecoder(schema)
         return (decoder.layout if decoder.has_fields else Layout(Struct(()))), json_bytes
-    if kind.content_type.startswith("text/") or kind.content_type == JSON:
+    if series_type.content_type.startswith("text/") or series_type.content_type == JSON:
         return TEXT, None
-    if kind.content_type == PROTOBUF and (own := own_descriptors(series.annotations)):
+    if series_type.content_type == PROTOBUF and (own := own_descriptors(series.annotations)):
         from logreel.schemas.protobuf.types import Types
 
         find = Types(own=own).find
-    descriptor = find(kind.name) if kind.content_type == PROTOBUF and kind.name else None
+    descriptor = find(series_type.name) if series_type.content_type == PROTOBUF and series_type.name else None
     if descriptor is None:
         return RAW, None
     return protobuf_serializer(descriptor)
@@ -140,8 +138,8 @@ def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | Non
 def _int64_columns(data: Bytes1, at: I64, k: int) -> I64:
     """Return int64[n, k]: the k numbers at each of the offsets *at*."""
     raw = joined(data, at, np.full(len(at), 8 * k, np.int64))
-    found: I64 = raw.view("<i8").astype(np.int64).reshape(len(at), k)
-    return found
+    values: I64 = raw.view("<i8").astype(np.int64).reshape(len(at), k)
+    return values
 
 
 def schema_from_layout(layout: Layout) -> Schema:
@@ -161,8 +159,8 @@ def _pod_type(layout: Layout) -> str | None:
     members = list(record.visible()) if isinstance(record, Struct) else []
     if [f.name for f in members] != ["value"] or not isinstance(members[0].node, Scalar):
         return None
-    kind = members[0].node.type
-    return kind if kind in POD_TYPES[1:] and kind != "bool" else None
+    scalar_type = members[0].node.type
+    return scalar_type if scalar_type in POD_TYPES[1:] and scalar_type != "bool" else None
 
 
 TEXT_MESSAGE = "bosdyn.api.TextMessage"
@@ -186,11 +184,13 @@ def _text_payloads(table: pa.Table) -> Payloads:
     from logreel.schemas.protobuf.columns import encode, texts
     from logreel.schemas.protobuf.describe import Field, Message
 
-    fields = (Field(name, n, kind) for n, (name, kind) in enumerate(_TEXT_KINDS.items(), 1))
+    fields = (Field(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
     values = dict[str, Any]()
-    for name, kind in _TEXT_KINDS.items():
+    for name, field_type in _TEXT_KINDS.items():
         column = table.column(name)
-        values[name] = texts(list(map(str, column.to_pylist()))) if kind == "string" else np.asarray(column)
+        values[name] = (
+            texts(list(map(str, column.to_pylist()))) if field_type == "string" else np.asarray(column)
+        )
     data, start = encode(Message(TEXT_MESSAGE, tuple(fields)), values, len(table))
     return Payloads(data, start[:-1], np.diff(start))
 
@@ -227,9 +227,9 @@ class BddfSchemaMaker(SchemaMaker):
         if pod.encoding == "bddf":
             return pod
         message = descriptor_from_layout(layout, f"logreel.{identifier(topic.strip('/~'))}")
-        found = Schema.of(message.name, "protobuf", descriptor_set(message))
-        self._made[found.raw] = message, layout
-        return found
+        encoded = Schema.of(message.name, "protobuf", descriptor_set(message))
+        self._made[encoded.raw] = message, layout
+        return encoded
 
     def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
         """Return the payloads of messages; those of types made here are encoded from columns at once."""
@@ -272,7 +272,7 @@ class BddfSchemaMaker(SchemaMaker):
         """Return the fields with the values of signals, which readers compute for ticks."""
         if not self.signals or not is_message(self.series[number], TICK):
             return ()
-        return distinct_names([one.name for one in self.signals], self._input_layout(number).fields)
+        return distinct_names([signal.name for signal in self.signals], self._input_layout(number).fields)
 
     def _input_layout(self, number: int) -> InputLayout:
         if number not in self._input_layouts:
@@ -368,10 +368,10 @@ def with_topic(series: Series, topic: str) -> Series:
     return replace(series, identifier=Identifier(series.identifier.type, spec))
 
 
-def _text_dict(given: object, what: str) -> dict[str, str]:
-    if not isinstance(given, Mapping):
+def _text_dict(texts: object, what: str) -> dict[str, str]:
+    if not isinstance(texts, Mapping):
         raise UsageError(f"metadata {what!r} is a dict of texts")
-    return {str(key): str(value) for key, value in given.items()}
+    return {str(key): str(value) for key, value in texts.items()}
 
 
 def _type(
@@ -394,32 +394,34 @@ def _bddf_type(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> PodTy
     if schema.name.startswith("unknown"):
         dimension = metadata.get("dimension")
         return None if dimension is None else PodType("", tuple(map(int, dimension)))
-    found = _POD.fullmatch(schema.name)
-    if found is None:
+    pod = _POD.fullmatch(schema.name)
+    if pod is None:
         text = "a type such as 'float64' or 'float32[3]', or 'struct'"
         raise DefinitionError(
             f"channel {topic!r}: {schema.name!r:.60} is no type of plain values: expected {text}"
         )
-    dimension = tuple(int(n) for n in re.findall(r"\d+", found[2]))
+    dimension = tuple(int(n) for n in re.findall(r"\d+", pod[2]))
     if any(n >= 1 << 32 for n in dimension):
         raise DefinitionError(f"channel {topic!r}: a dimension of {max(dimension)}")
-    return PodType(found[1], dimension)
+    return PodType(pod[1], dimension)
 
 
-def _members(topic: str, given: object) -> dict[str, int]:
-    if not isinstance(given, Mapping) or not all(_HASH.fullmatch(str(value)) for value in given.values()):
+def _members(topic: str, hashes: object) -> dict[str, int]:
+    if not isinstance(hashes, Mapping) or not all(_HASH.fullmatch(str(value)) for value in hashes.values()):
         raise DefinitionError(
             f"struct {topic!r}: metadata 'members' names a channel added before for each member"
         )
-    return {str(name): int(str(value), 16) for name, value in given.items()}
+    return {str(name): int(str(value), 16) for name, value in hashes.items()}
 
 
 def identity(series: Series) -> Hashable:
     """Return a key that is equal for series that readers treat as one."""
-    kind = series.type
-    parts: Hashable = kind if not isinstance(kind, StructType) else tuple(sorted(kind.members.items()))
+    series_type = series.type
+    parts: Hashable = (
+        series_type if not isinstance(series_type, StructType) else tuple(sorted(series_type.members.items()))
+    )
     texts = (series.identifier.spec, series.annotations)
-    return series.identifier.type, parts, series.names, *(tuple(sorted(one.items())) for one in texts)
+    return series.identifier.type, parts, series.names, *(tuple(sorted(mapping.items())) for mapping in texts)
 
 
 class MemberHashes:
@@ -441,5 +443,5 @@ class MemberHashes:
             return metadata
         return {
             **metadata,
-            "members": {name: self._new.get(str(one), one) for name, one in members.items()},
+            "members": {name: self._new.get(str(member), member) for name, member in members.items()},
         }

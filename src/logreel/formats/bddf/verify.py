@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from logreel.errors import Finding, Problem
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import FileDescriptor, Series
-from logreel.formats.bddf.found import Found
 from logreel.formats.bddf.index_builder import SERIES_RULES
 from logreel.formats.bddf.index_reader import BadIndex, Index
+from logreel.formats.bddf.reader import Found
 from logreel.formats.bddf.records import (
     DIGEST_AT,
     END_BYTES,

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, FileChangedError, LogError, Problem, UsageError
 from logreel.formats.bddf import descriptors, encode_blocks
-from logreel.formats.bddf.content_types import JSON
 from logreel.formats.bddf.descriptors import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
+    JSON,
     FileDescriptor,
     FileIndex,
     Series,
@@ -102,11 +102,11 @@ def parse_non_data_block(source: Source, head: Header) -> NonDataBlock:
         # The index of a series can be as large as all other blocks, and its content is not needed.
         return NonDataBlock(head, descriptors.SERIES_INDEX)
     try:
-        kind, content = read_descriptor(source, head.pos, source.size)
-        series = Series.parse(content) if kind == descriptors.SERIES else None
+        field, content = read_descriptor(source, head.pos, source.size)
+        series = Series.parse(content) if field == descriptors.SERIES else None
     except BadWire as error:
         raise UnexpectedBlock(str(error)) from None
-    return NonDataBlock(head, kind, series)
+    return NonDataBlock(head, field, series)
 
 
 #: Data blocks whose entries are encoded in one call.
@@ -165,9 +165,9 @@ class _EntryBuilder:
         """Take entries of a channel, and the size of their payloads in bytes."""
         raise NotImplementedError
 
-    def follow(self, piece: Payload) -> None:
+    def follow(self, data: Payload) -> None:
         """Take the next bytes of the file."""
-        source = Source(b"".join((self._rest, piece)), "what was written")
+        source = Source(b"".join((self._rest, data)), "what was written")
         pos = min(source.size, max(0, len(MAGIC) - self._at))
         builder = IndexBuilder(source.data)
         for n, (series, _) in enumerate(self.series):
@@ -269,8 +269,8 @@ class _Window(_EntryBuilder):
 class _PieceReader:
     """Reads any number of bytes from a sequence of pieces."""
 
-    def __init__(self, pieces: Iterator[memoryview]) -> None:
-        self._pieces, self._rest = pieces, memoryview(b"")
+    def __init__(self, buffers: Iterator[memoryview]) -> None:
+        self._pieces, self._rest = buffers, memoryview(b"")
 
     def take(self, size: int) -> Iterator[memoryview]:
         """Yield the next *size* bytes, piece by piece."""
@@ -456,20 +456,20 @@ class BddfWriter(FormatWriter):
         """Remember the signal schemas among the messages."""
         for row in np.flatnonzero(np.isin(channel, self._signal_schemas)).tolist():
             at = int(payloads.start[row])
-            found = Signals.parse(bytes(payloads.data[at : at + int(payloads.size[row])]))
-            if found is not None and found not in self.schemas.signals:
-                self.schemas.signals.append(found)
+            signals = Signals.parse(bytes(payloads.data[at : at + int(payloads.size[row])]))
+            if signals is not None and signals not in self.schemas.signals:
+                self.schemas.signals.append(signals)
 
     def _padded(self, n: int, side_columns: I64 | None) -> I64:
         """Return additional indexes as int64[n, k], k being the greatest number that a channel has."""
         width = int(self._table.rows[:, 1].max(initial=0))
-        found = np.zeros((n, width), np.int64)
+        columns = np.zeros((n, width), np.int64)
         if side_columns is not None:
             k = side_columns.shape[1]
             if k > width:
                 raise UsageError(f"{k} additional indexes; no channel has more than {width}")
-            found[:, :k] = side_columns
-        return found
+            columns[:, :k] = side_columns
+        return columns
 
     def metadata(self, name: str, value: Any) -> None:
         """Add an annotation of the file; its value becomes text. Only before the first message."""
@@ -511,9 +511,9 @@ class BddfWriter(FormatWriter):
         """Write the index, the end block and the checksum."""
         # The bytes of the index itself must not be passed to the builder of the index.
         index, self._index = self._index or self._index_from_file(), None
-        for piece in index.pieces(self.out.tell()):
+        for data in index.pieces(self.out.tell()):
             file_index = self.out.tell()
-            self.write(piece)
+            self.write(data)
         self.write(encode_blocks.end_block_head(file_index))
         digest = self._sha.digest() if self.file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
         self.out.put(encode_blocks.end_block_tail(digest))
@@ -536,13 +536,13 @@ class BddfWriter(FormatWriter):
         else:
             self._head += block
 
-    def write(self, piece: Payload) -> None:
+    def write(self, data: Payload) -> None:
         """Append bytes to the file."""
         if self.file.checksum == CHECKSUM_SHA1:
-            self._sha.update(piece)
+            self._sha.update(data)
         if self._index is not None:
-            self._index.follow(piece)
-        self.out.put(piece)
+            self._index.follow(data)
+        self.out.put(data)
 
 
 def batches(place: I64) -> Iterator[slice]:

@@ -1,4 +1,9 @@
-"""CARLA recordings (``.log``, ``.rec``), written by the recorder of the driving simulator."""
+"""CARLA recordings (``.log``, ``.rec``), written by the recorder of the driving simulator.
+
+The registry imports this package, and what ``FORMAT`` names when it is used. ``reader.py`` follows the packets,
+``scan_builder.py`` makes the Scan, ``clock.py`` knows frames and their times. ``simulator/`` answers what CARLA's own
+tools answer, and is ``logreel.carla`` and the verbs ``logreel carla``.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, Columns, metres
+from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, RecordingColumns, metres
 from logreel.log.actor import Actor
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def type_name(number: int) -> str:
 
 def actors(log: Log) -> dict[int, Actor]:
     """Return the actors of *log* by id, in the order in which they were added; trajectories in the axes of the log."""
-    columns = Columns(log, any_axes=True)
+    columns = RecordingColumns(log, any_axes=True)
     ends = _times_by_id(columns, "actor_removals")
     parents = dict(
         zip(
@@ -44,23 +44,23 @@ def actors(log: Log) -> dict[int, Actor]:
         columns.times(columns.frame_rows("actors")).tolist(),
         strict=True,
     )
-    found: dict[int, Actor] = {}
-    for actor, kind, description, attributes, start in rows:
-        if actor not in found:
-            found[actor] = Actor(
+    by_id: dict[int, Actor] = {}
+    for actor, type_number, description, attributes, start in rows:
+        if actor not in by_id:
+            by_id[actor] = Actor(
                 actor,
-                type_name(kind),
+                type_name(type_number),
                 description,
-                {one["name"]: one["value"] for one in attributes},
+                {attribute["name"]: attribute["value"] for attribute in attributes},
                 start,
                 ends.get(actor),
                 parents.get(actor),
                 partial(trajectory, columns, actor),
             )
-    return found
+    return by_id
 
 
-def _times_by_id(columns: Columns, topic: str) -> dict[int, int]:
+def _times_by_id(columns: RecordingColumns, topic: str) -> dict[int, int]:
     times = columns.times(columns.frame_rows(topic)).tolist()
     return dict(zip(columns(topic, "id").tolist(), times, strict=True))
 
@@ -77,7 +77,7 @@ class ActorMotion:
     recorded       bool[n]        True where velocities were recorded
     """
 
-    def __init__(self, columns: Columns, actor: int) -> None:
+    def __init__(self, columns: RecordingColumns, actor: int) -> None:
         rows = columns.rows("position", actor)
         self.frame_row = columns.frame_rows("position")[rows]
         self.location = columns.vector("position", "location", rows)
@@ -114,11 +114,11 @@ def rate(values: Array, seconds: Array) -> Array:
         slope = np.diff(values, axis=0) / step
         # The slope over the shorter step has more weight: exact for constant acceleration, and 0 if nothing moves.
         inner = (slope[:-1] * step[1:] + slope[1:] * step[:-1]) / (step[1:] + step[:-1])
-    found: Array = np.concatenate([slope[:1], inner, slope[-1:]])
-    return found
+    slopes: Array = np.concatenate([slope[:1], inner, slope[-1:]])
+    return slopes
 
 
-def trajectory(columns: Columns, actor: int) -> pa.Table:
+def trajectory(columns: RecordingColumns, actor: int) -> pa.Table:
     """Return the table of ``Actor.trajectory``."""
     import pyarrow as pa
 
@@ -146,6 +146,6 @@ def trajectory(columns: Columns, actor: int) -> pa.Table:
 def _field(name: str, values: Array, members: tuple[str, ...], unit: str, source: str) -> pa.Field[Any]:
     import pyarrow as pa
 
-    kind = pa.from_numpy_dtype(values.dtype)
-    struct = pa.struct([pa.field(member, kind) for member in members])
+    arrow_type = pa.from_numpy_dtype(values.dtype)
+    struct = pa.struct([pa.field(member, arrow_type) for member in members])
     return pa.field(name, struct, metadata={"unit": unit, "source": source})

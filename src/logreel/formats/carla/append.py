@@ -48,9 +48,9 @@ def append(
         "date": metadata.get("date_unix", 0),
         "engine": metadata["engine"],
     }
-    for (name, due), given in zip(own.items(), (version, map, date, engine), strict=True):
-        if given not in (None, due):
-            raise UsageError(f"{name} {given!r}; the recording has {due!r}", path=log.name)
+    for (name, due), stated in zip(own.items(), (version, map, date, engine), strict=True):
+        if stated not in (None, due):
+            raise UsageError(f"{name} {stated!r}; the recording has {due!r}", path=log.name)
     if shift is not None and not CarlaWriter.earliest <= shift <= CarlaWriter.latest:
         raise UsageError(
             f"shift {shift} ns; times of a recording are {CarlaWriter.earliest} to {CarlaWriter.latest}"

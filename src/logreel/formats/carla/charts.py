@@ -23,33 +23,35 @@ ROLE, HERO = "role_name", "hero"
 
 def charts(log: Log) -> Iterator[Chart]:
     """Yield the charts of *log*; series whose topic or field is missing are left out by the caller."""
-    vehicles, walkers, lights = (_actors(log, kind) for kind in ("vehicle", "walker", "traffic_light"))
-    speeds = tuple(_of(one, "velocity", "linear", "norm", "m/s") for one in vehicles)
+    vehicles, walkers, lights = (
+        _actors(log, actor_type) for actor_type in ("vehicle", "walker", "traffic_light")
+    )
+    speeds = tuple(_of(actor, "velocity", "linear", "norm", "m/s") for actor in vehicles)
     yield Chart("Speed of vehicles", speeds, group="Vehicles", first=True)
-    for one in vehicles[:1]:
+    for actor in vehicles[:1]:
         fields = ("steer", "throttle", "brake")
-        series = tuple(Series("vehicle_control", f, "", f, where=f"id={one.id}") for f in fields)
-        yield Chart(f"Controls of {_name(one)}", series, group="Vehicles", first=True)
-        gear = (Series("vehicle_control", "gear", "", "gear", where=f"id={one.id}"),)
-        yield Chart(f"Gear of {_name(one)}", gear, group="Vehicles")
+        series = tuple(Series("vehicle_control", f, "", f, where=f"id={actor.id}") for f in fields)
+        yield Chart(f"Controls of {_name(actor)}", series, group="Vehicles", first=True)
+        gear = (Series("vehicle_control", "gear", "", "gear", where=f"id={actor.id}"),)
+        yield Chart(f"Gear of {_name(actor)}", gear, group="Vehicles")
         axes = tuple(
-            Series("velocity", f"angular.{axis}", "", axis, "deg/s", f"id={one.id}") for axis in "xyz"
+            Series("velocity", f"angular.{axis}", "", axis, "deg/s", f"id={actor.id}") for axis in "xyz"
         )
-        yield Chart(f"Turn rate of {_name(one)}", axes, group="Vehicles")
-        heights = (Series("position", "location.z", "", "height", "", f"id={one.id}"),)
-        yield Chart(f"Height of {_name(one)}", heights, group="Vehicles")
+        yield Chart(f"Turn rate of {_name(actor)}", axes, group="Vehicles")
+        heights = (Series("position", "location.z", "", "height", "", f"id={actor.id}"),)
+        yield Chart(f"Height of {_name(actor)}", heights, group="Vehicles")
     yield Chart(
-        "Speed of walkers", tuple(_of(one, "walker", "speed", "", "") for one in walkers), group="Walkers"
+        "Speed of walkers", tuple(_of(actor, "walker", "speed", "", "") for actor in walkers), group="Walkers"
     )
     yield Chart(
         "Traffic lights (0 red, 1 yellow, 2 green, 3 off, 4 unknown)",
-        tuple(_of(one, "traffic_lights", "state", "", "") for one in lights),
+        tuple(_of(actor, "traffic_lights", "state", "", "") for actor in lights),
         group="Traffic lights",
         y=(-0.2, 4.2),
     )
     yield Chart(
         "Lights of vehicles (bits)",
-        tuple(_of(one, "vehicle_lights", "flags", "", "") for one in vehicles),
+        tuple(_of(actor, "vehicle_lights", "flags", "", "") for actor in vehicles),
         group="Vehicles",
     )
     yield Chart(
@@ -62,21 +64,21 @@ def bands(log: Log) -> Iterator[Band]:
     ch = log.channels.get("collisions")
     if ch is None or not len(ch):
         return
-    times, one, two = (np.asarray(ch[name]) for name in ("time", "actor1", "actor2"))
-    pairs = np.stack([np.minimum(one, two), np.maximum(one, two)], axis=1)
+    times, first, two = (np.asarray(ch[name]) for name in ("time", "actor1", "actor2"))
+    pairs = np.stack([np.minimum(first, two), np.maximum(first, two)], axis=1)
     for pair in np.unique(pairs, axis=0).tolist():
-        mine = np.sort(times[(pairs == pair).all(axis=1)])
-        for run in np.split(mine, np.flatnonzero(np.diff(mine) > TOGETHER) + 1):
+        of_pair = np.sort(times[(pairs == pair).all(axis=1)])
+        for run in np.split(of_pair, np.flatnonzero(np.diff(of_pair) > TOGETHER) + 1):
             names = " and ".join(_name(log.actors[n]) if n in log.actors else str(n) for n in pair)
             # A band of no length could not be seen.
             end = max(int(run[-1]), int(run[0]) + TOGETHER // 20)
             yield Band(int(run[0]), end, f"Collision of {names}", "collision", "collisions")
 
 
-def _actors(log: Log, kind: str) -> list[Actor]:
+def _actors(log: Log, actor_type: str) -> list[Actor]:
     """Return actors of one kind, the hero first."""
-    found = [actor for actor in log.actors.values() if actor.type == kind]
-    return sorted(found, key=lambda actor: actor.attributes.get(ROLE) != HERO)[:MOST]
+    actors = [actor for actor in log.actors.values() if actor.type == actor_type]
+    return sorted(actors, key=lambda actor: actor.attributes.get(ROLE) != HERO)[:MOST]
 
 
 def _name(actor: Actor) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.formats.carla.definitions import layout
-from logreel.formats.carla.found import Found
+from logreel.formats.carla.reader import Found
 from logreel.formats.carla.records import FRAME_START
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex

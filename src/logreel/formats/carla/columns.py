@@ -29,8 +29,8 @@ def metres(centimetres: Array) -> Array:
     """Return lengths in metres, float64."""
     # Signalling NaNs raise a floating-point warning.
     with np.errstate(invalid="ignore"):
-        found: Array = centimetres.astype(np.float64) / 100.0
-    return found
+        values: Array = centimetres.astype(np.float64) / 100.0
+    return values
 
 
 def _paths(table: pa.Table) -> Iterator[tuple[str, Any]]:
@@ -59,7 +59,7 @@ def _as_numpy(column: pa.ChunkedArray[Any]) -> Array:
     return as_numpy(array)
 
 
-class Columns:
+class RecordingColumns:
     """Fields of the channels of *log*, one row per record; empty if the recording has no such channel.
 
     Records of damaged packets that cannot be decoded are skipped.
@@ -79,8 +79,8 @@ class Columns:
     def __call__(self, topic: str, path: str) -> Array:
         """Return a field of all records of a topic; text and lists as objects."""
         if (topic, path) not in self._kept:
-            found = self._columns(topic).get(path)
-            self._kept[topic, path] = np.zeros(0) if found is None else _as_numpy(found)
+            column = self._columns(topic).get(path)
+            self._kept[topic, path] = np.zeros(0) if column is None else _as_numpy(column)
         return self._kept[topic, path]
 
     def _columns(self, topic: str) -> dict[str, Any]:
@@ -124,22 +124,22 @@ class Columns:
 
     def _of_frames(self, path: str, alone: float) -> Array:
         """Return a field of all frames; if all frames are lost, of one frame that begins at time 0."""
-        found = self("frames", path)
-        return found if len(found) else np.array([alone])
+        values = self("frames", path)
+        return values if len(values) else np.array([alone])
 
     def times(self, frame_row: I64) -> I64:
         """Return the times of frames given by row, ns: int64[n]."""
         seconds = np.clip(np.nan_to_num(self.elapsed[frame_row]), -MAX_SECONDS, MAX_SECONDS)
-        found: I64 = np.rint(seconds * 1e9).astype(np.int64)
-        return found
+        times: I64 = np.rint(seconds * 1e9).astype(np.int64)
+        return times
 
     def frame_rows(self, topic: str) -> I64:
         """Return the row of the frame of each record: int64[n], never descending, whatever the frame numbers are."""
         if topic not in self._frame_rows:
             ids, first = self._ids
             rank = np.searchsorted(ids, self(topic, "frame"))
-            found = first[np.minimum(rank, len(ids) - 1)]
-            self._frame_rows[topic] = np.maximum.accumulate(found).astype(np.int64)
+            frame_row = first[np.minimum(rank, len(ids) - 1)]
+            self._frame_rows[topic] = np.maximum.accumulate(frame_row).astype(np.int64)
         return self._frame_rows[topic]
 
     def frame_row_of(self, frame: int) -> int:

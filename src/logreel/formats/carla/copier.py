@@ -96,12 +96,12 @@ class PacketCopier:
     def _corrected_headers(self) -> list[_Edit]:
         """Return packet headers that replace those with a wrong kind or size."""
         resized = self._state.found.resized
-        found = []
-        for number, kind in enumerate(self._kinds) if resized else ():
+        edits = []
+        for number, packet in enumerate(self._kinds) if resized else ():
             for at in np.intersect1d(self._index.offsets(number), list(resized)).tolist():
-                head = bytes((kind,)) + resized[at].to_bytes(4, "little")
-                found.append(_Edit(at - HEAD, HEAD, True, head))
-        return found
+                head = bytes((packet,)) + resized[at].to_bytes(4, "little")
+                edits.append(_Edit(at - HEAD, HEAD, True, head))
+        return edits
 
     def _packets_in_force(self) -> tuple[list[_Edit], list[int]]:
         """Return the packets with the records in force before the first frame, and the kinds of those that are added.
@@ -112,22 +112,24 @@ class PacketCopier:
         if not self._excerpt.in_force or not first:
             return [], []
         lo, hi = self._start[first], np.append(self._start, self._source.size)[first + 1]
-        found, inserted = list[_Edit](), list[int]()
+        edits, inserted = list[_Edit](), list[int]()
         for number, records in records_in_force(self._excerpt, self._kinds, int(lo)).items():
-            kind, offset = self._kinds[number], self._index.offsets(number)[self._rows[number]]
+            packet_kind, offset = self._kinds[number], self._index.offsets(number)[self._rows[number]]
             own = offset[(offset >= lo) & (offset < hi)][:1].tolist()
             count = int.from_bytes(self._source.read(own[0], 2), "little") if own else 0
             if own and len(records) + count <= _MOST_RECORDS:
                 size = payload_size(self._state, own[0])
                 body = self._source.read(own[0] + 2, size - 2)
-                packet = _packet(kind, len(records) + count, [*records, body])
-                found.append(_Edit(own[0] - HEAD, HEAD + size, True, packet))
+                packet = _packet(packet_kind, len(records) + count, [*records, body])
+                edits.append(_Edit(own[0] - HEAD, HEAD + size, True, packet))
                 continue
-            for some in range(0, len(records), _MOST_RECORDS):
-                part = records[some : some + _MOST_RECORDS]
-                inserted.append(kind)
-                found.append(_Edit(int(lo) + HEAD + _FRAME_BYTES, 0, False, _packet(kind, len(part), part)))
-        return found, inserted
+            for start in range(0, len(records), _MOST_RECORDS):
+                part = records[start : start + _MOST_RECORDS]
+                inserted.append(packet_kind)
+                edits.append(
+                    _Edit(int(lo) + HEAD + _FRAME_BYTES, 0, False, _packet(packet_kind, len(part), part))
+                )
+        return edits, inserted
 
     # ---------------------------------------------------------------------------------------------- packets
 
@@ -157,8 +159,8 @@ class PacketCopier:
 
     def _copy_packets(self) -> None:
         done = 0
-        for piece in in_file_order(self._index, self._rows):
-            start, end = piece.offset - HEAD, piece.offset + piece.size
+        for batch in in_file_order(self._index, self._rows):
+            start, end = batch.offset - HEAD, batch.offset + batch.size
             upto = int(self._ends.searchsorted(end[-1]))
             ends = self._ends[done:upto]
             done = max(done, upto)
@@ -190,9 +192,9 @@ class PacketCopier:
             write_ranges(self._out.put, self._source.data, start, end)
 
 
-def _packet(kind: int, count: int, parts: list[bytes]) -> bytes:
+def _packet(packet: int, count: int, parts: list[bytes]) -> bytes:
     payload = count.to_bytes(2, "little") + b"".join(parts)
-    return bytes((kind,)) + len(payload).to_bytes(4, "little") + payload
+    return bytes((packet,)) + len(payload).to_bytes(4, "little") + payload
 
 
 class CarlaCopier(LogCopier):
@@ -232,8 +234,8 @@ class CarlaCopier(LogCopier):
         writer.begin()
         copier = PacketCopier(excerpt, writer.out)
         copier.run()
-        for kind in copier.inserted:
-            writer.extra_messages[f"packets of kind {kind}"] += 1
+        for packet in copier.inserted:
+            writer.extra_messages[f"packets of kind {packet}"] += 1
         writer.end_copy()
         return True
 
@@ -246,31 +248,31 @@ _LASTING = {EVENT_ADD: True, 4: True, 11: False, 13: True, PHYSICS: True, 16: Tr
 def records_in_force(excerpt: Excerpt, kinds: list[int], before: int) -> dict[int, list[bytes]]:
     """Return the records that are valid at offset *before*, by wanted channel; *kinds*: packet kind by channel."""
     state: ScanBuilder = excerpt.log.format_state
-    found: dict[int, dict[bytes, bytes]] = {}
+    latest: dict[int, dict[bytes, bytes]] = {}
     packets = sorted(
         (int(at), number)
-        for number, kind in enumerate(kinds)
-        if kind in _LASTING or kind == _REMOVAL
+        for number, packet in enumerate(kinds)
+        if packet in _LASTING or packet == _REMOVAL
         for at in _with_records(state, number, before)
     )
     removed: set[bytes] = set()
     for at, number in packets:
-        kind = kinds[number]
-        last = found.setdefault(number, {})
-        for record in _records(state, kind, at):
-            key = b"" if kind == _WEATHER else record[:4]
-            if kind == _REMOVAL:
+        packet = kinds[number]
+        last = latest.setdefault(number, {})
+        for record in _records(state, packet, at):
+            key = b"" if packet == _WEATHER else record[:4]
+            if packet == _REMOVAL:
                 removed.add(key)
-            elif kind == EVENT_ADD:
+            elif packet == EVENT_ADD:
                 removed.discard(key)
             # A repeated record moves to the end.
             last.pop(key, None)
             last[key] = record
     wanted = {}
-    for number, last in found.items():
-        kind = kinds[number]
-        if kind in _LASTING and number in excerpt.rows:
-            records = [r for key, r in last.items() if not (_LASTING[kind] and key in removed)]
+    for number, last in latest.items():
+        packet = kinds[number]
+        if packet in _LASTING and number in excerpt.rows:
+            records = [r for key, r in last.items() if not (_LASTING[packet] and key in removed)]
             if records:
                 wanted[number] = records
     return wanted
@@ -284,34 +286,34 @@ def payload_size(state: ScanBuilder, at: int) -> int:
 def _with_records(state: ScanBuilder, number: int, before: int) -> list[int]:
     """Return the payload offsets of the packets of a channel that have records and are before offset *before*."""
     offset, size = state.index.offsets(number), state.index.sizes(number)
-    found: list[int] = offset[(offset < before) & (size > 2)].tolist()
-    return found
+    offsets: list[int] = offset[(offset < before) & (size > 2)].tolist()
+    return offsets
 
 
-def _records(state: ScanBuilder, kind: int, at: int) -> Iterator[bytes]:
+def _records(state: ScanBuilder, packet: int, at: int) -> Iterator[bytes]:
     """Yield the records of the packet with its payload at offset *at*."""
     source, size = state.source, payload_size(state, at)
-    fixed, stop = width(state.found.topics[kind], state.found.wide), at + size
+    fixed, stop = width(state.found.topics[packet], state.found.wide), at + size
     if fixed:
         data = source.read(at + 2, size - 2)
         yield from (data[i : i + fixed] for i in range(0, len(data), fixed))
         return
-    how = _layout(state, kind, at, stop)
+    how = _layout(state, packet, at, stop)
     if how is RAW:
         return
-    one, at = measuring(Layout(how.record, "record")), at + 2
+    measured, at = measuring(Layout(how.record, "record")), at + 2
     while at < stop:
-        end = extent(one, source.data, at, stop)
+        end = extent(measured, source.data, at, stop)
         if end < 0:
             return
         yield source.read(at, end - at)
         at = end
 
 
-def _layout(state: ScanBuilder, kind: int, at: int, stop: int) -> Layout:
+def _layout(state: ScanBuilder, packet: int, at: int, stop: int) -> Layout:
     """Return the Layout of a packet; RAW if it is not known."""
-    if kind != PHYSICS:
-        return layout(state.found.topics[kind], state.found.wide)
+    if packet != PHYSICS:
+        return layout(state.found.topics[packet], state.found.wide)
     fitting = (
         how
         for how in map(physics, (True, False))

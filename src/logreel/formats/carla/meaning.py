@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from logreel.formats.carla.actors import ActorMotion
-from logreel.formats.carla.columns import Array, Columns, metres
+from logreel.formats.carla.columns import Array, RecordingColumns, metres
 from logreel.formats.carla.simulator.queries import blocked, collisions
 from logreel.lenses.facts import WARNING, Fact, Section, since_start
 from logreel.log.actor import Actor
@@ -32,7 +32,7 @@ TELEPORT = 10.0
 def meaning(log: Log) -> Iterator[Section]:
     """Yield the sections of the summary of a CARLA recording."""
     yield _world(log)
-    columns = Columns(log, any_axes=True)
+    columns = RecordingColumns(log, any_axes=True)
     yield Section("actors", "Moving actors", tuple(_moving(log, columns)))
     yield Section("events", "Events", (*_collisions(log), *_blocked(log), *_red_lights(log, columns)))
 
@@ -45,7 +45,9 @@ def _world(log: Log) -> Section:
     ]
     kinds = Counter(actor.type for actor in log.actors.values())
     if kinds:
-        text = ", ".join(f"{n} {kind.replace('_', ' ')}{'s' * (n != 1)}" for kind, n in kinds.most_common())
+        text = ", ".join(
+            f"{n} {actor_type.replace('_', ' ')}{'s' * (n != 1)}" for actor_type, n in kinds.most_common()
+        )
         facts.append(Fact("actors", "actors", dict(kinds), text))
     heroes = [actor for actor in log.actors.values() if _is_hero(actor)]
     for actor in heroes:
@@ -57,15 +59,15 @@ def _is_hero(actor: Actor) -> bool:
     return actor.attributes.get("role_name") == HERO
 
 
-def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
+def _moving(log: Log, columns: RecordingColumns) -> Iterator[Fact]:
     """Yield distance and speed of heroes, and of the vehicles and walkers that moved farthest."""
-    found = []
+    movers = []
     for actor in log.actors.values():
         if actor.type in ("vehicle", "walker"):
             motion = _motion(ActorMotion(columns, actor.id), columns)
-            found.append((not _is_hero(actor), -motion[0], actor, *motion))
-    found.sort(key=lambda one: one[:2])
-    for _, _, actor, length, fastest, mean, teleports in found[:LISTED]:
+            movers.append((not _is_hero(actor), -motion[0], actor, *motion))
+    movers.sort(key=lambda mover: mover[:2])
+    for _, _, actor, length, fastest, mean, teleports in movers[:LISTED]:
         name = f"{actor.type} {actor.id}"
         jumps = f", teleported {'once' if teleports == 1 else f'{teleports} times'}" if teleports else ""
         yield Fact(
@@ -81,14 +83,14 @@ def _moving(log: Log, columns: Columns) -> Iterator[Fact]:
             f"{actor.description}: {length:.0f} m, {fastest:.1f} m/s at most, {mean:.1f} m/s on average{jumps}",
             "m",
         )
-    if len(found) > LISTED:
-        rest = sum(one[3] for one in found[LISTED:])
+    if len(movers) > LISTED:
+        rest = sum(mover[3] for mover in movers[LISTED:])
         yield Fact(
-            "others", "others", len(found) - LISTED, f"{len(found) - LISTED} more, {rest:.0f} m in all"
+            "others", "others", len(movers) - LISTED, f"{len(movers) - LISTED} more, {rest:.0f} m in all"
         )
 
 
-def _motion(track: ActorMotion, columns: Columns) -> tuple[float, float, float, int]:
+def _motion(track: ActorMotion, columns: RecordingColumns) -> tuple[float, float, float, int]:
     """Return distance in m, greatest and mean speed in m/s, and how often the actor was set to another place.
 
     A step much longer than the speeds before and after it allow is no motion, and does not count for the distance.
@@ -111,8 +113,8 @@ def _motion(track: ActorMotion, columns: Columns) -> tuple[float, float, float, 
 
 
 def _collisions(log: Log) -> Iterator[Fact]:
-    found: Mapping[str, Any] = collisions(log, correct=True).columns
-    times = np.asarray(found["time_ns"]).tolist()
+    columns: Mapping[str, Any] = collisions(log, correct=True).columns
+    times = np.asarray(columns["time_ns"]).tolist()
     if not times:
         if len(log["collisions"]) if "collisions" in log.channels else 0:
             yield Fact("collisions", "collisions", 0, "none")
@@ -120,8 +122,8 @@ def _collisions(log: Log) -> Iterator[Fact]:
     # Both actors record their collision: each pair counts once a frame.
     seen: dict[tuple[int, frozenset[int]], str] = {}
     for n, time in enumerate(times):
-        pair = frozenset((int(found["id1"][n]), int(found["id2"][n])))
-        names = f"{found['description1'][n] or SOMETHING} and {found['description2'][n] or SOMETHING}"
+        pair = frozenset((int(columns["id1"][n]), int(columns["id2"][n])))
+        names = f"{columns['description1'][n] or SOMETHING} and {columns['description2'][n] or SOMETHING}"
         seen.setdefault((time, pair), f"{since_start(time, log)} {names}")
     listed = list(seen.values())
     more = f" and {len(listed) - EVENTS} more" if len(listed) > EVENTS else ""
@@ -135,21 +137,21 @@ def _collisions(log: Log) -> Iterator[Fact]:
 
 
 def _blocked(log: Log) -> Iterator[Fact]:
-    found: Mapping[str, Any] = blocked(log, correct=True).columns
-    count = len(found["id"])
+    columns: Mapping[str, Any] = blocked(log, correct=True).columns
+    count = len(columns["id"])
     if not count:
         return
-    order = np.argsort(-np.asarray(found["duration_s"]), kind="stable")[:EVENTS].tolist()
+    order = np.argsort(-np.asarray(columns["duration_s"]), kind="stable")[:EVENTS].tolist()
     listed = [
-        f"{found['description'][n]} for {duration_text(int(found['duration_s'][n] * 1e9))}"
-        f" from {since_start(int(found['time_ns'][n]), log)}"
+        f"{columns['description'][n]} for {duration_text(int(columns['duration_s'][n] * 1e9))}"
+        f" from {since_start(int(columns['time_ns'][n]), log)}"
         for n in order
     ]
     more = f" and {count - EVENTS} more" if count > EVENTS else ""
     yield Fact("blocked", "blocked", count, f"{count}: {', '.join(listed)}{more}", note="carla blocked")
 
 
-def _red_lights(log: Log, columns: Columns) -> Iterator[Fact]:
+def _red_lights(log: Log, columns: RecordingColumns) -> Iterator[Fact]:
     """Yield the vehicles that left the area of a traffic light faster than MOVING while it was red."""
     if not len(columns("trigger_volumes", "id")) or not len(columns("traffic_lights", "id")):
         return
@@ -170,7 +172,7 @@ def _red_lights(log: Log, columns: Columns) -> Iterator[Fact]:
             track = ActorMotion(columns, actor.id)
             for light, area in areas.items():
                 run += [(time, actor, light) for time in _left_red(columns, track, light, *area)]
-    run.sort(key=lambda one: one[0])
+    run.sort(key=lambda crossing: crossing[0])
     note = "estimated: recordings lack the rotation of the areas"
     listed = [f"{since_start(t, log)} {a.description} (light {light})" for t, a, light in run[:EVENTS]]
     more = f" and {len(run) - EVENTS} more" if len(run) > EVENTS else ""
@@ -178,7 +180,9 @@ def _red_lights(log: Log, columns: Columns) -> Iterator[Fact]:
     yield Fact("red_lights", "red lights run", len(run), text, level=WARNING if run else None, note=note)
 
 
-def _left_red(columns: Columns, track: ActorMotion, light: int, centre: Array, extent: Array) -> list[int]:
+def _left_red(
+    columns: RecordingColumns, track: ActorMotion, light: int, centre: Array, extent: Array
+) -> list[int]:
     """Return the times in ns at which an actor left the area of a light that was red."""
     place = metres(track.location) if track.unit == "cm" else np.asarray(track.location, np.float64)
     if len(place) < 2:
@@ -195,5 +199,5 @@ def _left_red(columns: Columns, track: ActorMotion, light: int, centre: Array, e
     speed = np.sqrt((track.velocity[last] ** 2).sum(axis=1))
     with np.errstate(invalid="ignore"):
         ran = (states[at] == RED) & (speed > MOVING)
-    found: list[int] = columns.times(track.frame_row[last[ran]]).tolist()
-    return found
+    times: list[int] = columns.times(track.frame_row[last[ran]]).tolist()
+    return times

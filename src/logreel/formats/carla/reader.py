@@ -10,13 +10,13 @@ and the size of the packet agree; and a frame ends with ten bytes, FrameEnd and 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.carla import definitions
-from logreel.formats.carla.found import Found
 from logreel.formats.carla.records import (
     END,
     FRAME_END,
@@ -45,7 +45,31 @@ from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
-from logreel.log.growing import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, UndecidedError
+
+
+@dataclass(slots=True)
+class Found:
+    """The content of a recording.
+
+    wide     True if vectors are float64, as on the UE5 line
+    topics   topic of each kind that has packets; the kind is the channel in *blocks*
+    ends     int64[e]: offsets of the FrameEnds
+    sizes    uint32[n]: true bytes of each packet, in the order of *blocks*
+    is_growing  True: a file that is still written
+    resized  true bytes of the packets that state a wrong size, by the offset of their payload
+    """
+
+    header: Header
+    wide: bool
+    topics: dict[int, str]
+    blocks: Blocks
+    ends: I64
+    sizes: NDArray[np.uint32]
+    resized: dict[int, int]
+    problems: list[Problem] = field(default_factory=list)
+    is_growing: bool = False
+
 
 #: Packet headers for kernels/framed.py: kind u8, payload size u32; the kind is also the key.
 SPEC = np.array([(HEAD, 1, 0xFFFFFFFF, HEAD, 0, 0, 0xFF, HEAD, 0, 0)], framed.SPEC)

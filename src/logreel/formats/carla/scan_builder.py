@@ -2,36 +2,300 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, Finding, Problem, UnsupportedError
 from logreel.formats.carla.actors import actors
 from logreel.formats.carla.clock import FRAME, Frames
-from logreel.formats.carla.definitions import RAW, layout
-from logreel.formats.carla.found import Found
-from logreel.formats.carla.payload_decoders import PacketDecoder, PacketFieldsDecoder
-from logreel.formats.carla.reader import Reader
-from logreel.formats.carla.records import FRAME_START, HEAD, read_frame, read_header, vectors_are_wide
-from logreel.formats.carla.release import OLD_WHEEL, ReleaseEvidence
-from logreel.formats.carla.ros_axes import RosAxesDecoder, with_ros_units
-from logreel.formats.carla.text import lines
-from logreel.formats.carla.text_mode import is_text_mode, undo_text_mode
-from logreel.formats.carla.verify import verify
+from logreel.formats.carla.definitions import RAW, layout, physics
+from logreel.formats.carla.payload_decoders import (
+    PacketDecoder,
+    PacketFieldsDecoder,
+    RosAxesDecoder,
+    with_ros_units,
+)
+from logreel.formats.carla.reader import Found, Reader
+from logreel.formats.carla.records import (
+    EVENT_ADD,
+    FRAME_START,
+    HEAD,
+    PHYSICS,
+    POSITION,
+    read_frame,
+    read_header,
+    vectors_are_wide,
+)
+from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.growing import ENOUGH
+from logreel.layout.walker import extent, measuring
 from logreel.log.log import Log
 from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.scan import ChannelInfo, Scan
+from logreel.log.scan import ENOUGH, ChannelInfo, Scan, TextLine
 from logreel.log.schema import Schema
 from logreel.log.side_columns import with_members
+
+#: Bytes of a wheel in PhysicsControl in releases up to 0.9.11.
+OLD_WHEEL = 36
+#: Types of actors.
+_OTHER, _SENSOR = 0, 5
+#: Packets searched for one with records, and bytes of a packet that are decoded.
+_PROBES, _BYTES = 256, 4 << 20
+
+
+@dataclass(frozen=True)
+class ReleaseEvidence:
+    """The content of a recording that differs between releases.
+
+    topics    topic by packet kind, for all kinds in the recording
+    channels  channel number in *index* by packet kind
+    has_frame  True if a frame is complete: each has all kinds of packets that its release writes
+    """
+
+    source: Source
+    index: MessageIndex
+    topics: dict[int, str]
+    channels: dict[int, int]
+    version: int
+    wide: bool
+    has_frame: bool
+
+    def _packets(self, kind: int) -> Iterator[tuple[int, int]]:
+        """Yield payload offset and size of the first packets of a kind that have records."""
+        if kind not in self.channels:
+            return
+        from logreel.index.ranges import places
+
+        channel = self.channels[kind]
+        some = slice(0, min(_PROBES, int(self.index.counts[channel])))
+        _, at, size = places(self.index, channel, some)
+        yield from ((a, n) for a, n in zip(at.tolist(), size.tolist(), strict=True) if n > 2)
+
+    def _first(self, kind: int, how: Layout) -> list[dict[str, Any]]:
+        """Return the records of the first packet of a kind that has records and can be decoded."""
+        from logreel.errors import DamagedError
+
+        decode = how.decoder()
+        for at, size in self._packets(kind):
+            try:
+                records: list[dict[str, Any]] = decode(self.source.view[at : at + min(size, _BYTES)])[
+                    "records"
+                ]
+            except DamagedError:
+                continue
+            return records
+        return []
+
+    @cached_property
+    def actors(self) -> list[dict[str, Any]]:
+        """Actors at the beginning of the recording."""
+        return self._first(EVENT_ADD, layout("actors", self.wide))
+
+    @cached_property
+    def physics(self) -> Layout | None:
+        """Layout of PhysicsControl whose wheels fill a packet exactly, or None."""
+        for at, size in self._packets(PHYSICS) if not self.wide else ():
+            for stiffness in (True, False):
+                how = physics(stiffness)
+                if extent(measuring(how), self.source.data, at, at + size) == at + size:
+                    return how
+        return None
+
+    @property
+    def unreadable_physics(self) -> int | None:
+        """Payload offset of the first packet of PhysicsControl if there are some and no layout fits one of them."""
+        if self.wide or self.physics is not None:
+            return None
+        return next((at for at, _ in self._packets(PHYSICS)), None)
+
+    @property
+    def has_old_wheels(self) -> bool:
+        """Whether PhysicsControl has the wheels of releases up to 0.9.11."""
+        return self.physics == physics(False)
+
+    @cached_property
+    def attribute_base(self) -> int:
+        """Number of the attribute type Bool, 0 or 1; inferred from attributes whose type is known."""
+        for actor in self.actors:
+            for one in actor["attributes"]:
+                base = {"role_name": 3, "color": 4}.get(one["name"])
+                if base is not None and one["type"] in (base, base + 1):
+                    return int(one["type"] - base)
+        return int(self.version >= 2)
+
+    @property
+    def is_dreyevr(self) -> bool:
+        """Whether the fork DReyeVR wrote the recording: it has packets that no release has."""
+        return bool({"packet_18", "packet_21"} & set(self.topics.values()))
+
+    def release(self) -> str:
+        """Return the releases that write such a file, e.g. ``0.9.12 to 0.9.13``; empty without packets.
+
+        Of a recording that was cut in its first frame, packets of later releases may be missing: ``0.9.6 or later``.
+        """
+        found = self._release()
+        if self.has_frame or not found or found.startswith("after ") or self.wide:
+            return found
+        return f"{found.partition(' ')[0]} or later"
+
+    def _release(self) -> str:
+        """Return the releases that write these kinds of packets, and no others."""
+        kinds, names = set(self.topics), set(self.topics.values())
+        if not kinds:
+            return ""
+        if self.wide:
+            return "0.10"
+        if self.version >= 2:
+            return "after 0.9.16" if "weather" in names else "0.9.16"
+        if self.topics.get(21) == "doors" or 23 in kinds:
+            return "after 0.9.15"
+        if 21 in kinds and not self.is_dreyevr:
+            return "0.9.15"
+        if 20 in kinds:
+            return "0.9.14"
+        if 10 in kinds:
+            return self._release_2020()
+        return "0.9.6 to 0.9.9" if 8 in kinds else "0.9.4 to 0.9.5"
+
+    def _release_2020(self) -> str:
+        """Return which of the releases 0.9.10 to 0.9.13, which have the same kinds of packets."""
+        kinds = {actor["type"] for actor in self.actors}
+        if self.physics == physics(True) or _SENSOR in kinds:
+            return "0.9.12 to 0.9.13"
+        others = {actor["id"] for actor in self.actors if actor["type"] == _OTHER}
+        moving = {one["id"] for one in self._first(POSITION, layout("position", self.wide))}
+        if others and moving:
+            return ("0.9.11" if self.has_old_wheels else "0.9.11 to 0.9.13") if others & moving else "0.9.10"
+        return "0.9.10 to 0.9.11" if self.has_old_wheels else "0.9.10 to 0.9.13"
+
+
+#: Tolerance in seconds between elapsed time plus duration and the next elapsed time: both are rounded float64.
+SLACK = 1e-6
+#: Versions of the recorder.
+VERSIONS = (1, 2)
+
+
+def verify(frames: Frames, version: int | None) -> Iterator[Finding]:
+    """Yield ``version`` for an unknown one, ``frame_number`` and ``frame_time`` if frames do not follow each other.
+
+    version  of the recorder, as the header states it; None if the header is damaged
+    """
+    if version is not None and version not in VERSIONS:
+        text = (
+            f"the header states version {version} of the recorder, known are {VERSIONS[0]} and {VERSIONS[1]}"
+        )
+        yield Finding("version", "warn", 0, 2, text)
+    number, elapsed, duration = frames.number, frames.elapsed, frames.duration
+    with np.errstate(all="ignore"):
+        odd = number[1:] - number[:-1] != 1
+        late = np.abs(elapsed[:-1] + duration[:-1] - elapsed[1:]) > SLACK
+    yield from _finding(frames, odd, "frame_number", "do not have the number after that of the frame before")
+    yield from _finding(frames, late, "frame_time", "do not begin when the frame before ends")
+
+
+def _finding(frames: Frames, odd: NDArray[np.bool_], code: str, text: str) -> Iterator[Finding]:
+    rows = np.flatnonzero(odd) + 1
+    if len(rows):
+        first, n = int(rows[0]), len(rows)
+        message = f"{n} of {len(frames.number)} frames {text}; the first is frame {frames.number[first]}"
+        offset, time = int(frames.start[first]) - HEAD, int(frames.time[first])
+        yield Finding(code, "warn", offset, 0, message, None, time, n)
+
+
+#: Yields time (ns), frame number and record for all records of a topic.
+Events = Callable[[str], Iterator[tuple[int, int, dict[str, Any]]]]
+
+#: Syslog severities.
+_NOTICE, _WARNING = 5, 4
+#: Id of a collision partner that is not an actor.
+_NOBODY = 0xFFFFFFFF
+
+
+def lines(events: Events) -> list[TextLine]:
+    """Return text lines by time; actors in the first frame with actors are only counted."""
+    names: dict[int, str] = {}
+    found: list[TextLine] = []
+    there = 0
+    begin = None
+    for time, frame, actor in events("actors"):
+        begin = (frame, time) if begin is None else begin
+        names[actor["id"]] = f"{actor['description']} ({actor['id']})"
+        if frame == begin[0]:
+            there += 1
+        else:
+            found.append(TextLine(time, _NOTICE, f"{names[actor['id']]} appears"))
+    if begin is not None:
+        found.insert(0, TextLine(begin[1], _NOTICE, f"the recording begins with {there} actors"))
+
+    def name(actor: int) -> str:
+        return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")
+
+    for time, _, removal in events("actor_removals"):
+        found.append(TextLine(time, _NOTICE, f"{name(removal['id'])} is removed"))
+    for time, _, one in events("actor_parents"):
+        found.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
+    before: set[tuple[int, int]] = set()
+    now: set[tuple[int, int]] = set()
+    last = -1
+    for time, frame, hit in events("collisions"):
+        if frame != last:
+            before, now, last = (now if frame == last + 1 else set()), set(), frame
+        pair = hit["actor1"], hit["actor2"]
+        now.add(pair)
+        if pair not in before:
+            found.append(TextLine(time, _WARNING, f"{name(pair[0])} hits {name(pair[1])}"))
+    return sorted(found, key=lambda line: line.time)
+
+
+_CR, _LF = 0x0D, 0x0A
+_PIECE = 1 << 20
+
+
+def is_text_mode(source: Source) -> bool:
+    """Return True if there is an 0A and every 0A follows an 0D, which is very unlikely in long binary data."""
+    data, found = source.data, False
+    for at in range(0, source.size, _PIECE):
+        feeds = np.flatnonzero(data[at : at + _PIECE] == _LF) + at
+        if len(feeds) and (feeds[0] == 0 or (data[feeds - 1] != _CR).any()):
+            return False
+        found |= bool(len(feeds))
+    return found
+
+
+class _BinaryReader(io.RawIOBase):
+    """The bytes of a source without each 0D that precedes an 0A."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._at = source, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, about *size*; b"" at the end."""
+        while self._at < self._source.size:
+            piece = self._source.data[self._at : self._at + size + 1]
+            keep = np.append((piece[:-1] != _CR) | (piece[1:] != _LF), True)[:size]
+            self._at += len(keep)
+            kept: bytes = piece[: len(keep)][keep].tobytes()
+            if kept:
+                return kept
+        return b""
+
+
+def undo_text_mode(source: Source) -> Source:
+    """Return the recording without the added bytes; a large one is stored in a temporary file."""
+    binary = Source.open(cast(IO[bytes], _BinaryReader(source)))
+    binary.name, binary.path = source.name, source.path
+    return binary
+
 
 LEFT = "x forward, y right, z up (left-handed)"
 RIGHT = "x forward, y left, z up (right-handed)"

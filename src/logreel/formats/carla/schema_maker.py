@@ -59,21 +59,21 @@ class Dialect:
             )
         raw = _RAW.fullmatch(topic)
         usual = int(raw[1]) if raw else self._usual(topic)
-        kind = int(metadata.get("packet", usual))
-        if not 0 <= kind < KINDS or kind == FRAME_END:
+        packet = int(metadata.get("packet", usual))
+        if not 0 <= packet < KINDS or packet == FRAME_END:
             raise UsageError(
                 f"a CARLA recording has no channel {topic!r}: it names channels by their packets"
             )
-        fits = kind == usual and (foreign or kind > LAST_KIND) if raw else _is_possible(kind, topic)
+        fits = packet == usual and (foreign or packet > LAST_KIND) if raw else _is_possible(packet, topic)
         if not fits:
-            due = repr(TOPICS.get(kind, f"packet_{kind}"))
-            text = f"a CARLA recording names channels by their packets; kind {kind} is {due}"
+            due = repr(TOPICS.get(packet, f"packet_{packet}"))
+            text = f"a CARLA recording names channels by their packets; kind {packet} is {due}"
             raise UsageError(f"{topic!r}: {text}")
-        return kind
+        return packet
 
     def _usual(self, topic: str) -> int:
         moved = INSERTED if self.wide else RELEASED
-        return (_KINDS_BY_TOPIC | {name: kind for kind, name in moved.items()}).get(topic, -1)
+        return (_KINDS_BY_TOPIC | {name: packet for packet, name in moved.items()}).get(topic, -1)
 
     def misfits(self, topic: str, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
         """Return bool[n]: True for payloads that are not packets of a topic."""
@@ -100,11 +100,11 @@ def _misfits_layout(layout: Layout, data: NDArray[np.uint8], start: I64, size: I
     return np.asarray(status != kernel.OK)
 
 
-def _is_possible(kind: int, topic: str) -> bool:
+def _is_possible(packet: int, topic: str) -> bool:
     """Return True if packets of a kind can have a topic."""
-    if kind in TOPICS:
-        return topic == TOPICS[kind]
-    return kind in SHIFTING and topic in (*RELEASED.values(), "frame_counter")
+    if packet in TOPICS:
+        return topic == TOPICS[packet]
+    return packet in SHIFTING and topic in (*RELEASED.values(), "frame_counter")
 
 
 class CarlaSchemaMaker(SchemaMaker):

@@ -83,13 +83,13 @@ class SourceRecordings:
                 "has vectors of another width than the first recording: they cannot be one", path=log.name
             )
         losses = []
-        for what, mine, due in (
+        for what, own, due in (
             ("map", state.found.header.map, first.found.header.map),
             ("version", state.found.header.version, first.found.header.version),
         ):
-            if mine != due:
+            if own != due:
                 losses.append(
-                    f"{what} {mine!r} of {log.name}: a recording has one, that of the first, {due!r}"
+                    f"{what} {own!r} of {log.name}: a recording has one, that of the first, {due!r}"
                 )
         return losses
 
@@ -103,9 +103,9 @@ class SourceRecordings:
             seen = np.union1d(seen, ids)
         if not len(twice):
             return []
-        some = ", ".join(map(str, twice[:_LISTED].tolist())) + ", …" * (len(twice) > _LISTED)
+        listed = ", ".join(map(str, twice[:_LISTED].tolist())) + ", …" * (len(twice) > _LISTED)
         return [
-            f"{len(twice)} actors are in several recordings by the same id ({some}): nothing distinguishes them now"
+            f"{len(twice)} actors are in several recordings by the same id ({listed}): nothing distinguishes them now"
         ]
 
 
@@ -160,7 +160,7 @@ class FramedPackets:
 def assign_frames(
     is_frame: NDArray[np.bool_],
     time: I64,
-    given: NDArray[np.void],
+    frame_content: NDArray[np.void],
     last: LastFrame | None,
     several: bool,
     continues: bool = False,
@@ -169,7 +169,7 @@ def assign_frames(
 
     is_frame  bool[n]   True for messages that are FrameStarts
     time      int64[n]  ns
-    given     FRAME[k]  payloads of the FrameStarts
+    frame_content     FRAME[k]  payloads of the FrameStarts
     last      the frame before these messages
     several   True: the messages are from several recordings. Of frames with the same number and time only the first
               is kept, and numbers that do not ascend are changed
@@ -185,13 +185,13 @@ def assign_frames(
     # A frame that was added has the time of the packet after it.
     moment = time[row[at + inferred]]
     content = np.zeros(len(at), FRAME)
-    content[~inferred] = given
+    content[~inferred] = frame_content
     number = _fill_numbers(content["number"].astype(np.int64), last)
     if several:
         kept = ~_is_repeated(number, moment, last) | inferred
-        whole = np.ones(len(row), bool)
-        whole[at[~kept]] = False
-        row, frames = row[whole], frames[whole]
+        is_first = np.ones(len(row), bool)
+        is_first[at[~kept]] = False
+        row, frames = row[is_first], frames[is_first]
         content, inferred, moment, number = content[kept], inferred[kept], moment[kept], number[kept]
     content["number"] = _ascending_numbers(number, last) if several else number
     moved = _set_elapsed(content, moment)
@@ -228,8 +228,8 @@ def _ascending_numbers(number: I64, last: LastFrame | None) -> I64:
     """Return the numbers in strictly ascending order: a number that is too small becomes the next one."""
     place = np.arange(len(number))
     least = last.number + 1 if last is not None else 0
-    found: I64 = place + np.maximum.accumulate(np.maximum(number - place, least))
-    return found
+    numbers: I64 = place + np.maximum.accumulate(np.maximum(number - place, least))
+    return numbers
 
 
 def _set_elapsed(content: NDArray[np.void], time: I64) -> NDArray[np.bool_]:
@@ -331,32 +331,35 @@ class CarlaWriter(FormatWriter):
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel with the packets of one kind, see ``Dialect.kind_of``."""
-        kind = self.schemas.dialect.kind_of(topic, schema, metadata, self.are_checked)
-        if kind in self.kinds.values():
-            text = f"{topic!r}: packets of kind {kind} are those of another channel; releases number some in other ways"
+        packet = self.schemas.dialect.kind_of(topic, schema, metadata, self.are_checked)
+        if packet in self.kinds.values():
+            text = (
+                f"{topic!r}: packets of kind {packet} are those of another channel;"
+                " releases number some in other ways"
+            )
             raise UsageError(text)
-        self.kinds[topic] = kind
-        self.schemas.add_channel(topic, kind == FRAME_START)
-        self._is_frame = np.append(self._is_frame, kind == FRAME_START)
-        self._headers.add(struct.pack("<BI", kind, 0), size_at=1)
+        self.kinds[topic] = packet
+        self.schemas.add_channel(topic, packet == FRAME_START)
+        self._is_frame = np.append(self._is_frame, packet == FRAME_START)
+        self._headers.add(struct.pack("<BI", packet, 0), size_at=1)
 
     # --------------------------------------------------------------------------------------------- messages
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append packets; invalid payloads are skipped and raise UsageError after the others were written."""
-        one, shift = payloads.in_one(), self._shift_of(time)
+        joined, shift = payloads.in_one(), self._shift_of(time)
         bad = (time < self.earliest - min(shift, 0)) | (time > self.latest - max(shift, 0))
-        bad |= one.size > self.largest
+        bad |= joined.size > self.largest
         # Times that would wrap are those of bad rows.
         time = time + shift
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not self.are_checked else ():
-            mine = np.flatnonzero((channel == number) & ~bad)
-            bad[mine] = self.schemas.misfits(number, one.data, one.start[mine], one.size[mine])
+            rows = np.flatnonzero((channel == number) & ~bad)
+            bad[rows] = self.schemas.misfits(number, joined.data, joined.start[rows], joined.size[rows])
         good = np.flatnonzero(~bad) if bad.any() else slice(None)
-        self._append(channel[good], time[good], one.rows(good))
+        self._append(channel[good], time[good], joined.rows(good))
         if bad.any():
             row = int(np.argmax(bad))
-            what = f"{int(one.size[row])} bytes at {int(time[row])} ns are no packet"
+            what = f"{int(joined.size[row])} bytes at {int(time[row])} ns are no packet"
             text = f"{what} of {self.schemas.topics[int(channel[row])]!r}: {int(bad.sum())} left out"
             raise SomeRefusedError(text, np.flatnonzero(bad), len(bad))
 
@@ -379,26 +382,28 @@ class CarlaWriter(FormatWriter):
             return
         self.begin()
         is_frame = self._is_frame[channel]
-        given = payloads.data[payloads.start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(FRAME)[:, 0]
-        found = assign_frames(is_frame, time, given, self._last, self._is_joined, self._continues)
+        frame_content = payloads.data[payloads.start[is_frame][:, None] + np.arange(FRAME.itemsize)].view(
+            FRAME
+        )[:, 0]
+        framed = assign_frames(is_frame, time, frame_content, self._last, self._is_joined, self._continues)
         # Frames are added for packets without one, and repeated frames are skipped.
-        self.extra_messages[f"packets of kind {FRAME_START}"] += int(found.frames.sum() - is_frame.sum())
-        self._renumbered += found.changed
+        self.extra_messages[f"packets of kind {FRAME_START}"] += int(framed.frames.sum() - is_frame.sum())
+        self._renumbered += framed.changed
         # Header 0 is that of frames, header n + 1 that of channel n.
-        packet = ~found.frames
-        head = np.where(packet, channel[found.row] + 1, 0).astype(np.int32)
-        some = payloads.rows(found.row)
-        start, size = (np.where(packet, column, 0) for column in (some.start, some.size))
+        packet = ~framed.frames
+        head = np.where(packet, channel[framed.row] + 1, 0).astype(np.int32)
+        ordered = payloads.rows(framed.row)
+        start, size = (np.where(packet, column, 0) for column in (ordered.start, ordered.size))
         place = self._headers.places(head, size)
-        some = Payloads(payloads.data, start, size)
-        records = self._headers.compose(head, np.zeros(len(head), np.int64), some, place)
-        content = place[:-1][found.frames] + _CONTENT_AT
-        records[content[:, None] + np.arange(FRAME.itemsize)] = found.content.view(np.uint8).reshape(
+        ordered = Payloads(payloads.data, start, size)
+        records = self._headers.compose(head, np.zeros(len(head), np.int64), ordered, place)
+        content = place[:-1][framed.frames] + _CONTENT_AT
+        records[content[:, None] + np.arange(FRAME.itemsize)] = framed.content.view(np.uint8).reshape(
             -1, FRAME.itemsize
         )
         # The first frame follows no other, so no FrameEnd precedes it.
         skipped = 0 if self._last is not None else HEAD
-        self._set_last(found, content + self.out.tell() - skipped)
+        self._set_last(framed, content + self.out.tell() - skipped)
         self.out.put(records[skipped:].data)
 
     @property
@@ -406,14 +411,14 @@ class CarlaWriter(FormatWriter):
         """Whether the frames are from several recordings."""
         return self._continues or len(self.sources.logs) > 1
 
-    def _set_last(self, found: FramedPackets, place: I64) -> None:
+    def _set_last(self, framed: FramedPackets, place: I64) -> None:
         """Remember the last frame; write the duration of the one before into the file, as the simulator does."""
-        if not len(found.content):
+        if not len(framed.content):
             return
         if self._last is not None and self._last.inferred:
-            duration = float(found.content["elapsed"][0]) - self._last.elapsed
+            duration = float(framed.content["elapsed"][0]) - self._last.elapsed
             self.out.patch(self._last.place + _DURATION_AT, struct.pack("<d", duration))
-        self._last = found.last and replace(found.last, place=int(place[-1]))
+        self._last = framed.last and replace(framed.last, place=int(place[-1]))
 
     # ------------------------------------------------------------------------------------------ the file
 

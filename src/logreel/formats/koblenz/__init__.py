@@ -1,4 +1,9 @@
-"""Sensor logs of robots of the University of Koblenz-Landau (``.vel``, ``.log``); magic 0xA4 ``VEL``."""
+"""Sensor logs of robots of the University of Koblenz-Landau (``.vel``, ``.log``); magic 0xA4 ``VEL``.
+
+The registry imports this package, and what ``FORMAT`` names when it is used; programs that register types of their own
+import it, too. ``variant.py`` finds how a file is to be read, ``reader.py`` follows the messages
+by the tables of ``framing.py``, ``scan_builder.py`` makes the Scan; ``definitions.py`` has the types.
+"""
 
 from __future__ import annotations
 

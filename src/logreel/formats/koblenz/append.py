@@ -38,7 +38,7 @@ def append(out: Appender, log: Log, **options: Any) -> KoblenzWriter:
     out.keep_old(state.end)
     writer.go_on(state.index_room, note)
     rows = {ch.number: slice(0, len(ch)) for ch in log.channels.values()}
-    for piece in in_file_order(state.index, rows):
-        writer.time_index.add(piece.time, piece.offset - HEAD)
+    for batch in in_file_order(state.index, rows):
+        writer.time_index.add(batch.time, batch.offset - HEAD)
     writer.continue_channels(log)
     return writer

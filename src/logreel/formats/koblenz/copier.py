@@ -11,7 +11,7 @@ from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import HEAD
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.schema_maker import kind_of
-from logreel.formats.koblenz.time_index import seconds_between
+from logreel.formats.koblenz.variant import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.order import in_file_order
 from logreel.log.log import Log
@@ -34,13 +34,13 @@ class KoblenzCopier(LogCopier):
         """Return type and version: sensors of one type may get other names where one of them is missing."""
         if "type_id" in metadata:
             return f"{metadata['type_id']}@{metadata['version']}"
-        kind = kind_of(
+        message_kind = kind_of(
             topic,
             Schema(topic.partition("/")[0].partition("@")[0], "koblenz"),
             metadata,
             self.writer.schemas.own,
         )
-        return f"0x{kind.type:08X}@{kind.version}"
+        return f"0x{message_kind.type:08X}@{message_kind.version}"
 
     def copy_metadata(self, log: Log) -> list[str]:
         """Leave room for the index of the time that the source logs cover."""
@@ -68,13 +68,15 @@ class KoblenzCopier(LogCopier):
         writer.declared |= {int(ch.metadata["type_id"], 16) for ch in copied}
         writer.version, writer.fixes_give_utc = state.source.read(4, 4), not state.has_utc_note
         times = [state.index.times(number)[rows] for number, rows in excerpt.rows.items()]
-        times = [some for some in times if len(some)]
+        times = [channel_times for channel_times in times if len(channel_times)]
         if times:
             first = next(iter(in_file_order(state.index, excerpt.rows))).time[0]
-            writer.index_room = seconds_between(int(first), max(int(some.max()) for some in times))
+            writer.index_room = seconds_between(
+                int(first), max(int(channel_times.max()) for channel_times in times)
+            )
         writer.begin()
-        for piece in in_file_order(state.index, excerpt.rows):
-            start, end = piece.offset - HEAD, piece.offset + piece.size
-            writer.time_index.add(piece.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
+        for batch in in_file_order(state.index, excerpt.rows):
+            start, end = batch.offset - HEAD, batch.offset + batch.size
+            writer.time_index.add(batch.time, writer.out.tell() + np.cumsum(end - start) - (end - start))
             write_ranges(writer.out.put, state.source.data, *joined_ranges(start, end))
         return True

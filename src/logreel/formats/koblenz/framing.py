@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.formats.koblenz.definitions import VERSIONS, registered_types
-from logreel.formats.koblenz.kinds import Kind
+from logreel.errors import Problem
+from logreel.formats.koblenz.definitions import VERSIONS, Kind, registered_types
 from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import (
     END_MARK,
@@ -25,6 +26,8 @@ from logreel.formats.koblenz.records import (
     read_head,
     read_heads,
 )
+from logreel.index.block_table import Blocks
+from logreel.index.rules import FieldAt
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 from logreel.kernels import framed
@@ -255,3 +258,28 @@ def _digest(words: tuple[int, ...]) -> tuple[int, int]:
 
 def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that reading found in one file.
+
+    framing  the tables by which messages were accepted, with the size reading and the valid mark
+    kinds    by column of *blocks*
+    end      position of the end mark, or None
+    """
+
+    framing: Framing
+    kinds: list[Kind]
+    blocks: Blocks
+    end: int | None
+    problems: list[Problem]
+
+    @property
+    def size_field(self) -> FieldAt:
+        """The field of a message header that gives the size of its payload in bytes."""
+        return FieldAt(-HEAD, 4, 1, -self.framing.size_reading.base)
+
+    def sizes(self, offsets: I64) -> I64:
+        """Return int64[n]: sizes of payloads in bytes, as their headers state them."""
+        return self.size_field.read(self.framing.source.data, offsets)

@@ -31,8 +31,8 @@ def _car(topics: Topics) -> Iterator[Fact]:
     for name in names:
         of = f", {name}" if len(names) > 1 else ""
         for field, label, unit in (SPEED, ENGINE):
-            if (found := topics.first(name, field)) is not None:
-                values = found.values[field].astype(np.float64)
+            if (samples := topics.first(name, field)) is not None:
+                values = samples.values[field].astype(np.float64)
                 values = values[np.isfinite(values)]
                 if len(values):
                     most, mean = float(values.max()), float(values.mean())

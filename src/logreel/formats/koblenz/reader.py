@@ -18,8 +18,7 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.koblenz.definitions import RAW
-from logreel.formats.koblenz.found import Found
-from logreel.formats.koblenz.framing import HEADERS_AFTER_KNOWN, Framing
+from logreel.formats.koblenz.framing import HEADERS_AFTER_KNOWN, Found, Framing
 from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
 from logreel.formats.koblenz.variant import Variant
 from logreel.index.block_builder import CUT, END, BlockBuilder
@@ -28,7 +27,7 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Padding, Skip, Struct
 from logreel.layout.program import compile_layout
-from logreel.log.growing import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, UndecidedError
 
 #: Largest number of passes over a file because contents and sizes do not agree.
 MAX_PASSES = 16

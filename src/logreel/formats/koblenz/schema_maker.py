@@ -15,11 +15,11 @@ from logreel.formats.koblenz.definitions import (
     RAW,
     UNCOMPRESSED,
     USUAL_VERSION,
+    Kind,
     MessageType,
     registered_types,
     type_id,
 )
-from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.own_types import class_name, definition_of
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
 from logreel.index.rules import FieldAt
@@ -68,32 +68,32 @@ def kind_of(
     version = int(metadata.get("version", stated[1] if stated else usual))
     if not 0 <= version < MAX_VERSION:
         raise DefinitionError(f"channel {topic!r}: there is no version {version}")
-    kind = Kind(kind_id, version, known)
-    several = kind.is_described and known is not None and known.instance
-    if not (topic.startswith(f"{kind.name}/") if several else topic == kind.name):
-        due = f"'{kind.name}/' and a sensor" if several else repr(kind.name)
+    message_kind = Kind(kind_id, version, known)
+    several = message_kind.is_described and known is not None and known.instance
+    if not (topic.startswith(f"{message_kind.name}/") if several else topic == message_kind.name):
+        due = f"'{message_kind.name}/' and a sensor" if several else repr(message_kind.name)
         raise UsageError(f"{topic!r}: a Koblenz log names channels by their types; this one is {due}")
-    return kind
+    return message_kind
 
 
-def layout_of(kind: Kind, topic: str) -> Layout:
+def layout_of(message_kind: Kind, topic: str) -> Layout:
     """Return the Layout that encodes fields of a channel."""
-    return UNCOMPRESSED if topic.endswith("@uncompressed") else kind.layout
+    return UNCOMPRESSED if topic.endswith("@uncompressed") else message_kind.layout
 
 
-def misfits(kind: Kind, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+def misfits(message_kind: Kind, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
     """Return bool[n]: whether the content of each payload ends elsewhere than the payload."""
-    layout = kind.layout
+    layout = message_kind.layout
     bad = size < layout.measure.least
     if layout is RAW:
         return bad
     described = ~bad
-    if kind.is_described and kind.known and "compressed" in kind.known.instance:
+    if message_kind.is_described and message_kind.known and "compressed" in message_kind.known.instance:
         described[described] = _COMPRESSED.read(data, start[described]) != 0
-    some, ends = start[described], (start + size)[described]
+    starts, ends = start[described], (start + size)[described]
     program = compile_layout(layout)
-    status = np.zeros(len(some), np.uint8)
-    kernel.count(data, some, ends, program.ops, np.zeros(len(program.columns), np.int64), status)
+    status = np.zeros(len(starts), np.uint8)
+    kernel.count(data, starts, ends, program.ops, np.zeros(len(program.columns), np.int64), status)
     bad[described] = status != kernel.OK
     return bad
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.formats.koblenz.definitions import USUAL_VERSION, registered_types, type_id
+from logreel.formats.koblenz.definitions import USUAL_VERSION, Kind, registered_types, type_id
 from logreel.formats.koblenz.framing import MAX_UNKNOWN
-from logreel.formats.koblenz.kinds import Kind
 from logreel.formats.koblenz.own_types import described_type, pack_types
 from logreel.formats.koblenz.records import (
     HEAD,
@@ -27,8 +26,7 @@ from logreel.formats.koblenz.records import (
     pack_utc_note,
 )
 from logreel.formats.koblenz.schema_maker import KoblenzSchemaMaker, kind_of, layout_of, misfits
-from logreel.formats.koblenz.time_index import TimeIndexBuilder
-from logreel.formats.koblenz.variant import MAJOR, MINOR
+from logreel.formats.koblenz.variant import MAJOR, MINOR, TimeIndexBuilder
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
@@ -60,13 +58,13 @@ class KoblenzWriter(FormatWriter):
     def __init__(self, out: Appender, *, size_reading: str = "A", valid_mark: int = VALID_MARK) -> None:
         self.schemas: KoblenzSchemaMaker = KoblenzSchemaMaker(self.title)
         super().__init__(out, self.schemas)
-        found = {one.name: one for one in SIZE_READINGS}
-        if size_reading not in found:
-            raise UsageError(f"size_reading {size_reading!r}; there are {', '.join(found)}")
+        readings = {reading.name: reading for reading in SIZE_READINGS}
+        if size_reading not in readings:
+            raise UsageError(f"size_reading {size_reading!r}; there are {', '.join(readings)}")
         if valid_mark not in MARKS:
             known = ", ".join(f"0x{mark:02X}" for mark in MARKS)
             raise UsageError(f"valid_mark {valid_mark!r}; there are {known}")
-        self.size_reading, self.mark = found[size_reading], valid_mark
+        self.size_reading, self.mark = readings[size_reading], valid_mark
         self._kinds: list[Kind] = []
         #: Ids of types whose channels are copied without being added here.
         self.declared: set[int] = set()
@@ -88,16 +86,16 @@ class KoblenzWriter(FormatWriter):
         known = registered_types()
         if schema.text and type_id(schema.name) not in known:
             version, original = int(metadata.get("version", USUAL_VERSION)), str(metadata.get(ORIGINAL, ""))
-            one = described_type(schema.name, schema.text, version, original)
-            self.schemas.own[one.id] = one
-        kind = kind_of(topic, schema, metadata, self.schemas.own)
-        unknown = {(k.type, k.version) for k in (*self._kinds, kind) if k.known is None}
+            described = described_type(schema.name, schema.text, version, original)
+            self.schemas.own[described.id] = described
+        message_kind = kind_of(topic, schema, metadata, self.schemas.own)
+        unknown = {(k.type, k.version) for k in (*self._kinds, message_kind) if k.known is None}
         if len(unknown) > MAX_UNKNOWN:
             raise UsageError(f"more than {MAX_UNKNOWN} types that nothing describes")
-        self._kinds.append(kind)
-        self.schemas.layouts.append(layout_of(kind, topic))
+        self._kinds.append(message_kind)
+        self.schemas.layouts.append(layout_of(message_kind, topic))
         self.schemas.latin_1.append(frozenset(map(str, metadata.get(LATIN_1, ()))))
-        head = pack_head(0, self.mark, kind.type, kind.version, 0.0)
+        head = pack_head(0, self.mark, message_kind.type, message_kind.version, 0.0)
         self._headers.add(head, size_at=0, size_add=self.size_reading.base, time_at=_TIME_AT, time_kind=_MS)
 
     # --------------------------------------------------------------------------------------------- messages
@@ -108,23 +106,23 @@ class KoblenzWriter(FormatWriter):
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append messages; where payloads are not what their types are, a UsageError comes after the others."""
-        one = payloads.in_one()
-        bad = self._misfits(channel, one)
+        joined = payloads.in_one()
+        bad = self._misfits(channel, joined)
         good = slice(None) if not bad.any() else np.flatnonzero(~bad)
-        self._append(channel[good], time[good], one.rows(good))
+        self._append(channel[good], time[good], joined.rows(good))
         if bad.any():
             row = int(np.argmax(bad))
             name = self._kinds[int(channel[row])].name
-            text = f"a message of {int(one.size[row])} bytes is no {name}: {int(bad.sum())} left out"
+            text = f"a message of {int(joined.size[row])} bytes is no {name}: {int(bad.sum())} left out"
             raise SomeRefusedError(text, np.flatnonzero(bad), len(bad))
 
     def _misfits(self, channel: NDArray[np.int32], payloads: Payloads) -> NDArray[np.bool_]:
         bad: NDArray[np.bool_] = payloads.size > self.largest
         # Payloads of rewritten logs were checked when they were read.
         for number in np.flatnonzero(np.bincount(channel)).tolist() if not self.are_checked else ():
-            mine = np.flatnonzero((channel == number) & ~bad)
-            start, size = payloads.start[mine], payloads.size[mine]
-            bad[mine] = misfits(self._kinds[number], payloads.data, start, size)
+            rows = np.flatnonzero((channel == number) & ~bad)
+            start, size = payloads.start[rows], payloads.size[rows]
+            bad[rows] = misfits(self._kinds[number], payloads.data, start, size)
         return bad
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
@@ -170,7 +168,7 @@ class KoblenzWriter(FormatWriter):
         # UTC follows from the median of all fixes, so a whole copy has the same offset.
         if clock is not None and not (clock.is_whole and self.fixes_give_utc):
             note = clock.utc_offset
-        types = pack_types(self.schemas.own.values(), self.declared | {kind.type for kind in self._kinds})
+        types = pack_types(self.schemas.own.values(), self.declared | {k.type for k in self._kinds})
         if note is not None or types:
             self.begin()
             self.out.write((pack_end_mark() if note is None else pack_utc_note(note)) + types)

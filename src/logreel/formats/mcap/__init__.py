@@ -1,4 +1,9 @@
-"""MCAP files."""
+"""MCAP files.
+
+The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
+``reader.py`` reads a file by its summary, or record by record; ``index_builder.py`` collects the positions of messages
+and reads indexes of chunks when they are needed; ``scan_builder.py`` makes the Scan. ``writer.py`` writes chunks.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from logreel.formats.mcap.records import (
     Record,
     record_at,
 )
-from logreel.formats.mcap.writer import McapWriter, Summary
+from logreel.formats.mcap.writer import McapWriter, SummarySection
 from logreel.io.append_file import Appender
 from logreel.io.source import Source
 from logreel.kernels import mcap
@@ -56,7 +56,7 @@ def append(out: Appender, log: Log, **options: Any) -> McapWriter:
         raise UsageError(text, path=log.name)
     writer = McapWriter(out, profile=file.profile, **options)
     wrong = next((p.text for p in log.problems if p.code == "index"), "")
-    summary, end, loose = Summary(), 0, False
+    summary, end, loose = SummarySection(), 0, False
     source = file.source
     try:
         end, loose = _data_section(source, summary)
@@ -86,7 +86,7 @@ def append(out: Appender, log: Log, **options: Any) -> McapWriter:
     return writer
 
 
-def _data_section(source: Source, summary: Summary) -> tuple[int, bool]:
+def _data_section(source: Source, summary: SummarySection) -> tuple[int, bool]:
     """Add chunks, attachments and metadata to *summary*; return the end of the data section.
 
     Also returns whether there are messages outside of chunks. Raises BadRecord for what is no record.
@@ -111,9 +111,11 @@ def _data_section(source: Source, summary: Summary) -> tuple[int, bool]:
         if record.kind == records.CHUNK:
             chunk = _chunk_index(source, record)
         elif record.kind == records.ATTACHMENT:
-            one = Attached.read(source, record)
-            times = one.log_time, one.create_time
-            summary.add_attachment(pos, record.end - pos, times, one.size, one.name, one.media_type)
+            attached = Attached.read(source, record)
+            times = attached.log_time, attached.create_time
+            summary.add_attachment(
+                pos, record.end - pos, times, attached.size, attached.name, attached.media_type
+            )
         elif record.kind == records.METADATA:
             summary.add_metadata(pos, record.end - pos, record.fields(source).text())
         pos = record.end
@@ -132,19 +134,29 @@ def _after_messages(source: Source, pos: int, end: int) -> int:
 
 
 def _chunk_index(source: Source, record: Record) -> ChunkIndex:
-    one = Chunk.read(source, record.pos, record.end)
-    if one.compression not in COMPRESSIONS:
-        raise BadRecord(f"a chunk of unknown compression {one.compression[:20]!r}")
+    chunk = Chunk.read(source, record.pos, record.end)
+    if chunk.compression not in COMPRESSIONS:
+        raise BadRecord(f"a chunk of unknown compression {chunk.compression[:20]!r}")
     length = record.end - record.pos
-    return ChunkIndex(one.start, one.end, one.pos, length, b"", 0, one.compression, one.stored, one.size)
+    return ChunkIndex(
+        chunk.start, chunk.end, chunk.pos, length, b"", 0, chunk.compression, chunk.stored, chunk.size
+    )
 
 
-def _with_index(one: ChunkIndex, offsets: list[tuple[int, int]], end: int) -> ChunkIndex:
+def _with_index(chunk: ChunkIndex, offsets: list[tuple[int, int]], end: int) -> ChunkIndex:
     """Return the index of a chunk whose message index records have these channel ids and offsets, and end at *end*."""
     places = np.array(offsets, NUMBERS).tobytes()
-    length = end - one.pos - one.length
+    length = end - chunk.pos - chunk.length
     return ChunkIndex(
-        one.start, one.end, one.pos, one.length, places, length, one.compression, one.stored, one.size
+        chunk.start,
+        chunk.end,
+        chunk.pos,
+        chunk.length,
+        places,
+        length,
+        chunk.compression,
+        chunk.stored,
+        chunk.size,
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from logreel.formats.mcap.channels import from_json, to_json
+from logreel.formats.mcap.definitions import from_json, to_json
 
 #: Times of a log that ends earlier (1973 if they counted from 1970) are relative to its start, or simulated.
 RELATIVE_NS = 10**8 * 10**9

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from logreel.formats.mcap.channels import to_json
 from logreel.formats.mcap.clock import clock_record, shifted_to_utc
+from logreel.formats.mcap.definitions import to_json
 from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.writer import McapWriter
 from logreel.log.log import Log
@@ -36,22 +36,22 @@ class McapCopier(LogCopier):
         if masking is not None and origin is not None:
             origin = {name: str(masking.value(name, value)) for name, value in origin.items()}
         notes = self.writer.add_origin(log.name, origin)
-        for name, found in state.metadata:
-            key: tuple[Any, ...] = ("metadata", name, tuple(found.items()))
+        for name, entries in state.metadata:
+            key: tuple[Any, ...] = ("metadata", name, tuple(entries.items()))
             if name != OWN and key not in self._copied and name not in self.replaced_metadata:
                 if masking is not None:
-                    name, found = masking.name("metadata", name), masking.value(name, found)
-                self.writer.metadata(name, found)
+                    name, entries = masking.name("metadata", name), masking.value(name, entries)
+                self.writer.metadata(name, entries)
                 self._copied.add(key)
-        for one, a in zip(state.attachments, log.attachments.values(), strict=True):
+        for attached, a in zip(state.attachments, log.attachments.values(), strict=True):
             data = a.read()
-            key = ("attachment", one.name, one.log_time, one.create_time, data)
+            key = ("attachment", attached.name, attached.log_time, attached.create_time, data)
             if key not in self._copied:
-                time, created, name = max(0, one.log_time + shift), one.create_time, one.name
+                time, created, name = max(0, attached.log_time + shift), attached.create_time, attached.name
                 if masking is not None:
                     time, created = masking.time(time), masking.time(created)
                     data, name = masking.content(name, data), masking.name("attachment", name)
-                self.writer.attach(name, data, one.media_type, time, created)
+                self.writer.attach(name, data, attached.media_type, time, created)
                 self._copied.add(key)
         return notes
 
@@ -81,11 +81,11 @@ class McapCopier(LogCopier):
         record["metadata"] = to_json(log.metadata)
         record |= {"parameters": to_json({"parameters": parameters})} if parameters else {}
         notes = writer.add_origin(log.name, record)
-        for name, one in log.attachments.items():
-            time = 0 if one.time is None else max(0, one.time + shift)
-            data, created = one.read(), one.created or 0
+        for name, attachment in log.attachments.items():
+            time = 0 if attachment.time is None else max(0, attachment.time + shift)
+            data, created = attachment.read(), attachment.created or 0
             key = ("attachment", name, time, created, data)
             if key not in self._copied:
-                writer.attach(name, data, one.media_type, time, created)
+                writer.attach(name, data, attachment.media_type, time, created)
                 self._copied.add(key)
         return notes

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem, UnsupportedError
-from logreel.formats.mcap.chunks import compare_plain, data_section_problem
+from logreel.formats.mcap.chunks import compare_plain, data_section_problem, size_limit, unpack
 from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, read_messages
-from logreel.formats.mcap.reader import read_inside
-from logreel.formats.mcap.records import ENTRY, HEAD, INDEX, MESSAGE_HEAD, PUBLISH_TIME, SEQUENCE
+from logreel.formats.mcap.reader import read, read_inside
+from logreel.formats.mcap.records import (
+    ENTRY,
+    HEAD,
+    INDEX,
+    MESSAGE_HEAD,
+    PUBLISH_TIME,
+    SEQUENCE,
+    BadRecord,
+    Chunk,
+    Statistics,
+)
 from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, FieldAt, LoadedValues, StoredValues
@@ -22,6 +34,7 @@ from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
 from logreel.kernels import mcap
 from logreel.limits import beyond
+from logreel.log.noted import Noted
 
 #: Numbers of each message before its payload.
 SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
@@ -316,3 +329,182 @@ class IndexBuilder:
                     text = f"a chunk says that its messages are from {chunk.start} to {chunk.end} ns"
                     text += f", they are from {edges[0]} to {edges[1]}"
                     yield Finding("index", "warn", chunk.pos, chunk.stored, text)
+
+
+#: All chunks are read if they have at most this many decompressed bytes, which takes about a millisecond.
+SMALL = 1 << 18
+#: Without statistics, all chunks are read if they have at most this many stored bytes.
+UNCOUNTED = 1 << 26
+
+
+def check_index(source: Source, file: FoundFile, compare: bool) -> None:
+    """Compare index and chunks; messages of chunks whose index names others are replaced by those that were read.
+
+    compare  True: also compare with the statistics; raises BadRecord if the index names another number of messages than
+             the statistics, adds a problem if all messages were read and are not as many
+    """
+    indexed = [part for part in file.parts if part.found is None]
+    known = [file.chunks[part.chunk] for part in indexed]
+    small = sum(size_limit(source, one) for one in known) <= SMALL
+    # Of a remote file, chunks are fetched when they are needed.
+    most = 0 if source.in_ranges else UNCOUNTED
+    uncounted = file.statistics is None and sum(one.stored for one in known) <= most
+    differing = [
+        part
+        for part in indexed
+        if (small or uncounted or not part.indexes[:, 1].any()) and _replace_if_different(source, file, part)
+    ]
+    if differing:
+        there = sum(len(part.found.key) for part in differing if part.found is not None)
+        named = sum(int(part.indexes[:, 1].sum()) for part in differing)
+        where = "a chunk names" if len(differing) == 1 else f"{len(differing)} chunks name"
+        text = f"the index of {where} {named} messages where {there} are: they were read instead"
+        file.note("index", differing[0].pos, 0, False, text)
+    if compare and file.statistics is not None:
+        _compare(file, file.statistics)
+
+
+def _replace_if_different(source: Source, file: FoundFile, part: ChunkMessages) -> bool:
+    """Read the messages of a chunk; if its index names others, use those that were read, and return True."""
+    data, wrong = unpack(source, file.chunks[part.chunk])
+    if wrong:
+        # Reported when its messages are read; the index may lead to more of them than reading does.
+        return False
+    inside = FoundFile(schemas=dict(file.schemas), channels=dict(file.channels))
+    read_inside(Source(data, source.name), part.chunk, part.pos, inside)
+    found = read_messages(inside.parts)
+    if _counted(found) == {key: n for key, n, _ in part.indexes.tolist() if n}:
+        return False
+    if not len(found.key):
+        return False
+    part.found = found
+    file.schemas, file.channels = inside.schemas, inside.channels
+    file.problems += inside.problems
+    return True
+
+
+def _counted(found: Messages) -> dict[int, int]:
+    keys, counts = np.unique(found.key, return_counts=True)
+    return dict(zip(keys.tolist(), counts.tolist(), strict=True))
+
+
+def _compare(file: FoundFile, statistics: Statistics) -> None:
+    counts, by_part = np.zeros(1 << 16, np.int64), [part.counts() for part in file.parts]
+    np.add.at(counts, *np.concatenate([np.zeros((0, 2), np.int64), *by_part]).T)
+    there = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
+    said = {number: count for number, count in statistics.counts.items() if count}
+    total = int(counts.sum())
+    if statistics.messages == total and said in ({}, there):
+        return
+    if any(part.found is None for part in file.parts):
+        if statistics.messages != total:
+            raise BadRecord(f"it counts {statistics.messages} messages, the index {total}")
+        raise BadRecord("its statistics count other messages than the index of the chunks")
+    for text in differing(statistics, there):
+        file.note("statistics", 0, 0, False, text)
+
+
+def differing(statistics: Statistics, there: Mapping[int, int]) -> Iterator[str]:
+    """Yield a sentence for each difference of the statistics from *there*, the numbers of messages by channel id."""
+    total = sum(there.values())
+    if statistics.messages != total:
+        yield f"the statistics count {statistics.messages} messages, there are {total}"
+    said = {number: count for number, count in statistics.counts.items() if count}
+    if said and said != there:
+        number = min(n for n in said.keys() | there.keys() if said.get(n, 0) != there.get(n, 0))
+        counted = f"the statistics count {said.get(number, 0)} messages of channel {number}"
+        yield f"{counted}, there are {there.get(number, 0)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FullRead:
+    """All messages found by reading every record, together with those found by the index.
+
+    file   content of the file with both
+    extra  number of messages that the index does not lead to
+    at     file offset of the first chunk with such messages
+    """
+
+    file: FoundFile
+    extra: int
+    at: int
+
+
+def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead:
+    """Read every record in file order, and add the messages of *file* that only its index leads to.
+
+    Both are needed: reading skips damaged bytes, where the index may still name messages, and finds messages that no
+    index names.
+    """
+    whole = read(source, trust=False)
+    # Definitions of *file* take precedence, so that channels keep their names.
+    whole.schemas, whole.channels = whole.schemas | file.schemas, whole.channels | file.channels
+    there = defaultdict[tuple[int, str], list[I64]](list)
+    for part in whole.parts:
+        if part.found is not None:
+            there[_key(whole.chunks[part.chunk])].append(_places(whole.chunks[part.chunk], part.found))
+    known = {key: np.sort(np.concatenate(places)) for key, places in there.items()}
+    named = defaultdict[tuple[int, str], list[I64]](list)
+    for part, found in builder.located_messages():
+        chunk = file.chunks[part.chunk]
+        key, places = _key(chunk), _places(chunk, found)
+        named[key].append(places)
+        more = ~_among(places, known.get(key))
+        if more.any():
+            some = Messages(*(getattr(found, name)[more] for name in ("key", "time", "entry", "size")))
+            whole.parts.append(ChunkMessages(len(whole.chunks), part.pos, 0, chunk.size, found=some))
+            whole.chunks.append(chunk)
+    whole.parts.sort(key=lambda part: part.pos)
+    have = {one.pos for one in whole.attachments}
+    whole.attachments += [one for one in file.attachments if one.pos not in have]
+    known_metadata = {_metadata_key(one) for one in whole.metadata}
+    whole.metadata += [one for one in file.metadata if _metadata_key(one) not in known_metadata]
+    whole.statistics = whole.statistics or file.statistics
+    whole.by_summary = file.by_summary
+    # Messages of channels without a definition are reported by the IndexBuilder.
+    declared = np.array(sorted(whole.channels), np.int64)
+    led = {key: np.sort(np.concatenate(places)) for key, places in named.items()}
+    extra, at = 0, 0
+    for part in whole.parts:
+        if part.found is not None:
+            chunk = whole.chunks[part.chunk]
+            places = _places(chunk, part.found)[np.isin(part.found.key, declared)]
+            missing = int((~_among(places, led.get(_key(chunk)))).sum())
+            at = part.pos if missing and not extra else at
+            extra += missing
+    return FullRead(whole, extra, at)
+
+
+def _metadata_key(one: tuple[str, dict[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a metadata record in a form that a set can contain."""
+    name, values = one
+    return name, tuple(sorted(values.items()))
+
+
+def _key(chunk: Chunk) -> tuple[int, str]:
+    """Return what offsets of a chunk's messages are relative to: the file, or the decompressed bytes of a chunk."""
+    return (-1, "") if chunk.is_plain else (chunk.data, chunk.compression)
+
+
+def _places(chunk: Chunk, found: Messages) -> I64:
+    return found.entry.astype(np.int64) + (chunk.data if chunk.is_plain else 0)
+
+
+def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
+    """Return bool[n], whether each of *places* is among the *known* ones, which ascend."""
+    if known is None:
+        return np.zeros(len(places), np.bool_)
+    at = np.minimum(np.searchsorted(known, places), len(known) - 1)
+    found: NDArray[np.bool_] = known[at] == places if len(known) else np.zeros(len(places), np.bool_)
+    return found
+
+
+def share_problems(file: FoundFile, builder: IndexBuilder, whole: FoundFile) -> None:
+    """Give both files one list of problems; messages that an index leaves out are no longer reported as lost."""
+    noted = Noted()
+    for one in file.problems:
+        if one in builder.left_out:
+            one = replace(one, lost=False, text=builder.left_out[one])
+        noted.add(whole.problems, one)
+    file.problems[:] = whole.problems
+    whole.problems = file.problems

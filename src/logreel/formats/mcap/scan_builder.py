@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import Finding, Problem
-from logreel.formats.mcap import full_read, index_check, reader, summary
-from logreel.formats.mcap.channels import channel_infos, from_json, unique
+from logreel.formats.mcap import reader
 from logreel.formats.mcap.chunks import cache, compressions
 from logreel.formats.mcap.clock import Clock, source_facts
-from logreel.formats.mcap.definitions import Decoders
+from logreel.formats.mcap.definitions import Decoders, channel_infos, from_json, unique
 from logreel.formats.mcap.found import OWN, FoundFile
-from logreel.formats.mcap.index_builder import SIDE_COLUMNS, IndexBuilder
-from logreel.formats.mcap.reader import UNFINISHED, Reader
+from logreel.formats.mcap.index_builder import (
+    SIDE_COLUMNS,
+    IndexBuilder,
+    check_index,
+    read_all,
+    share_problems,
+)
+from logreel.formats.mcap.reader import UNFINISHED, Reader, read_by_summary
 from logreel.formats.mcap.records import Attached, BadRecord
-from logreel.formats.mcap.verify import verify
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, StoredValues
@@ -39,9 +43,9 @@ def scan(source: Source) -> Scan:
 def _read(source: Source) -> FoundFile:
     """Return the content of the file, by its summary if that is complete and consistent."""
     try:
-        file = summary.read(source) or reader.read(source)
+        file = read_by_summary(source) or reader.read(source)
         # Statistics of a damaged file say nothing about its index.
-        index_check.check_index(source, file, not any(problem.lost for problem in file.problems))
+        check_index(source, file, not any(problem.lost for problem in file.problems))
     except BadRecord as error:
         file = reader.read(source, trust=False)
         file.note("index", source.size, 0, False, f"the summary is not used: {error}")
@@ -50,8 +54,8 @@ def _read(source: Source) -> FoundFile:
 
 def _reread(source: Source, file: FoundFile, builder: IndexBuilder) -> Scan:
     """Return the Scan of all whole records; it shares its list of problems with *file*."""
-    found = full_read.read_all(source, file, builder).file
-    full_read.share_problems(file, builder, found)
+    found = read_all(source, file, builder).file
+    share_problems(file, builder, found)
     return _scan_of(source, found)
 
 
@@ -73,9 +77,15 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         builder.index(is_cheap(file) and not chunks.in_ranges),
         builder.bounds,
         builder.compare_checksums,
-        lambda: verify(source, file, builder),
+        lambda: _verify(source, file, builder),
         lambda: _reread(source, file, builder),
     )
+
+
+def _verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterable[Finding]:
+    from logreel.formats.mcap.verify import verify
+
+    return verify(source, file, builder)
 
 
 def is_cheap(file: FoundFile) -> bool:

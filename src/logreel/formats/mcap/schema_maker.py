@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
-from logreel.formats.mcap.channels import ADDED, ENCODING, UNDEFINED, metadata_to_text
+from logreel.formats.mcap.definitions import ADDED, ENCODING, UNDEFINED, metadata_to_text
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.log.schema import Schema
@@ -27,7 +27,7 @@ Fields = tuple[Layout, PayloadSplitter | None]
 
 
 @dataclass(frozen=True)
-class Declared:
+class McapChannel:
     """A channel as it is written.
 
     encoding     message encoding
@@ -49,7 +49,7 @@ class Declared:
         return self.make_fields()
 
 
-def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared:
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> McapChannel:
     """Return the channel to be written: topic, completed schema, message encoding and metadata as text."""
     encoding = metadata.get(ENCODING)
     if not isinstance(encoding, str):
@@ -66,7 +66,7 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Declared
     elif not schema.raw and (language := language_named(schema.encoding)) is not None and language.binary:
         # Other tools would try to use an empty schema of such an encoding.
         entries[UNDEFINED], full = schema.encoding, Schema(schema.name, "")
-    return Declared(
+    return McapChannel(
         stated,
         full,
         encoding,
@@ -115,7 +115,7 @@ class McapSchemaMaker(SchemaMaker):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self.channels: list[Declared] = []
+        self.channels: list[McapChannel] = []
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a ROS 1 type named after the topic."""

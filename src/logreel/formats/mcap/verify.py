@@ -7,18 +7,261 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from logreel.errors import Finding, Severity
+from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import crc_problem, data_section_problem, unpack
 from logreel.formats.mcap.found import FoundFile
-from logreel.formats.mcap.full_read import FullRead, read_all
-from logreel.formats.mcap.index_check import differing
-from logreel.formats.mcap.records import HEAD, BadRecord, Chunk
-from logreel.formats.mcap.statements import compare, plausible_counts
+from logreel.formats.mcap.index_builder import FullRead, differing, read_all
+from logreel.formats.mcap.records import (
+    HEAD,
+    MAGIC,
+    NUMBERS,
+    TAIL,
+    Attached,
+    BadRecord,
+    Chunk,
+    ChunkIndex,
+    Record,
+    record_at,
+)
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 
 if TYPE_CHECKING:
     from logreel.formats.mcap.index_builder import IndexBuilder
+
+
+def compare(source: Source, whole: FoundFile) -> Iterator[Finding]:
+    """Yield a Finding for each statement of chunks, indexes and footer that *whole*, a full read, contradicts."""
+    yield from _chunk_records(whole)
+    summary = Summary(source, whole)
+    yield from _definitions(whole, summary)
+    yield from summary.findings()
+
+
+def _finding(offset: int, text: str) -> Finding:
+    return Finding("index", "warn", offset, 0, text)
+
+
+def _chunk_records(whole: FoundFile) -> Iterator[Finding]:
+    spans = _spans(whole)
+    for chunk in whole.every:
+        if chunk.is_plain and chunk.size != chunk.stored:
+            text = f"a chunk that is not compressed states {chunk.size} bytes, it has {chunk.stored}"
+            yield Finding("chunk", "warn", chunk.pos, chunk.stored, text)
+        first, last = spans.get(chunk.pos, (chunk.start, chunk.end))
+        if (first, last) != (chunk.start, chunk.end):
+            text = f"a chunk says that its messages are from {chunk.start} to {chunk.end} ns"
+            yield Finding(
+                "index", "warn", chunk.pos, chunk.stored, f"{text}, they are from {first} to {last}"
+            )
+
+
+def _definitions(whole: FoundFile, summary: Summary) -> Iterator[Finding]:
+    """Yield ``definition`` for what messages need and only one of data and summary defines.
+
+    rosbag2 defines channels without messages in the summary only, and a summary need not repeat any.
+    """
+    used = {number for part in whole.parts for number, n in part.counts().tolist() if n}
+    needed = {f"channel {number}" for number in used}
+    needed |= {f"schema {whole.channels[number].schema}" for number in used if number in whole.channels}
+    for pos, what in whole.late:
+        if what in needed:
+            yield Finding("definition", "warn", pos, 0, f"only the summary defines {what}, the data does not")
+    for kind, what in ((records.CHANNEL, "channel"), (records.SCHEMA, "schema")):
+        repeated = summary.numbers(kind)
+        missing = sorted(one for one in needed - {"schema 0"} if one.startswith(what) and one not in repeated)
+        if repeated and missing:
+            place = next(iter(repeated.values()))
+            yield Finding(
+                "definition", "warn", place, 0, f"the summary does not define {missing[0]}, but others"
+            )
+
+
+def _spans(whole: FoundFile) -> dict[int, tuple[int, int]]:
+    """Return first and last time in ns of the messages of each chunk that has some, by its file offset."""
+    found = dict[int, tuple[int, int]]()
+    plain = sorted((one for one in whole.every if one.is_plain), key=lambda one: one.data)
+    start = np.array([one.data for one in plain], np.int64)
+    stop = start + np.array([one.stored for one in plain], np.int64)
+
+    def add(pos: int, low: int, high: int) -> None:
+        before = found.get(pos, (low, high))
+        found[pos] = min(before[0], low), max(before[1], high)
+
+    for part in whole.parts:
+        if part.found is None:
+            continue
+        chunk, time = whole.chunks[part.chunk], part.found.time
+        if not chunk.is_plain:
+            add(chunk.pos, int(time.min()), int(time.max()))
+        elif len(plain):
+            place = part.found.entry.astype(np.int64) + chunk.data
+            inside = start.searchsorted(place, side="right") - 1
+            inside[place >= stop[inside]] = -1
+            for k in np.unique(inside[inside >= 0]).tolist():
+                mine = time[inside == k]
+                add(plain[k].pos, int(mine.min()), int(mine.max()))
+    return found
+
+
+class Summary:
+    """The summary, compared with the records that it is about.
+
+    records  its records; empty if the footer does not lead to them
+    """
+
+    def __init__(self, source: Source, whole: FoundFile) -> None:
+        self._source, self._whole, self._tail = source, whole, source.size - TAIL
+        raw = source.read(self._tail, TAIL) if self._tail >= len(MAGIC) else b""
+        self._is_there = len(raw) == TAIL and raw[0] == records.FOOTER and raw[-8:] == MAGIC and raw[1] == 20
+        self._start, self._offsets_at = (
+            (int.from_bytes(raw[9:17], "little"), int.from_bytes(raw[17:25], "little"))
+            if self._is_there
+            else (0, 0)
+        )
+        self.records: list[Record] = []
+        if self._is_there and len(MAGIC) <= self._start <= self._tail:
+            try:
+                self.records = list(records.records(source, self._start, self._tail))
+            except BadRecord:
+                # Reported where the summary is read.
+                self._is_there = False
+
+    def numbers(self, kind: int) -> dict[str, int]:
+        """Return the offset of each schema or channel record, by name: ``schema 1``."""
+        name = "schema" if kind == records.SCHEMA else "channel"
+        mine = [one for one in self.records if one.kind == kind and one.size >= 2]
+        return {
+            f"{name} {int.from_bytes(self._source.read(one.pos + HEAD, 2), 'little')}": one.pos
+            for one in mine
+        }
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a Finding for each wrong statement."""
+        if not self._is_there:
+            return
+        yield from self._footer()
+        chunks = set[int]()
+        for record in self.records:
+            try:
+                if record.kind == records.CHUNK_INDEX:
+                    index = ChunkIndex.read(record.fields(self._source))
+                    chunks.add(index.pos)
+                    text = self._chunk(index)
+                elif record.kind == records.ATTACHMENT_INDEX:
+                    text = self._attachment(record)
+                elif record.kind == records.METADATA_INDEX:
+                    text = self._metadata(record)
+                elif record.kind == records.SUMMARY_OFFSET:
+                    text = self._group(record)
+                else:
+                    continue
+            except BadRecord as error:
+                text = f"the index is wrong: {error}"
+            if text:
+                yield _finding(record.pos, text)
+        left = [one.pos for one in self._whole.every if one.pos not in chunks]
+        if chunks and left:
+            yield _finding(left[0], f"the index leaves out {len(left)} of {len(self._whole.every)} chunks")
+
+    def _footer(self) -> Iterator[Finding]:
+        end = self._whole.data_end
+        if end is None:
+            if self._start:
+                yield Finding("data-end", "warn", self._start, 0, "there is no record of the end of the data")
+            return
+        try:
+            after = record_at(self._source, end[0], self._tail).end
+        except BadRecord:
+            return
+        if self._start not in (0, after) or (not self._start and after < self._tail):
+            said = f"the summary at {self._start}" if self._start else "that there is no summary"
+            yield _finding(self._tail, f"the footer states {said}, the data ends at {after}")
+        group = next((one.pos for one in self.records if one.kind == records.SUMMARY_OFFSET), 0)
+        if self._start and self._offsets_at != group:
+            text = f"the footer states the summary offsets at {self._offsets_at}, they begin at {group}"
+            yield _finding(self._tail, text)
+
+    def _chunk(self, index: ChunkIndex) -> str:
+        """Return how a chunk index differs from the chunk and its message indexes; empty if it does not."""
+        chunk = Chunk.read(self._source, index.pos, self._source.size)
+        after = record_at(self._source, index.pos, self._source.size).end
+        if (index.length, index.stored, index.size) != (after - index.pos, chunk.stored, chunk.size):
+            return f"the index states other sizes for the chunk at {index.pos} than it has"
+        if (index.start, index.end, index.compression) != (chunk.start, chunk.end, chunk.compression):
+            return f"the index states other times or another compression for the chunk at {index.pos}"
+        for number, at in np.frombuffer(index.offsets, NUMBERS).tolist():
+            one = record_at(self._source, at, self._source.size)
+            if one.kind != records.MESSAGE_INDEX or one.fields(self._source).number(2) != number:
+                return f"the index of channel {number} in the chunk at {index.pos} is not at {at}"
+            if not after <= at < after + index.index_length:
+                return f"the index of channel {number} in the chunk at {index.pos} is outside of its indexes"
+        end = self._after_indexes(after)
+        if index.offsets and end - after != index.index_length:
+            return f"the index states {index.index_length} bytes of indexes for the chunk at {index.pos}"
+        return ""
+
+    def _after_indexes(self, pos: int) -> int:
+        """Return the offset after the message index records at *pos*."""
+        while (one := record_at(self._source, pos, self._source.size)).kind == records.MESSAGE_INDEX:
+            pos = one.end
+        return pos
+
+    def _attachment(self, record: Record) -> str:
+        f = record.fields(self._source)
+        pos, length = f.words(2)
+        one = record_at(self._source, pos, self._tail)
+        if one.kind != records.ATTACHMENT or one.end - pos != length:
+            return f"the index names an attachment of {length} bytes at {pos}, where none is"
+        there = Attached.read(self._source, one)
+        said = f.time(), f.time(), f.number(8), f.text(), f.text()
+        if said != (there.log_time, there.create_time, there.size, there.name, there.media_type):
+            return f"the index states other times, size, name or type for attachment {there.name!r}"
+        return ""
+
+    def _metadata(self, record: Record) -> str:
+        f = record.fields(self._source)
+        pos, length = f.words(2)
+        one = record_at(self._source, pos, self._tail)
+        if one.kind != records.METADATA or one.end - pos != length:
+            return f"the index names metadata of {length} bytes at {pos}, where there is none"
+        name, there = f.text(), one.fields(self._source).text()
+        return "" if name == there else f"the index calls the metadata {there!r} {name!r}"
+
+    def _group(self, record: Record) -> str:
+        """Return what is wrong with a summary offset: it states kind, offset and bytes of a group of records."""
+        f = record.fields(self._source)
+        kind, start, length = f.number(1), *f.words(2)
+        alike = [one for one in self.records if one.kind == kind]
+        # Some writers state a group for each kind, also for those without records.
+        if not alike and not length:
+            return ""
+        if alike and (start, start + length) == (alike[0].pos, alike[-1].end):
+            return ""
+        return f"the summary offsets state {length} bytes of records of kind {kind} at {start}"
+
+
+def plausible_counts(
+    source: Source, whole: FoundFile, used: set[int]
+) -> tuple[set[int], set[int], int | None]:
+    """Return the numbers of schemas and of channels that a writer may count, and the offset of the statistics.
+
+    used  channels with messages
+
+    Writers count all definitions, those of the summary, or those that messages need.
+    """
+    summary = Summary(source, whole)
+    repeated = {
+        kind: sum(one.kind == kind for one in summary.records) for kind in (records.SCHEMA, records.CHANNEL)
+    }
+    needed = {whole.channels[number].schema for number in used if number in whole.channels} - {0}
+    named = {one.schema for one in whole.channels.values()} - {0}
+    schemas = {len(whole.schemas), repeated[records.SCHEMA], len(needed), len(named)}
+    place = next((one.pos for one in summary.records if one.kind == records.STATISTICS), None)
+    return schemas, {len(whole.channels), repeated[records.CHANNEL], len(used)}, place
 
 
 def verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.mcap import records
-from logreel.formats.mcap.channels import NO_SCHEMA, from_json, to_json
 from logreel.formats.mcap.clock import Clock, source_facts, span_entry
+from logreel.formats.mcap.definitions import NO_SCHEMA, from_json, to_json
 from logreel.formats.mcap.found import OWN, FoundFile
 from logreel.formats.mcap.records import (
     ENTRY,
@@ -37,7 +37,7 @@ from logreel.formats.mcap.records import (
     record_head,
     string_bytes,
 )
-from logreel.formats.mcap.schema_maker import Declared, McapSchemaMaker, declare
+from logreel.formats.mcap.schema_maker import McapChannel, McapSchemaMaker, declare
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
@@ -178,7 +178,7 @@ def attachment_record(name: str, data: bytes, media_type: str, time: int, create
     return record_bytes(records.ATTACHMENT, content + struct.pack("<I", zlib.crc32(content)))
 
 
-class Summary:
+class SummarySection:
     """Collects the records of the summary section.
 
     end     time of the latest message in ns
@@ -199,22 +199,24 @@ class Summary:
         self.end = 0
         self._start: int | None = None
         self.counts: dict[int, int] = {}
-        self._records: dict[int, list[bytes]] = {kind: [] for kind in self.KINDS}
+        self._records: dict[int, list[bytes]] = {opcode: [] for opcode in self.KINDS}
 
     def add_schema(self, number: int, schema: Schema) -> bytes:
         """Add a schema, and return its record."""
         content = struct.pack("<H", number) + string_bytes(schema.name) + string_bytes(schema.encoding)
         return self.repeat(records.SCHEMA, content + string_bytes(schema.raw))
 
-    def add_channel(self, one: Channel) -> bytes:
+    def add_channel(self, channel: Channel) -> bytes:
         """Add a channel, and return its record."""
-        content = struct.pack("<HH", one.id, one.schema) + string_bytes(one.topic)
-        return self.repeat(records.CHANNEL, content + string_bytes(one.encoding) + map_bytes(one.metadata))
+        content = struct.pack("<HH", channel.id, channel.schema) + string_bytes(channel.topic)
+        return self.repeat(
+            records.CHANNEL, content + string_bytes(channel.encoding) + map_bytes(channel.metadata)
+        )
 
-    def repeat(self, kind: int, content: bytes) -> bytes:
+    def repeat(self, opcode: int, content: bytes) -> bytes:
         """Return a record, which is added to the summary, too."""
-        self._records[kind].append(record_bytes(kind, content))
-        return self._records[kind][-1]
+        self._records[opcode].append(record_bytes(opcode, content))
+        return self._records[opcode][-1]
 
     def add_chunk(self, pos: int, packed: CompressedChunk, compression: str) -> None:
         """Add a chunk that is written at *pos*."""
@@ -234,11 +236,13 @@ class Summary:
             )
         )
 
-    def add_chunk_index(self, one: ChunkIndex) -> None:
+    def add_chunk_index(self, chunk: ChunkIndex) -> None:
         """Add the record of a chunk; its messages are added by ``add_counts`` and ``add_times``."""
-        content = struct.pack("<QQQQ", one.start, one.end, one.pos, one.length) + string_bytes(one.offsets)
-        content += struct.pack("<Q", one.index_length) + string_bytes(one.compression)
-        self.repeat(records.CHUNK_INDEX, content + struct.pack("<QQ", one.stored, one.size))
+        content = struct.pack("<QQQQ", chunk.start, chunk.end, chunk.pos, chunk.length) + string_bytes(
+            chunk.offsets
+        )
+        content += struct.pack("<Q", chunk.index_length) + string_bytes(chunk.compression)
+        self.repeat(records.CHUNK_INDEX, content + struct.pack("<QQ", chunk.stored, chunk.size))
 
     def add_messages(self, ids: I64, time: I64) -> None:
         """Add messages that are written outside of chunks: int64[n] channel ids, times in ns."""
@@ -274,11 +278,11 @@ class Summary:
         """Return the summary section, which is written at *start*, with footer and magic."""
         self._records[records.STATISTICS] = [record_bytes(records.STATISTICS, self._statistics())]
         out, offsets = bytearray(), bytearray()
-        for kind in self.KINDS:
-            group = b"".join(self._records[kind])
+        for opcode in self.KINDS:
+            group = b"".join(self._records[opcode])
             if group:
                 offsets += record_bytes(
-                    records.SUMMARY_OFFSET, struct.pack("<BQQ", kind, start + len(out), len(group))
+                    records.SUMMARY_OFFSET, struct.pack("<BQQ", opcode, start + len(out), len(group))
                 )
                 out += group
         at = start + len(out)
@@ -315,7 +319,11 @@ class Origins:
             return []
         self._records.append(dict(record))
         parameters = from_json(record.get("parameters", "")).get("parameters", [])
-        by_name = {str(one.get("name")): one for one in parameters if isinstance(one, Mapping)}
+        by_name = {
+            str(parameter.get("name")): parameter
+            for parameter in parameters
+            if isinstance(parameter, Mapping)
+        }
         return [
             *_merge("metadata", self._metadata, from_json(record.get("metadata", "")), name),
             *_merge("parameter", self._parameters, by_name, name),
@@ -326,20 +334,20 @@ class Origins:
         if not self._records:
             return None
         first = self._records[0]
-        if len(self._records) == self._logs and all(one == first for one in self._records):
+        if len(self._records) == self._logs and all(origin == first for origin in self._records):
             return first
-        found = dict(first)
-        if len({one.get("format") for one in self._records}) > 1 or len(self._records) < self._logs:
+        merged = dict(first)
+        if len({origin.get("format") for origin in self._records}) > 1 or len(self._records) < self._logs:
             # The merged log cannot be converted back to one format.
-            found = {k: v for k, v in found.items() if k not in ("format", "version")}
+            merged = {k: v for k, v in merged.items() if k not in ("format", "version")}
         if clock is not None:
-            found = {k: v for k, v in found.items() if k not in ("utc_offset", "span")}
-            found |= {"epoch": clock.epoch, "clock": "log"}
-            found |= {} if clock.utc_offset is None else {"utc_offset": str(clock.utc_offset)}
-        found["metadata"] = to_json(self._metadata)
+            merged = {k: v for k, v in merged.items() if k not in ("utc_offset", "span")}
+            merged |= {"epoch": clock.epoch, "clock": "log"}
+            merged |= {} if clock.utc_offset is None else {"utc_offset": str(clock.utc_offset)}
+        merged["metadata"] = to_json(self._metadata)
         if self._parameters:
-            found["parameters"] = to_json({"parameters": list(self._parameters.values())})
-        return found
+            merged["parameters"] = to_json({"parameters": list(self._parameters.values())})
+        return merged
 
 
 def _merge(what: str, known: dict[str, Any], more: Mapping[str, Any], name: str) -> Iterator[str]:
@@ -395,7 +403,7 @@ class McapWriter(RecordWriter):
         #: Ids of the channels in the file, by their numbers; and the highest one.
         self._ids: list[int] = []
         self._highest_id = 0
-        self._summary, self._crc, self._begun = Summary(), 0, False
+        self._summary, self._crc, self._begun = SummarySection(), 0, False
         #: Whether messages are written outside of chunks, and whether the checksum of the data section is unknown.
         self._loose = self._lacks_crc = False
         #: Description of the log from which the continued one was converted, with start and end of all messages.
@@ -429,7 +437,7 @@ class McapWriter(RecordWriter):
             self._numbers[declared.schema] = self._highest_schema
         self._add_channel(channel_id, declared, True)
 
-    def _add_channel(self, channel_id: int, declared: Declared, is_new: bool) -> None:
+    def _add_channel(self, channel_id: int, declared: McapChannel, is_new: bool) -> None:
         """Add a channel; *is_new*: its record is not in the file."""
         self._ids.append(channel_id)
         self._highest_id = max(self._highest_id, channel_id)
@@ -444,7 +452,7 @@ class McapWriter(RecordWriter):
         )
         self._fresh.append(is_new)
 
-    def go_on(self, log: Log, summary: Summary, crc: int | None, loose: bool) -> None:
+    def go_on(self, log: Log, summary: SummarySection, crc: int | None, loose: bool) -> None:
         """Continue *log*, whose header and data section are in the file.
 
         summary  of these
@@ -474,20 +482,20 @@ class McapWriter(RecordWriter):
 
     def _write_origins(self) -> None:
         """Write the record of the logs that the source logs were converted from, once all of them are known."""
-        found, self._origins = self._origins.record(self.source_clock), Origins()
-        if found is not None:
-            self.metadata(OWN, found)
+        merged, self._origins = self._origins.record(self.source_clock), Origins()
+        if merged is not None:
+            self.metadata(OWN, merged)
 
     def _definition(self, number: int) -> bytes:
         """Return the channel record, after the schema record if that was not written yet."""
-        one = self.schemas.channels[number]
-        schema = self._numbers[one.schema]
+        channel = self.schemas.channels[number]
+        schema = self._numbers[channel.schema]
         made = b""
         if schema and schema not in self._declared:
             self._declared.add(schema)
-            made = self._summary.add_schema(schema, one.schema)
+            made = self._summary.add_schema(schema, channel.schema)
         return made + self._summary.add_channel(
-            Channel(self._ids[number], schema, one.topic, one.encoding, one.metadata)
+            Channel(self._ids[number], schema, channel.topic, channel.encoding, channel.metadata)
         )
 
     def declare(self, number: int) -> None:
@@ -585,7 +593,9 @@ class McapWriter(RecordWriter):
         """
         if self._old_origin is not None and self._span is not None:
             made = {
-                n for n, one in zip(self._ids, self.schemas.channels, strict=True) if MADE_OF in one.metadata
+                n
+                for n, channel in zip(self._ids, self.schemas.channels, strict=True)
+                if MADE_OF in channel.metadata
             }
             count = sum(count for n, count in self._summary.counts.items() if n not in made)
             origin = self._old_origin | source_facts(self._old_origin)
@@ -595,10 +605,12 @@ class McapWriter(RecordWriter):
 
     def metadata(self, name: str, value: Any) -> None:
         """Append a metadata record: a map of text by name, or a list of such, one record each."""
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if not isinstance(one, Mapping):
-                raise UsageError(f"metadata {name!r} of an MCAP is a map of text by name, not {one!r:.40}")
-            text = {str(k): v if isinstance(v, str) else to_json(v) for k, v in one.items()}
+        for entries in value if isinstance(value, list | tuple) else [value]:
+            if not isinstance(entries, Mapping):
+                raise UsageError(
+                    f"metadata {name!r} of an MCAP is a map of text by name, not {entries!r:.40}"
+                )
+            text = {str(k): v if isinstance(v, str) else to_json(v) for k, v in entries.items()}
             self._catch_up()
             pos = self.out.tell()
             self._write(record_bytes(records.METADATA, string_bytes(name) + map_bytes(text)))

@@ -1,7 +1,14 @@
-"""ROS 1 bags of every version."""
+"""ROS 1 bags of every version.
+
+The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
+``reader_v2.py``, ``reader_v1.py`` and ``reader_text.py`` read the versions, ``reader.py`` is what they have in common;
+``summary.py`` reads the index of version 2.0. ``index_builder.py`` collects the positions of messages,
+``scan_builder.py`` makes the Scan.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +19,33 @@ if TYPE_CHECKING:
     from logreel.io.source import Source
 
 
+_VERSION = re.compile(rb"#ROS\w* V(\d+)\.(\d+)\n")
+#: First line of some bags of version 1.0.
+_MULTILOG = b"##MULTILOG##\n"
+
+
+def version_of(source: Source) -> str | None:
+    """Return ``0``, ``1.0``, ``1.1``, ``1.2``, ``2.0`` …, or None if the content is no bag.
+
+    Version 0 has no magic line: a file is of version 0 if the lengths of its first records lead from one to the next.
+    """
+    m = _VERSION.match(source.head)
+    if m:
+        return f"{int(m[1])}.{int(m[2])}"
+    if source.head.startswith(_MULTILOG):
+        return "1.0"
+    if source.head.startswith(b"#"):
+        return None
+    from logreel.formats.rosbag.reader_text import header_of_version_0
+
+    return "0" if header_of_version_0(source) is not None else None
+
+
 def _sniff(source: Source) -> bool:
     # Every version begins with a line of text. Files of all formats come here: other files must not cost an import.
     line, newline, _ = source.head[:257].partition(b"\n")
     if not newline or not line.isascii() or not line.decode("latin-1").rstrip("\r").isprintable():
         return False
-    from logreel.formats.rosbag.version import version_of
-
     return version_of(source) is not None
 
 

@@ -7,10 +7,9 @@ from typing import NoReturn
 
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.formats.rosbag import reader_v1, reader_v2
-from logreel.formats.rosbag.channels import Channels, Connection
-from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.definitions import Channels, Connection, Definitions
 from logreel.formats.rosbag.records import U64, read_record
-from logreel.formats.rosbag.schema_maker import Declared, declare
+from logreel.formats.rosbag.schema_maker import NewConnection, declare
 from logreel.formats.rosbag.writer import (
     CHUNK_BYTES,
     MAGIC,
@@ -72,7 +71,7 @@ def append(
     return _append_v11(out, log, source)
 
 
-def _declared(ch: Channel) -> Declared:
+def _declared(ch: Channel) -> NewConnection:
     """Return a channel of the old bag; types and checksums that cannot be written are kept."""
     return declare(ch.topic, ch.schema, ch.metadata, [])
 
@@ -122,12 +121,12 @@ def _append_v20(
 def _connections_of(source: Source, connections: Sequence[Connection]) -> list[list[int]]:
     """Return the connection numbers of each channel, as the reader assigns them."""
     channels = Channels(Definitions(source, []))
-    found: list[list[int]] = []
-    for one in connections:
-        channel = channels.add(one)
-        found += [[]] * (channel == len(found))
-        found[channel] = [*found[channel], one.key]
-    return found
+    by_channel: list[list[int]] = []
+    for connection in connections:
+        channel = channels.add(connection)
+        by_channel += [[]] * (channel == len(by_channel))
+        by_channel[channel] = [*by_channel[channel], connection.key]
+    return by_channel
 
 
 # ------------------------------------------------------------------------------------- versions 1.1 and 1.2
@@ -148,8 +147,8 @@ def _append_v12(out: Appender, log: Log, source: Source, indexed: bool | None) -
     if index.stated is not None:
         if not index.stated or (index.definitions and not index.records):
             _refuse(log, "its recorder did not complete it: its header names no index")
-        found = index.findings(source, reader.parts, connections)
-        wrong = next((one for one in found if one.code == "index"), None)
+        findings = index.findings(source, reader.parts, connections)
+        wrong = next((finding for finding in findings if finding.code == "index"), None)
         if wrong is not None:
             _refuse(log, f"its index does not fit its messages: {wrong.text}")
         head = read_record(source, reader_v1.FIRST_RECORD, source.size)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.chunks import COMPRESSIONS, Chunk
+from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.encryption import Cipher
 from logreel.formats.rosbag.records import (
     ALL_NAMES,

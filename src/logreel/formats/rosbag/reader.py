@@ -13,13 +13,13 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.channels import Connection
+from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
 from logreel.formats.rosbag.records import ALL_NAMES, BadRecord, Record, read_record
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import rosbag
-from logreel.log.growing import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, UndecidedError
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
 OnRecord = Callable[[Record, Source], None]

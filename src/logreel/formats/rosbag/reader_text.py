@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from logreel.errors import Problem, UnsupportedError
-from logreel.formats.rosbag.channels import Connection
+from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
 from logreel.formats.rosbag.reader import Reader
 from logreel.formats.rosbag.records import MAX_LINE, MULTILOG, BadRecord

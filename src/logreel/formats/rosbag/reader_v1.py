@@ -6,17 +6,146 @@ missing if the recorder crashed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from logreel.errors import Problem
+from logreel.errors import Finding, Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.channels import Connection
+from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.found import ChunkMessages
 from logreel.formats.rosbag.reader import Reader, Region, after_padding, read_region, wrong_header
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
-from logreel.formats.rosbag.verify_v1 import Index
+from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
+
+_ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
+
+
+@dataclass(slots=True)
+class Index:
+    """The index of a bag: its offset as stated, and the index records that were found.
+
+    stated       offset of the index according to the file header; 0: never completed; None: there is no file header
+    records      one for each topic
+    definitions  the first definition record of each topic
+    """
+
+    stated: int | None = None
+    records: list[Record] = field(default_factory=list)
+    definitions: dict[str, Record] = field(default_factory=dict)
+
+    def add_definition(self, record: Record) -> None:
+        """Add a definition record; the first one of a topic counts."""
+        self.definitions.setdefault(record.text(b"topic"), record)
+
+    def cut(self, source: Source) -> Problem | None:
+        """Return the problem of a file that ends with a whole record before its stated index; None otherwise."""
+        if self.records or not self.stated or self.stated < source.size:
+            return None
+        missing = self.stated - source.size
+        if not missing and not self.definitions:
+            # The index of a bag without topics has no records.
+            return None
+        more = f", {missing} bytes before it are missing, too" if missing else ""
+        text = f"the file ends before the index that its header states at {self.stated}{more}"
+        return Problem("truncated", source.size, 0, missing > 0, text)
+
+    def findings(
+        self, source: Source, parts: list[ChunkMessages], connections: Sequence[Connection]
+    ) -> Iterator[Finding]:
+        """Yield Findings: ``definition`` for definitions, ``index`` for header and index that messages contradict."""
+        types = {
+            one.topic: {other.type for other in connections if other.topic == one.topic}
+            for one in connections
+        }
+        yield from self._wrong_definitions(connections)
+        topics = {one.key: one.topic for one in connections}
+        if not self.stated and not self.records:
+            return
+        first = min((record.pos for record in self.records), default=None)
+        if self.stated is not None and first is not None and self.stated != first:
+            text = f"the header states the index at {self.stated}, it begins at {first}"
+            yield _finding(first, text)
+        elif first is None and self.stated and self.stated < source.size:
+            yield _finding(self.stated, "the header states an index where none is")
+        due = _by_topic(parts, topics)
+        indexed = set[str]()
+        for record in self.records:
+            topic = record.text(b"topic")
+            indexed.add(topic)
+            for text in self._wrong(source, record, topic, *due.get(topic, (_NONE, _NONE))):
+                yield _finding(record.pos, text, topic)
+            if (kind := record.text(b"type")) not in types.get(topic, {kind}):
+                yield _finding(record.pos, f"the index states the type {kind!r}", topic)
+            if any(record.fields.get(b"ver", b"")):
+                version = int.from_bytes(record.fields[b"ver"], "little")
+                yield _finding(record.pos, f"the index states the version {version}, there is only 0", topic)
+        for topic in due.keys() - indexed if self.records else ():
+            yield _finding(first or 0, "the index leaves out the topic", topic)
+
+    def _wrong_definitions(self, connections: Sequence[Connection]) -> Iterator[Finding]:
+        for one in connections:
+            record = self.definitions.get(one.topic)
+            if record is None or "*" in (one.md5, record.text(b"md5")):
+                continue
+            said = record.text(b"type"), record.text(b"md5")
+            if said != (one.type, one.md5):
+                text = f"the definition is of {said[0]} with md5 {said[1]}, messages are of {one.type} with {one.md5}"
+                yield Finding("definition", "warn", record.pos, 0, text, one.topic)
+
+    def _wrong(self, source: Source, record: Record, topic: str, start: I64, time: I64) -> Iterator[str]:
+        count = int.from_bytes(record.fields.get(b"count", b""), "little")
+        entries = source.data[record.data : record.data + record.size // 16 * 16].view(_ENTRY)
+        if count != len(entries) or record.size % 16:
+            yield f"the index states {count} entries, it has {record.size} bytes for {len(entries)}"
+        if len(entries) != len(start):
+            yield f"the index has {len(entries)} entries for {len(start)} messages"
+            return
+        times = entries["sec"].astype(np.int64) * 10**9 + entries["nsec"]
+        if not np.array_equal(np.sort(times), np.sort(time)):
+            yield "the index states other times than the messages have"
+        # Readers of the time looked up the definition at the first entry.
+        place = entries["pos"].astype(np.int64)
+        wrong = ~np.isin(_data_of(source, place), start)
+        if len(place) and topic in self.definitions and int(place[0]) == self.definitions[topic].pos:
+            wrong[0] = False
+        if wrong.any():
+            at = int(place[wrong][0])
+            yield f"{int(wrong.sum())} of {len(place)} entries of the index lead to no message; the first to {at}"
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _finding(offset: int, text: str, topic: str | None = None) -> Finding:
+    return Finding("index", "warn", offset, 0, text, topic)
+
+
+def _by_topic(parts: list[ChunkMessages], topics: Mapping[int, str]) -> dict[str, tuple[I64, I64]]:
+    """By topic, int64[n] each: where the data of its messages begins, and their times in ns."""
+    found: dict[str, tuple[I64, I64]] = {}
+    if not parts:
+        return found
+    key = np.concatenate([part.key for part in parts])
+    start = np.concatenate([part.entry.astype(np.int64) + part.base for part in parts])
+    time = np.concatenate([part.time for part in parts])
+    for number in np.unique(key).tolist():
+        mine, topic = key == number, topics.get(number, "")
+        before = found.get(topic, (_NONE, _NONE))
+        found[topic] = np.append(before[0], start[mine]), np.append(before[1], time[mine])
+    return found
+
+
+def _data_of(source: Source, place: I64) -> I64:
+    """int64[n]: where the data of the record at each place begins; -1 for no place in the file."""
+    inside = (place >= 0) & (place <= source.size - 4)
+    at = np.where(inside, place, 0)[:, None] + np.arange(4)
+    size = source.data[at].astype(np.int64) @ (1 << np.arange(0, 32, 8)) if source.size >= 4 else at[:, 0]
+    return np.where(inside, place + 8 + size, -1)
+
 
 #: Offset of the first record, after the version line.
 FIRST_RECORD = 16

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.channels import Connection
 from logreel.formats.rosbag.chunks import Chunk, problem_of, unpack
+from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.encryption import cipher_of, decrypted_record
 from logreel.formats.rosbag.found import ChunkMessages, FoundFile, add_connection, add_definition, chunk_of
 from logreel.formats.rosbag.reader import (
@@ -32,7 +32,7 @@ from logreel.formats.rosbag.records import (
 from logreel.formats.rosbag.summary import ENTRY, read_index
 from logreel.io.chunks import FILE
 from logreel.io.source import Source
-from logreel.log.growing import UndecidedError
+from logreel.log.scan import UndecidedError
 
 
 def read(source: Source) -> FoundFile:

@@ -11,18 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem, UnsupportedError
-from logreel.formats.rosbag import reader_text, reader_v1, reader_v2
-from logreel.formats.rosbag.channels import CONNECTION, Channels, Connection
+from logreel.formats.rosbag import reader_v2, version_of
 from logreel.formats.rosbag.chunks import cache
-from logreel.formats.rosbag.definitions import Definitions
+from logreel.formats.rosbag.definitions import CONNECTION, Channels, Connection, Definitions
 from logreel.formats.rosbag.encryption import ENCRYPTOR, cipher_of
 from logreel.formats.rosbag.found import ChunkMessages, FoundFile, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
 from logreel.formats.rosbag.reader import Reader, after_padding
 from logreel.formats.rosbag.records import OP_FILE, BadRecord, Record, read_record
-from logreel.formats.rosbag.statements import chunk_statements
-from logreel.formats.rosbag.summary_builder import RemoteChunks, SummaryBuilder
-from logreel.formats.rosbag.version import version_of
+from logreel.formats.rosbag.summary import RemoteChunks, SummaryBuilder, chunk_statements
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
@@ -31,6 +28,8 @@ from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 
+#: Versions whose headers are lines of text.
+TEXT_VERSIONS = ("0", "1.0", "1.1")
 #: Earlier times (1973 if they counted from 1970) are relative to the start of the recording, or simulated.
 RELATIVE_NS = 10**8 * 10**9
 #: Number of messages by which the version of a type is chosen if the bag does not state it.
@@ -43,7 +42,7 @@ def scan(source: Source) -> Scan:
     Raises UnsupportedError for bags that cannot be decrypted and for unknown versions.
     """
     version = version_of(source) or "2.0"
-    if version in reader_text.TEXT_VERSIONS:
+    if version in TEXT_VERSIONS:
         return _scan_text(source, version)
     if version == "1.2":
         return _scan_v1(source, version)
@@ -53,11 +52,15 @@ def scan(source: Source) -> Scan:
 
 
 def _scan_text(source: Source, version: str) -> Scan:
+    from logreel.formats.rosbag import reader_text
+
     bag = reader_text.read(source, version)
     return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
 
 
 def _scan_v1(source: Source, version: str) -> Scan:
+    from logreel.formats.rosbag import reader_v1
+
     reader = reader_v1.read(source)
     connections, index = reader.connections(), reader.index
     scan = _scan(source, version, reader.parts, connections, reader.problems, Chunks(source), {})
@@ -222,9 +225,13 @@ class BagGrowing:
         if version is None:
             raise UnsupportedError("the file ends before its version is clear", path=source.name)
         self._version = version
-        if version in reader_text.TEXT_VERSIONS:
+        if version in TEXT_VERSIONS:
+            from logreel.formats.rosbag import reader_text
+
             return reader_text.TextReader(source, version)
         if version == "1.2":
+            from logreel.formats.rosbag import reader_v1
+
             _header(source, reader_v1.FIRST_RECORD)
             reader = reader_v1.ReaderV1(source)
             return None if reader.problems else reader

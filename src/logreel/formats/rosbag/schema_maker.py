@@ -25,7 +25,7 @@ _OWN = {"type", "md5sum", "message_definition"}
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class NewConnection:
     """A channel as it is written; *headers*: one dict for each connection with the publisher's header fields."""
 
     topic: str
@@ -42,7 +42,7 @@ def declare(
     metadata: Mapping[str, Any],
     notes: list[str] | None = None,
     renew: bool = False,
-) -> Declared:
+) -> NewConnection:
     """Return the channel to be written; raise DefinitionError or UsageError for a channel that a bag cannot contain.
 
     notes  None: invalid topics, types and checksums raise; else they are kept as in the (damaged) source log, and a
@@ -72,13 +72,13 @@ def declare(
         raise UsageError(f"channel {topic!r}: what it says of itself is no text: {error.reason}") from None
     if notes is not None:
         notes += [f"channel {topic!r} is kept as the log has it: {error.text}" for error in wrong]
-    return Declared(true_topic, schema.name, md5, text, headers, layout)
+    return NewConnection(true_topic, schema.name, md5, text, headers, layout)
 
 
-def has_same_checksum(one: Schema, other: Schema) -> bool:
+def has_same_checksum(schema: Schema, other: Schema) -> bool:
     """Return whether two schemas of one type have the same checksum; False if a definition cannot be used."""
     try:
-        first, second = (ros1msg.define(s.name, s.text, "*", ros1msg.standard()) for s in (one, other))
+        first, second = (ros1msg.define(s.name, s.text, "*", ros1msg.standard()) for s in (schema, other))
     except DefinitionError:
         return False
     return first.md5 == second.md5
@@ -87,17 +87,17 @@ def has_same_checksum(one: Schema, other: Schema) -> bool:
 def _define(schema: Schema, stated: str, tolerant: bool, renew: bool) -> tuple[Layout | None, str, str]:
     """Return Layout (None: raw bytes), text and checksum of a type, by its own text or else the known definition."""
     try:
-        found = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
-        layout = ros1msg.layout(found)
+        defined = ros1msg.define(schema.name, schema.text, stated or "*", ros1msg.standard())
+        layout = ros1msg.layout(defined)
     except DefinitionError:
         if not stated and not tolerant:
             raise
         return None, schema.text, stated
     # Other tools do not know the definitions that this text leaves out.
-    text = found.text if found.borrowed or not schema.text.strip() else schema.text
+    text = defined.text if defined.borrowed or not schema.text.strip() else schema.text
     # A definition that contradicts the stated checksum leaves it as it is: readers report that.
-    is_old = renew and stated != found.md5 and found.matches(stated)
-    return layout, text, found.md5 if is_old else stated or found.md5
+    is_old = renew and stated != defined.md5 and defined.matches(stated)
+    return layout, text, defined.md5 if is_old else stated or defined.md5
 
 
 def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
@@ -108,17 +108,19 @@ def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
 
 def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[Mapping[str, str], ...]:
     """Return the header of each connection, from ``headers`` or else from ``callerids`` and ``latching``."""
-    given = metadata.get("headers")
-    if given is None:
+    stated = metadata.get("headers")
+    if stated is None:
         latching = {"latching": "1"} if metadata.get("latching") else {}
         if ORIGINAL in metadata:
             latching[ORIGINAL] = str(metadata[ORIGINAL])
         callers = [{"callerid": str(caller)} for caller in metadata.get("callerids", ())]
         return tuple({"topic": topic, **caller, **latching} for caller in callers or [{}])
-    if not all(isinstance(one, Mapping) for one in given):
+    if not all(isinstance(header, Mapping) for header in stated):
         raise UsageError("metadata 'headers' is a list with a dict for each connection")
-    headers = [{str(name): str(value) for name, value in one.items() if name not in _OWN} for one in given]
-    if not tolerant and any("=" in name or not name for one in headers for name in one):
+    headers = [
+        {str(name): str(value) for name, value in header.items() if name not in _OWN} for header in stated
+    ]
+    if not tolerant and any("=" in name or not name for header in headers for name in header):
         raise UsageError("the names in metadata 'headers' must not be empty or hold '='")
     return tuple(headers) or ({"topic": topic},)
 
@@ -152,7 +154,7 @@ class BagSchemaMaker(SchemaMaker):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self.channels: list[Declared] = []
+        self.channels: list[NewConnection] = []
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return the type *name*; empty: a type of package ``logreel``, named after the topic."""
@@ -176,7 +178,7 @@ class BagSchemaMaker(SchemaMaker):
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's definition."""
-        found = self.channels[number].layout
-        if found is None:
+        layout = self.channels[number].layout
+        if layout is None:
             raise DefinitionError("the channel has no definition: its messages are bytes")
-        return found
+        return layout

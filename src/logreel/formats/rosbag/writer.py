@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.channels import CONNECTION
 from logreel.formats.rosbag.chunks import Chunk
+from logreel.formats.rosbag.definitions import CONNECTION
 from logreel.formats.rosbag.found import FoundFile, add_connection
 from logreel.formats.rosbag.records import (
     U32,
@@ -27,7 +27,7 @@ from logreel.formats.rosbag.records import (
     record_bytes,
     record_head,
 )
-from logreel.formats.rosbag.schema_maker import BagSchemaMaker, Declared, declare, has_same_checksum
+from logreel.formats.rosbag.schema_maker import BagSchemaMaker, NewConnection, declare, has_same_checksum
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
 from logreel.io.chunks import Buffer
@@ -194,11 +194,11 @@ class BagWriter(RecordWriter):
         """Add a channel of a bag; invalid topics, types and checksums are kept and noted."""
         self._declare(declare(topic, schema, metadata, self.notes, self.renews_checksums))
 
-    def _declare(self, declared: Declared) -> None:
+    def _declare(self, declared: NewConnection) -> None:
         self._add_lines(declared, self.add(declared), fresh=True)
 
     def add_old_channel(
-        self, topic: str, schema: Schema, declared: Declared, lines: int, fresh: bool = True
+        self, topic: str, schema: Schema, declared: NewConnection, lines: int, fresh: bool = True
     ) -> None:
         """Add a channel of the bag that is continued, whose record headers were added.
 
@@ -207,7 +207,7 @@ class BagWriter(RecordWriter):
         self._add_lines(declared, lines, fresh)
         self.old_channels[topic] = schema
 
-    def _add_lines(self, declared: Declared, lines: int, fresh: bool) -> None:
+    def _add_lines(self, declared: NewConnection, lines: int, fresh: bool) -> None:
         self.schemas.channels.append(declared)
         self._lines.append((len(self._fresh), lines))
         for _ in range(lines):
@@ -240,7 +240,7 @@ class BagWriter(RecordWriter):
     def use_chunk_sizes(self, sizes: Sequence[int]) -> None:
         """Use the chunk size of a source bag with chunks of *sizes* (bytes), unless a size was given; here: ignored."""
 
-    def add(self, declared: Declared) -> int:
+    def add(self, declared: NewConnection) -> int:
         """Add the record headers of a channel's messages; return their number: one, or one for each connection."""
         raise NotImplementedError
 
@@ -278,7 +278,7 @@ class BagV20Writer(BagWriter):
             # Until the new summary is written, readers must not look for one.
             self.out.patch(len(MAGIC), self._header(0, 0))
 
-    def add(self, declared: Declared) -> int:
+    def add(self, declared: NewConnection) -> int:
         """Add a channel with one or more connections."""
         for header in declared.headers:
             if self._next > LAST_CONNECTION:
@@ -297,7 +297,7 @@ class BagV20Writer(BagWriter):
         return len(declared.headers)
 
     def continue_channel(
-        self, topic: str, schema: Schema, declared: Declared, numbers: Sequence[int]
+        self, topic: str, schema: Schema, declared: NewConnection, numbers: Sequence[int]
     ) -> None:
         """Add a channel of the old bag with its connections, whose *numbers* stay the same."""
         connections = {} if self._old is None else self._old.connections
@@ -362,8 +362,8 @@ class BagV20Writer(BagWriter):
         first = np.append(0, np.flatnonzero(np.diff(number)) + 1)
         numbers = np.array([self._lines_known[line][0] for line in number[first].tolist()], np.int64)
         count = np.diff(np.append(first, len(number)))
-        for one, lo, n in zip(numbers.tolist(), first.tolist(), count.tolist(), strict=True):
-            named = {"ver": U32.pack(1), "conn": U32.pack(one), "count": U32.pack(n)}
+        for connection, lo, n in zip(numbers.tolist(), first.tolist(), count.tolist(), strict=True):
+            named = {"ver": U32.pack(1), "conn": U32.pack(connection), "count": U32.pack(n)}
             data = entries[lo : lo + n].tobytes()
             self.out.write(record_bytes(records.OP_INDEX, named, data, self._index_order))
         self.out.commit()
@@ -414,10 +414,10 @@ def _ordered(number: NDArray[np.int32], time: I64, place: I64) -> tuple[NDArray[
 
 def typical_limit(sizes: Sequence[int]) -> int:
     """Return the limit that closes chunks at the same messages as in a bag with chunks of *sizes*; 0: unknown."""
-    whole = sizes[:-1]
+    complete = sizes[:-1]
     # Chunks that were closed by a flush are smaller.
-    median = statistics.median(whole) if whole else 0
-    typical = [size for size in whole if 2 * size > median]
+    median = statistics.median(complete) if complete else 0
+    typical = [size for size in complete if 2 * size > median]
     return min(max(0, min(typical, default=0) - 1), LARGEST)
 
 
@@ -441,7 +441,7 @@ class OldIndex:
 
 
 class _BagV1Writer(BagWriter):
-    def continue_channel(self, topic: str, schema: Schema, declared: Declared, fresh: bool) -> None:
+    def continue_channel(self, topic: str, schema: Schema, declared: NewConnection, fresh: bool) -> None:
         """Add a channel of the old bag; *fresh*: write its definition again before its first new message."""
         self.add_old_channel(topic, schema, declared, self.add(declared), fresh)
 
@@ -470,7 +470,7 @@ class BagV11Writer(_BagV1Writer):
             self.out.write(_MAGIC_1_1)
             self.out.commit()
 
-    def add(self, declared: Declared) -> int:
+    def add(self, declared: NewConnection) -> int:
         """Add a channel, without its definition and its connections, which version 1.1 does not have."""
         if not _TOPIC.fullmatch(declared.topic):
             text = "cannot be the topic of a bag of version 1.1: up to 256 characters of ASCII"
@@ -503,13 +503,13 @@ class BagV12Writer(_BagV1Writer):
             self.out.write(_MAGIC_1_2 + (self._header(0) if indexed else b""))
             self.out.commit()
 
-    def continue_channel(self, topic: str, schema: Schema, declared: Declared, fresh: bool) -> None:
+    def continue_channel(self, topic: str, schema: Schema, declared: NewConnection, fresh: bool) -> None:
         """Add a channel of the old bag; *fresh*: write its definition again before its first new message."""
         if self._old is not None and not fresh:
             self._definition[len(self.schemas.channels)] = self._old.definitions[declared.topic]
         super().continue_channel(topic, schema, declared, fresh)
 
-    def add(self, declared: Declared) -> int:
+    def add(self, declared: NewConnection) -> int:
         """Add a channel; its messages have the caller and latching of the first connection if that is latched."""
         header = declared.headers[0]
         more = {name: header[name] for name in ("callerid", "latching") if header.get("latching") == "1"}
@@ -554,20 +554,20 @@ class BagV12Writer(_BagV1Writer):
         old = self._old.records if self._old is not None else {}
         for topic in sorted({self.schemas.channels[number].topic for number in self._definition} | set(old)):
             numbers = [n for n in self._definition if self.schemas.channels[n].topic == topic]
-            mine = entries[np.isin(channel, numbers)]
-            if topic in old and not len(mine):
+            of_topic = entries[np.isin(channel, numbers)]
+            if topic in old and not len(of_topic):
                 self.out.write(old[topic])
                 continue
             if self._old is not None and topic in old:
-                mine = np.concatenate([self._old.entries[topic], mine])
+                of_topic = np.concatenate([self._old.entries[topic], of_topic])
             # ROS uses the index only if the first entry is the offset of the definition.
-            mine["pos"][0] = self._definition[numbers[0]]
+            of_topic["pos"][0] = self._definition[numbers[0]]
             named = {
-                "count": U32.pack(len(mine)),
+                "count": U32.pack(len(of_topic)),
                 "ver": U32.pack(0),
                 **_names(self.schemas.channels[numbers[0]]),
             }
-            self.out.write(record_bytes(records.OP_INDEX, named, mine.tobytes()))
+            self.out.write(record_bytes(records.OP_INDEX, named, of_topic.tobytes()))
         self.out.commit()
         self.out.patch(len(_MAGIC_1_2), self._header(at))
 
@@ -577,7 +577,7 @@ class BagV12Writer(_BagV1Writer):
         return file_header_bytes({"index_pos": U64.pack(index_pos)})
 
 
-def _names(declared: Declared) -> dict[str, bytes]:
+def _names(declared: NewConnection) -> dict[str, bytes]:
     return {"topic": declared.topic.encode(), "type": declared.type.encode()}
 
 

@@ -1,4 +1,10 @@
-"""PX4 ULog (``.ulg``)."""
+"""PX4 ULog (``.ulg``).
+
+The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
+``reader.py`` follows the records into ``found.py``, ``non_data_records.py`` parses those that are no messages, and
+``scan_builder.py`` makes the Scan of both; ``writer.py`` and ``copier.py`` write. What only PX4 topics mean is in
+``meaning/``, ``health/``, ``charts.py`` and ``modes.py``.
+"""
 
 from __future__ import annotations
 

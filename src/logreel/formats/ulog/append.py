@@ -64,10 +64,10 @@ def append(out: Appender, log: Log, **options: Any) -> UlogWriter:
 
 
 def _definitions(state: NonDataRecords) -> Definitions:
-    found = Definitions()
+    definitions = Definitions()
     for payload in state.formats():
-        found.add(parse_format(payload))
-    return found
+        definitions.add(parse_format(payload))
+    return definitions
 
 
 def _message_ids(state: NonDataRecords) -> dict[tuple[str, int], int]:

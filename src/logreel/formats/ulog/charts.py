@@ -41,8 +41,8 @@ def _first(log: Log, *choices: tuple[str, str]) -> tuple[str, str] | None:
 def _instances(log: Log, topic: str) -> list[Channel]:
     """Return the channels of all instances of a topic that have messages."""
     names = [topic, *(f"{topic}[{n}]" for n in range(1, 10))]
-    found = [log.channels[name] for name in names if name in log.channels]
-    return [ch for ch in found if len(ch)][:MAX_INSTANCES]
+    channels = [log.channels[name] for name in names if name in log.channels]
+    return [ch for ch in channels if len(ch)][:MAX_INSTANCES]
 
 
 def _attitude(log: Log) -> Iterator[Chart]:

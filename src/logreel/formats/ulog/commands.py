@@ -38,22 +38,24 @@ def gps_dump(log: Log, instance: int = 0, to_device: bool = False) -> Content:
         if missing := {"len", "data"} - {path.partition("[")[0] for path in ch.layout.paths()}:
             raise LogError(f"the messages gps_dump lack the field {missing.pop()!r}", path=log.name)
     sizes = [_sizes(ch, instance, to_device) for ch in channels]
-    found = sum(int(np.count_nonzero(size)) for size in sizes)
+    messages = sum(int(np.count_nonzero(size)) for size in sizes)
     total = sum(int(size.sum()) for size in sizes)
     notes = []
-    if total and "~dropout" in log and (many := len(log["~dropout"])):
+    if total and "~dropout" in log and (dropouts := len(log["~dropout"])):
         notes.append(
-            f"the log has {many} dropout{'s' * (many != 1)}: parts of the communication can be missing"
+            f"the log has {dropouts} dropout{'s' * (dropouts != 1)}: parts of the communication can be missing"
         )
     if not total:
-        seen = sorted({int(one) for ch in channels for one in _instances(ch, len(ch)).tolist()})
+        seen = sorted(
+            {int(instance_number) for ch in channels for instance_number in _instances(ch, len(ch)).tolist()}
+        )
         notes.append(f"nothing was logged of receiver {instance} in this direction; receivers: {seen}")
     if over := sum(int((_lengths(ch) > _width(ch)).sum()) for ch in channels):
         notes.append(f"{over} messages state more bytes than they have")
     about = {
         "instance": instance,
         "direction": "to" if to_device else "from",
-        "messages": found,
+        "messages": messages,
         "bytes": total,
     }
     return Content(lambda: _parts(channels, instance, to_device), about, tuple(notes))
@@ -69,10 +71,10 @@ def _lengths(ch: Channel) -> NDArray[np.int64]:
     return np.ma.filled(ch["len"], 0).astype(np.int64) & ~_TO_DEVICE
 
 
-def _instances(ch: Channel, many: int) -> NDArray[np.int64]:
+def _instances(ch: Channel, count: int) -> NDArray[np.int64]:
     """Return int64[n]: number of the receiver; logs of older releases do not say it."""
     if "instance" not in ch.layout.paths():
-        return np.zeros(many, np.int64)
+        return np.zeros(count, np.int64)
     return np.ma.filled(ch["instance"], 0).astype(np.int64)
 
 
@@ -104,9 +106,9 @@ def _parts_of_one(ch: Channel, sizes: NDArray[np.int64]) -> Iterator[bytes]:
     for batch in ch.batches(_ROWS, "data"):
         column: Any = batch.column("data")
         data = np.asarray(column.flatten()).reshape(len(column), -1).astype(np.uint8)
-        some = sizes[at : at + len(data)]
+        lengths = sizes[at : at + len(data)]
         at += len(data)
-        yield data[np.arange(data.shape[1]) < some[:, None]].tobytes()
+        yield data[np.arange(data.shape[1]) < lengths[:, None]].tobytes()
 
 
 COMMANDS = (

@@ -57,12 +57,12 @@ def copy_files(excerpts: Sequence[Excerpt], out: Appender, clock: SourceClock | 
 
     The first file gives everything that stands before the messages.
     """
-    states: list[NonDataRecords] = [one.log.format_state for one in excerpts]
+    states: list[NonDataRecords] = [excerpt.log.format_state for excerpt in excerpts]
     if not _are_alike(states):
         return False
     copiers = [
-        _RecordCopier(state, one, out, clock if n == 0 else None)
-        for n, (state, one) in enumerate(zip(states, excerpts, strict=True))
+        _RecordCopier(state, excerpt, out, clock if n == 0 else None)
+        for n, (state, excerpt) in enumerate(zip(states, excerpts, strict=True))
     ]
     copiers[0].run()
     for copier in copiers[1:]:
@@ -75,9 +75,9 @@ def _are_alike(states: Sequence[NonDataRecords]) -> bool:
     first_ids: dict[bytes, bytes] = {}
     first_head, first_known = b"", list[bytes]()
     for n, state in enumerate(states):
-        found = state.found
-        many = len(found.segments) > 1 or found.is_segment
-        if many or found.appended or state.lacks_defaults_flag or any(p.lost for p in found.problems):
+        file = state.found
+        has_segments = len(file.segments) > 1 or file.is_segment
+        if has_segments or file.appended or state.lacks_defaults_flag or any(p.lost for p in file.problems):
             return False
         places = [at for at, _ in state.subscriptions()]
         head = state.source.read(FILE_HEADER, (places[0] if places else state.source.size) - FILE_HEADER)
@@ -141,8 +141,8 @@ class _RecordCopier:
         self._copy_notes(own.source.size)
 
     def _copy_blocks(self) -> None:
-        for first, last, whole in self._block_ranges():
-            if whole:
+        for first, last, is_complete in self._block_ranges():
+            if is_complete:
                 self._copy_whole(first, last)
             else:
                 self._copy_some(first, last)
@@ -170,11 +170,11 @@ class _RecordCopier:
         kept = np.diff(sum(self._kept.values(), np.zeros(len(counts) + 1, np.int64)))
         # Undeclared messages are not in the index: with any of them, each record must be looked at.
         exact = all(p.code != "undeclared" for p in self._state.found.problems)
-        kind = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
-        cuts = [0, *(np.flatnonzero(np.diff(kind)) + 1).tolist(), len(kind)]
+        share = np.where(kept == 0, 0, np.where(exact & (kept == counts.sum(axis=1)), 2, 1))
+        cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(share)]
         for lo, hi in itertools.pairwise(cuts):
-            if hi > lo and kind[lo]:
-                yield lo, hi, bool(kind[lo] == 2)
+            if hi > lo and share[lo]:
+                yield lo, hi, bool(share[lo] == 2)
 
     def _copy_whole(self, first: int, last: int) -> None:
         """Copy blocks of which all messages are wanted, without lost bytes and unwanted other records."""
@@ -201,9 +201,9 @@ class _RecordCopier:
             for n, kept in self._kept.items()
             if kept[last] > kept[first]
         }
-        for piece in in_file_order(self._excerpt.log.index, rows):
-            if len(piece):
-                start, end = piece.offset - DATA_HEAD, piece.offset + piece.size
+        for batch in in_file_order(self._excerpt.log.index, rows):
+            if len(batch):
+                start, end = batch.offset - DATA_HEAD, batch.offset + batch.size
                 notes = self._next_notes(int(end[-1]))
                 self._write(
                     *joined_ranges(np.append(start, notes), np.append(end, self._state.ends_of(notes)))
@@ -214,9 +214,9 @@ class _RecordCopier:
     def _next_notes(self, end: int) -> I64:
         """Return the positions of the next wanted records other than messages, up to *end*."""
         upto = int(self._notes.searchsorted(end))
-        found = self._notes[self._next : max(upto, self._next)]
+        notes = self._notes[self._next : max(upto, self._next)]
         self._next = max(upto, self._next)
-        return found
+        return notes
 
     def _copy_notes(self, end: int) -> None:
         """Copy the wanted records other than messages up to *end*."""
@@ -266,10 +266,10 @@ class _RecordCopier:
 
     def _finish(self) -> None:
         """Write the new offsets of appended parts into the flags."""
-        found = self._state.found
+        file = self._state.found
         offsets = (*self._moved, 0, 0, 0)[:3]
         # A cut file states offsets behind its end, which were not used.
-        if found.begin == FILE_HEADER or offsets == struct.unpack(
+        if file.begin == FILE_HEADER or offsets == struct.unpack(
             "<3Q", self._state.source.read(_OFFSETS, 24)
         ):
             return
@@ -381,7 +381,7 @@ def _own_metadata(log: Log) -> dict[str, Any]:
     own = log.metadata.get(OWN)
     own = own if isinstance(own, Mapping) else {}
     kinds = {"types": Mapping, "parts": Mapping, "raw": Mapping, "formats": list}
-    return {name: own[name] for name, kind in kinds.items() if isinstance(own.get(name), kind)}
+    return {name: own[name] for name, allowed in kinds.items() if isinstance(own.get(name), allowed)}
 
 
 def _import_metadata(writer: UlogWriter, kept: Mapping[str, Any], name: str, value: Any) -> None:
@@ -394,20 +394,20 @@ def _import_metadata(writer: UlogWriter, kept: Mapping[str, Any], name: str, val
         for letter, payload in rows:
             writer.keyed(letter, payload)
         return
-    kind = kept.get("types", {}).get(name)
-    writer.information(name, value, kind if isinstance(kind, str) else None)
+    stated = kept.get("types", {}).get(name)
+    writer.information(name, value, stated if isinstance(stated, str) else None)
 
 
 def _import_attachment(writer: UlogWriter, log: Log, name: str, parts: Mapping[str, Any]) -> None:
-    one, numbered, number = log.attachments[name], _NUMBERED.match(name), 0
+    attachment, numbered, number = log.attachments[name], _NUMBERED.match(name), 0
     # Reading numbers several entries of one key.
     if numbered and f"{numbered[1]}-0{numbered[3]}" in log.attachments:
         name, number = numbered[1] + numbered[3], int(numbered[2])
-    data, label = one.read(), name.rpartition(".")[0]
+    data, label = attachment.read(), name.rpartition(".")[0]
     entries = parts.get(label)
     sizes = entries[number] if isinstance(entries, list) and number < len(entries) else None
     if isinstance(sizes, list) and all(type(n) is int and n >= 0 for n in sizes) and sum(sizes) == len(data):
         ends = list(itertools.accumulate(sizes))
         writer.parts(label, [data[end - size : end] for end, size in zip(ends, sizes, strict=True)])
     else:
-        writer.attachment(name, data, one.media_type)
+        writer.attachment(name, data, attachment.media_type)

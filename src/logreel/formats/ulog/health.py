@@ -50,14 +50,16 @@ def detect_frozen_sensors(log: Log) -> Iterator[Detection | NotAssessed]:
     looked = False
     for topic, word, members, fields in SENSORS:
         for name in topics.instances(topic, *members):
-            found = topics.columns(log[name], *fields)
-            if len(found.time) < 2 * FROZEN_MESSAGES:
+            samples = topics.columns(log[name], *fields)
+            if len(samples.time) < 2 * FROZEN_MESSAGES:
                 continue
-            same = np.all([found.values[field][1:] == found.values[field][:-1] for field in fields], axis=0)
-            for start, end in runs(found.time[1:], same):
-                first = int(np.searchsorted(found.time[1:], start))
-                last = int(np.searchsorted(found.time[1:], end, side="right"))
-                begin = int(found.time[first])
+            same = np.all(
+                [samples.values[field][1:] == samples.values[field][:-1] for field in fields], axis=0
+            )
+            for start, end in runs(samples.time[1:], same):
+                first = int(np.searchsorted(samples.time[1:], start))
+                last = int(np.searchsorted(samples.time[1:], end, side="right"))
+                begin = int(samples.time[first])
                 others = np.concatenate([same[:first], same[last:]])
                 if end - begin < FROZEN_NS or last - first < FROZEN_MESSAGES or len(others) < FROZEN_MESSAGES:
                     continue
@@ -99,15 +101,19 @@ def detect_brown_outs(log: Log) -> Iterator[Detection | NotAssessed]:
     topics, phases = Topics(log), Phases.of(log)
     looked = False
     for name in topics.instances("battery_status", "voltage_v", "cell_count"):
-        found = topics.columns(log[name], "voltage_v", "cell_count")
-        volts, cells = (np.asarray(found.values[field], np.float64) for field in ("voltage_v", "cell_count"))
+        samples = topics.columns(log[name], "voltage_v", "cell_count")
+        volts, cells = (
+            np.asarray(samples.values[field], np.float64) for field in ("voltage_v", "cell_count")
+        )
         known = (cells > 0) & (volts > UNCONNECTED)
         if not known.any():
             continue
         looked = True
         low = known & (volts < CELL * cells)
-        for start, end in runs(found.time, low, 2 * SECOND):
-            worst = float((volts / np.maximum(cells, 1))[(found.time >= start) & (found.time <= end)].min())
+        for start, end in runs(samples.time, low, 2 * SECOND):
+            worst = float(
+                (volts / np.maximum(cells, 1))[(samples.time >= start) & (samples.time <= end)].min()
+            )
             yield Detection(
                 f"{name}: {worst:.2f} V a cell at {since_start(start, log)}, for {duration_text(end - start)}",
                 "error",
@@ -166,7 +172,8 @@ def _not_measured(log: Log, topics: Topics, phases: Phases) -> Iterator[Detectio
     if not phases.air or not volts:
         return
     most = max(
-        float(np.max(found.values["voltage_v"][inside(found.time, phases.air)], initial=0)) for found in volts
+        float(np.max(samples.values["voltage_v"][inside(samples.time, phases.air)], initial=0))
+        for samples in volts
     )
     if most < UNCONNECTED:
         yield Detection(
@@ -196,10 +203,10 @@ def detect_estimator(log: Log) -> Iterator[Detection | NotAssessed]:
     if not ratios and not faults:
         yield NotAssessed("the log has no status of the estimator")
     for name in ratios:
-        found = topics.columns(log[STATUS], name)
-        values = np.asarray(found.values[name], np.float64)
-        for start, end in runs(found.time, values > 1, 2 * SECOND):
-            worst = float(values[(found.time >= start) & (found.time <= end)].max())
+        samples = topics.columns(log[STATUS], name)
+        values = np.asarray(samples.values[name], np.float64)
+        for start, end in runs(samples.time, values > 1, 2 * SECOND):
+            worst = float(values[(samples.time >= start) & (samples.time <= end)].max())
             yield Detection(
                 f"{RATIOS[name]} is rejected from {since_start(start, log)}, for {duration_text(end - start)}",
                 "warn",
@@ -211,9 +218,9 @@ def detect_estimator(log: Log) -> Iterator[Detection | NotAssessed]:
                 "PX4 estimator_status: measurements above 1 are rejected",
             )
     if faults:
-        found = topics.columns(log[FLAGS], *faults)
+        samples = topics.columns(log[FLAGS], *faults)
         for name in faults:
-            for start, end in runs(found.time, found.values[name] != 0, 5 * SECOND):
+            for start, end in runs(samples.time, samples.values[name] != 0, 5 * SECOND):
                 yield Detection(
                     f"fault {name.removeprefix(FAULT).replace('_', ' ')} from {since_start(start, log)},"
                     f" for {duration_text(end - start)}",
@@ -269,9 +276,9 @@ def detect_motor_loss(log: Log) -> Iterator[Detection | NotAssessed]:
         yield NotAssessed("the log has neither failure detection nor speeds of motors in flight")
         return
     if flags:
-        found = topics.columns(log["failure_detector_status"], *flags)
+        samples = topics.columns(log["failure_detector_status"], *flags)
         for name in flags:
-            for start, end in runs(found.time, found.values[name] != 0, SECOND):
+            for start, end in runs(samples.time, samples.values[name] != 0, SECOND):
                 yield Detection(
                     f"failure detection: {name.removeprefix('fd_').replace('_', ' ')} at {since_start(start, log)}",
                     "error",
@@ -288,25 +295,25 @@ def detect_motor_loss(log: Log) -> Iterator[Detection | NotAssessed]:
 
 def _motors(topics: Topics) -> int:
     """Return the number of motors whose speed is reported; 0 for outputs without telemetry, such as PWM."""
-    found = topics.first(ESC, "esc_count")
-    return 0 if found is None else min(int(found.values["esc_count"].max()), MOTORS_AT_MOST)
+    samples = topics.first(ESC, "esc_count")
+    return 0 if samples is None else min(int(samples.values["esc_count"].max()), MOTORS_AT_MOST)
 
 
 def _still(log: Log, topics: Topics, phases: Phases) -> Iterator[Detection]:
     paths = [f"esc[{n}].esc_rpm" for n in range(_motors(topics))]
     try:
-        found = columns(log[ESC], paths)
+        samples = columns(log[ESC], paths)
     except LogError:
         return
-    speed = np.abs(np.stack([np.asarray(found.values[path], np.float64) for path in paths], axis=1))
-    flying = inside(found.time, phases.moving)
+    speed = np.abs(np.stack([np.asarray(samples.values[path], np.float64) for path in paths], axis=1))
+    flying = inside(samples.time, phases.moving)
     for n in range(speed.shape[1]):
         others = np.delete(speed, n, axis=1)
         still = flying & (speed[:, n] < STILL) & (others > TURNING).any(axis=1)
         # A controller that never reports a speed is not connected.
         if not (speed[:, n] > TURNING).any():
             continue
-        for start, end in runs(found.time, still):
+        for start, end in runs(samples.time, still):
             if end - start >= STILL_NS:
                 yield Detection(
                     f"motor {n + 1} stands still from {since_start(start, log)}, for {duration_text(end - start)}",
@@ -314,7 +321,7 @@ def _still(log: Log, topics: Topics, phases: Phases) -> Iterator[Detection]:
                     start,
                     end,
                     (ESC,),
-                    {"rpm": float(speed[(found.time >= start) & (found.time <= end), n].max())},
+                    {"rpm": float(speed[(samples.time >= start) & (samples.time <= end), n].max())},
                     f"{STILL} 1/min while others turn faster than {TURNING} 1/min",
                     "logreel",
                 )
@@ -336,11 +343,11 @@ RC_FLAGS = (
 def detect_rc_loss(log: Log) -> Iterator[Detection | NotAssessed]:
     """Yield a detection for each interval without a signal after the first one, while armed."""
     topics, phases = Topics(log), Phases.of(log)
-    found = next(((topic, flag) for topic, flag in RC_FLAGS if topics.has(topic, flag)), None)
-    if found is None:
+    signal = next(((topic, flag) for topic, flag in RC_FLAGS if topics.has(topic, flag)), None)
+    if signal is None:
         yield NotAssessed("the log does not say whether there is a remote control")
         return
-    topic, flag = found
+    topic, flag = signal
     states = topics.columns(log[topic], flag)
     lost = states.values[flag] != 0
     if lost.all():
@@ -383,11 +390,11 @@ def detect_interference(log: Log) -> Iterator[Detection | NotAssessed]:
         ("spoofing_state", "spoofing", STATE),
         ("jamming_indicator", "jamming", INDICATOR),
     ):
-        if (found := topics.first(name, field)) is None:
+        if (samples := topics.first(name, field)) is None:
             continue
-        values = found.values[field]
-        for start, end in runs(found.time, values >= least, 5 * SECOND):
-            worst = int(values[(found.time >= start) & (found.time <= end)].max())
+        values = samples.values[field]
+        for start, end in runs(samples.time, values >= least, 5 * SECOND):
+            worst = int(values[(samples.time >= start) & (samples.time <= end)].max())
             yield Detection(
                 f"{word}: {field} is {worst} at {since_start(start, log)}, for {duration_text(end - start)}",
                 "warn",
@@ -436,14 +443,14 @@ def detect_vibration(log: Log) -> Iterator[Detection | NotAssessed]:
     if not names:
         yield NotAssessed("the log has no vibration metric in m/s², which PX4 writes since 1.13")
     for name in names:
-        found = topics.columns(log[name], METRIC)
-        values = np.asarray(found.values[METRIC], np.float64)
-        flying = inside(found.time, phases.moving) if phases.moving else np.ones(len(values), bool)
+        samples = topics.columns(log[name], METRIC)
+        values = np.asarray(samples.values[METRIC], np.float64)
+        flying = inside(samples.time, phases.moving) if phases.moving else np.ones(len(values), bool)
         with np.errstate(invalid="ignore"):
             high = flying & (values > HIGH)
-        for start, end in runs(found.time, high, 2 * SECOND):
+        for start, end in runs(samples.time, high, 2 * SECOND):
             if end - start >= SHAKING_NS:
-                worst = float(np.nanmax(values[(found.time >= start) & (found.time <= end)]))
+                worst = float(np.nanmax(values[(samples.time >= start) & (samples.time <= end)]))
                 yield Detection(
                     f"{name}: up to {worst:.1f} m/s² from {since_start(start, log)}, for {duration_text(end - start)}",
                     "error" if worst > VERY_HIGH else "warn",

@@ -100,22 +100,24 @@ def _channel(log: Log, topic: str) -> Channel | None:
     return ch if ch is not None and len(ch) else None
 
 
-def _runs(log: Log, ch: Channel, field: str, kind: str, name: Callable[[int], str | None]) -> Iterator[Band]:
+def _runs(
+    log: Log, ch: Channel, field: str, band_kind: str, name: Callable[[int], str | None]
+) -> Iterator[Band]:
     """Yield a band for each run of equal values; the last one lasts until the end of the log."""
     source = f"{ch.topic}.{field}"
     times, values, ends = _states(log, ch, field)
     for start, end, value in zip(times.tolist(), ends.tolist(), values.tolist(), strict=True):
-        yield Band(start, end, name(value) or f"Mode {value}", kind, f"{source} = {value}")
+        yield Band(start, end, name(value) or f"Mode {value}", band_kind, f"{source} = {value}")
 
 
 def _where(
-    log: Log, ch: Channel, field: str, kind: str, label: str, test: Callable[[Any], NDArray[np.bool_]]
+    log: Log, ch: Channel, field: str, band_kind: str, label: str, test: Callable[[Any], NDArray[np.bool_]]
 ) -> Iterator[Band]:
     """Yield a band for each interval in which the values of a field pass *test*."""
     times, values, ends = _states(log, ch, field, test)
     for start, end, value in zip(times.tolist(), ends.tolist(), values.tolist(), strict=True):
         if value:
-            yield Band(start, end, label, kind, f"{ch.topic}.{field}")
+            yield Band(start, end, label, band_kind, f"{ch.topic}.{field}")
 
 
 def _states(

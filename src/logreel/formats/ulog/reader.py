@@ -26,7 +26,7 @@ from logreel.index.block_table import Blocks
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
-from logreel.log.growing import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, UndecidedError
 
 #: Number of consistent records in a row that are enough evidence to go on reading after damage.
 CHAIN = 6

@@ -28,8 +28,8 @@ def free_name(topic: str, taken: Collection[str]) -> str:
     """Return a name with letters, digits, ``_ - /`` only; instances of a topic share its definition."""
     if topic.startswith("~"):
         return joined_channels.free_name(topic, taken)
-    found = _TOPIC.fullmatch(topic)
-    base, instance, log = found.groups("") if found else (topic, "", "")
+    match = _TOPIC.fullmatch(topic)
+    base, instance, log = match.groups("") if match else (topic, "", "")
     # The suffix of a later segment becomes part of the name.
     base = UNFIT.sub("-", base + log)
     names = itertools.chain([base], (f"{base}-{n}" for n in itertools.count(2)))
@@ -51,11 +51,11 @@ def definition_from_layout(layout: Layout, name: str) -> str:
     if not isinstance(layout.root, Struct):
         raise DefinitionError("a message of a ULog holds one record")
     fields = list(layout.root.visible())
-    found = next((f for f in fields if f.name == STAMP), None)
-    if found is not None and not (isinstance(found.node, Scalar) and "int" in found.node.type):
+    own_stamp = next((f for f in fields if f.name == STAMP), None)
+    if own_stamp is not None and not (isinstance(own_stamp.node, Scalar) and "int" in own_stamp.node.type):
         raise DefinitionError(f"the field {STAMP!r} of a ULog is the time of the message, in microseconds")
     stamp = Field(STAMP, Scalar("uint64"))
-    fields = [stamp if f is found else f for f in fields] if found else [stamp, *fields]
+    fields = [stamp if f is own_stamp else f for f in fields] if own_stamp else [stamp, *fields]
     lines: list[str] = []
     _add_struct(Struct(tuple(fields)), name, lines)
     return "\n".join(lines)
@@ -64,7 +64,7 @@ def definition_from_layout(layout: Layout, name: str) -> str:
 def _add_struct(node: Struct, name: str, lines: list[str]) -> None:
     place = len(lines)
     lines.append("")
-    text = "".join(f"{kind};" for kind in _fields(node, name, lines))
+    text = "".join(f"{text_of_field};" for text_of_field in _fields(node, name, lines))
     if not text:
         raise DefinitionError("a ULog has no messages without fields")
     lines[place] = f"{name}:{text}"
@@ -74,8 +74,8 @@ def _fields(node: Struct, name: str, lines: list[str]) -> Iterator[str]:
     for f in node.visible():
         if not FIELD.fullmatch(f.name):
             raise DefinitionError(f"{f.name!r:.60} cannot be a field of a ULog: letters, digits and _ only")
-        kind, times = _type(f.node, f"{name}-{f.name}", lines)
-        yield f"{kind}{times} {f.name}"
+        type_name, times = _type(f.node, f"{name}-{f.name}", lines)
+        yield f"{type_name}{times} {f.name}"
 
 
 def _type(node: Node, name: str, lines: list[str]) -> tuple[str, str]:
@@ -89,10 +89,10 @@ def _type(node: Node, name: str, lines: list[str]) -> tuple[str, str]:
             _add_struct(node, name, lines)
             return name, ""
         case FixedArray(item=item, count=n):
-            kind, times = _type(item, name, lines)
+            type_name, times = _type(item, name, lines)
             if times:
                 raise DefinitionError("a ULog has no arrays of arrays")
-            return kind, f"[{n}]"
+            return type_name, f"[{n}]"
         case _:
             raise DefinitionError(f"{type(node).__name__}: the messages of a ULog have a fixed size")
 
@@ -170,7 +170,7 @@ def ros_names(log: Log) -> Mapping[str, tuple[str, str]]:
 
     Instances have their number at the end, ``/px4/sensor_accel_1``; a topic with only the first instance has none.
     """
-    found, instances = {}, dict[str, set[int]]()
+    names, instances = {}, dict[str, set[int]]()
     for topic, ch in log.channels.items():
         if not ch.reserved and ch.schema.encoding == "ulog":
             base, number = base_name(topic.partition("@")[0])
@@ -185,8 +185,8 @@ def ros_names(log: Log) -> Mapping[str, tuple[str, str]]:
                 + (f"_{number}" if several else "")
                 + (f"_log{segment}" if at else "")
             )
-            found[topic] = (name, f"px4_msgs/{type_of(base)}")
-    return found
+            names[topic] = (name, f"px4_msgs/{type_of(base)}")
+    return names
 
 
 def type_of(name: str) -> str:

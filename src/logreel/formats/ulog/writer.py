@@ -159,7 +159,7 @@ def _masked(masking: Masking | None, entry: Entry, payload: bytes) -> bytes:
 
 def _masked_parts(masking: Masking | None, parts: list[Entry], payloads: list[bytes]) -> list[bytes]:
     """Return the payloads of the parts of one entry; a text is masked as a whole, and cut where it was."""
-    keys = [one.key for one in parts]
+    keys = [entry.key for entry in parts]
     if masking is None or any(key.type != "char" for key in keys):
         return payloads
     text = b"".join(key.data for key in keys)
@@ -199,18 +199,20 @@ def utc_record(header: bytes, clock: SourceClock | None) -> bytes:
 def _unknown_record_messages(state: NonDataRecords) -> Iterator[str]:
     """Yield a message if there are records of unknown kinds, which only a copy of the whole file keeps."""
     kinds = state.source.data[state.found.notes + 2]
-    count = {kind: n for kind, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(kind)}
+    count = {
+        letter: n for letter, n in enumerate(np.bincount(kinds).tolist()) if n and records.is_unknown(letter)
+    }
     if count:
-        names, total = ", ".join(records.name_of(kind) for kind in count), sum(count.values())
+        names, total = ", ".join(records.name_of(letter) for letter in count), sum(count.values())
         yield f"{total} record{'s' * (total > 1)} of unknown kinds ({names}) were left out of {state.source.name}"
 
 
 def _header(state: NonDataRecords) -> bytes:
     """Return file header and flags of a log, without the flag and offsets of appended parts."""
-    head, found = state.source.read(0, FILE_HEADER), state.found
-    if found.begin == FILE_HEADER:
+    head, file = state.source.read(0, FILE_HEADER), state.found
+    if file.begin == FILE_HEADER:
         return head
-    payload = bytearray(state.source.read(FILE_HEADER + HEAD, found.begin - FILE_HEADER - HEAD))
+    payload = bytearray(state.source.read(FILE_HEADER + HEAD, file.begin - FILE_HEADER - HEAD))
     payload[8] &= ~1
     payload[16:FLAGS] = struct.pack("<3Q", 0, 0, 0)
     return head + pack_record("B", bytes(payload))
@@ -248,9 +250,9 @@ def renamed(schema: Schema, name: str, known: Definitions) -> list[str]:
     ]
 
 
-def _field(field: FieldText, kind: str) -> str:
+def _field(field: FieldText, type_name: str) -> str:
     times = "" if field.times is None else f"[{field.times}]"
-    return f"{kind}{times} {field.name};"
+    return f"{type_name}{times} {field.name};"
 
 
 #: Bytes of an attachment in one record.
@@ -319,10 +321,10 @@ class UlogWriter(FormatWriter):
         if new.encoding != old.encoding or not new.text:
             return super().is_same_schema(old, new)
         try:
-            mine, other = (_fields(one, old.name) for one in (old, new))
+            own, other = (_fields(schema, old.name) for schema in (old, new))
         except DefinitionError:
             return False
-        return mine == other
+        return own == other
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel: its topic is the name of its format; further instances end in ``[1]``, ``[2]`` …
@@ -401,9 +403,9 @@ class UlogWriter(FormatWriter):
     def stored_times(self, time: I64) -> I64:
         """Return int64[n]: *time* in ns, rounded to microseconds."""
         half = NS_PER_US // 2
-        some: I64 = np.minimum(time, TIME_MAX - NS_PER_US) + half
-        found: I64 = some - some % NS_PER_US
-        return found
+        rounded: I64 = np.minimum(time, TIME_MAX - NS_PER_US) + half
+        stored: I64 = rounded - rounded % NS_PER_US
+        return stored
 
     def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
         """Append data records; their field ``timestamp`` is set to the given times."""
@@ -421,10 +423,10 @@ class UlogWriter(FormatWriter):
         others = dict[int, bytes]()
         if self._synthetic:
             rows = np.flatnonzero(self._mask(self._synthetic).take(channel))
-            some = payloads.rows(rows).in_one()
-            edges = some.start.tolist(), (some.start + some.size).tolist()
+            joined = payloads.rows(rows).in_one()
+            edges = joined.start.tolist(), (joined.start + joined.size).tolist()
             for row, lo, hi in zip(rows.tolist(), *edges, strict=True):
-                others[row] = self._synthetic[int(channel[row])](int(time[row]), some.data[lo:hi].tobytes())
+                others[row] = self._synthetic[int(channel[row])](int(time[row]), joined.data[lo:hi].tobytes())
                 self._announce_default(others[row])
         self._append_messages(channel, time, payloads, others)
         self._fresh = True
@@ -443,18 +445,18 @@ class UlogWriter(FormatWriter):
         out = np.asarray(memory)
         self._headers.compose(channel, time, payloads, place, out)
         for word, members in self._stamped.items():
-            some = self._mask(members).take(channel)
-            some &= payloads.size >= word.offset + word.width
-            _set_stamps(out, (place[:-1] + DATA_HEAD)[some], time[some], word)
+            has_word = self._mask(members).take(channel)
+            has_word &= payloads.size >= word.offset + word.width
+            _set_stamps(out, (place[:-1] + DATA_HEAD)[has_word], time[has_word], word)
         for row, written in others.items():
             out[place[row] : place[row + 1]] = np.frombuffer(written, np.uint8)
         self.out.give(memory)
 
     def _mask(self, numbers: Iterable[int]) -> NDArray[np.bool_]:
         """Return bool[channels]: True for the given channel numbers."""
-        found = np.zeros(len(self._channels), bool)
-        found[list(numbers)] = True
-        return found
+        mask = np.zeros(len(self._channels), bool)
+        mask[list(numbers)] = True
+        return mask
 
     def _subscribe(self, number: int) -> None:
         self._subscribed.add(number)
@@ -471,15 +473,15 @@ class UlogWriter(FormatWriter):
         """
         self.information(name, value, None)
 
-    def information(self, name: str, value: Any, kind: str | None) -> None:
+    def information(self, name: str, value: Any, stated_type: str | None) -> None:
         """Append information of a given type; None: of the first type that holds *value*. See ``metadata``."""
-        if not isinstance(value, list | tuple) or (kind is not None and not _is_in_parts(value)):
-            self._put("I", *pack_value(name, value, kind))
+        if not isinstance(value, list | tuple) or (stated_type is not None and not _is_in_parts(value)):
+            self._put("I", *pack_value(name, value, stated_type))
             return
         in_parts = _is_in_parts(value)
         for entry in value:
             for n, part in enumerate(entry if in_parts else [entry]):
-                self._put("M", bytes((n > 0,)), *pack_value(name, part, kind))
+                self._put("M", bytes((n > 0,)), *pack_value(name, part, stated_type))
 
     def keyed(self, letter: str, payload: bytes) -> None:
         """Append an information record with the payload of another log. Raises UsageError for an invalid one."""
@@ -618,8 +620,8 @@ def _is_in_parts(value: Any) -> bool:
 
 
 def _parameter(letter: str, name: str, value: float | int, head: bytes = b"") -> bytes:
-    kind, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
-    return pack_record(letter, head, pack_key(f"{kind} {name}", name), pack_number(name, code, value))
+    type_name, code = ("int32_t", "i") if isinstance(value, int) else ("float", "f")
+    return pack_record(letter, head, pack_key(f"{type_name} {name}", name), pack_number(name, code, value))
 
 
 @cache
@@ -631,18 +633,18 @@ def _parameter_record(row: Mapping[str, Any]) -> bytes:
     """Return the record for a decoded message of the channel ``~parameter``."""
     value = int(row["value"]) if row["type"] == "int32_t" else float(row["value"])
     kinds = row["kind"].removesuffix(" default").split("+")
-    bits = sum(1 << bit for bit, kind in enumerate(DEFAULT_KINDS) if kind in kinds)
+    bits = sum(1 << bit for bit, default in enumerate(DEFAULT_KINDS) if default in kinds)
     return _parameter("Q" if bits else "P", row["name"], value, bytes((bits,)) if bits else b"")
 
 
 def _set_stamps(out: NDArray[np.uint8], payload: I64, time: I64, word: FieldAt) -> None:
     """Write *time* into the payloads at *payload* that have another timestamp."""
-    there = FieldAt(word.offset, word.width).read(out, payload)
+    stamps = FieldAt(word.offset, word.width).read(out, payload)
     due = time // word.mul
     if word.width < 8:
         due &= (1 << 8 * word.width) - 1
     # Absurd stamps are read as the greatest time; they are not changed.
-    rows = np.flatnonzero((there != due) & (time < TIME_MAX - word.mul))
+    rows = np.flatnonzero((stamps != due) & (time < TIME_MAX - word.mul))
     if len(rows):
         raw = due[rows].astype("<i8").view(np.uint8).reshape(-1, 8)[:, : word.width]
         out[(payload[rows] + word.offset)[:, None] + np.arange(word.width)] = raw

@@ -102,7 +102,7 @@ def _values(ch: Channel, lens: object) -> F64 | None:
         case Position():
             fixes = lens.fixes(ch)
             return np.stack([fixes.latitude, fixes.longitude, fixes.altitude], axis=1)
-        case Pose(many=False):
+        case Pose(repeated=False):
             places = lens.track(ch)
             return np.hstack([places.position, places.rotation])
     return None

@@ -66,30 +66,30 @@ NAMES = 6
 Found = list[tuple[Channel, list[Lens]]]
 
 
-def by_lenses(log: Log, stated: set[str], whole: Log | None = None) -> Iterator[Section]:
+def by_lenses(log: Log, stated: set[str], full_log: Log | None = None) -> Iterator[Section]:
     """Yield the sections that lenses and times give; those with a key in *stated* are left out.
 
-    whole  the log with all channels, if *log* lacks some; pauses are those of all
+    full_log  the log with all channels, if *log* lacks some; pauses are those of all
     """
     channels = _filled(log)
     # Flight controllers have hundreds of topics, whose sensors and times the sections of the flight cover.
     is_flight = bool(stated & {"flight", "vehicle"})
-    found = [] if is_flight else [(ch, lenses(ch)) for ch in channels]
+    recognised = [] if is_flight else [(ch, lenses(ch)) for ch in channels]
     if "robot" not in stated:
         yield Section("robot", "Robot", tuple(robots(channels)))
     if "track" not in stated:
-        receivers = [(ch, [lens]) for ch in channels if (lens := _receiver(ch))] if is_flight else found
+        receivers = [(ch, [lens]) for ch in channels if (lens := _receiver(ch))] if is_flight else recognised
         # That a receiver of a flight has no fix is told with its satellites.
         facts = (fact for fact in _tracks(receivers) if fact.value is not None or not is_flight)
         yield Section("track", "Track", tuple(facts))
     if not stated & {"sensors", "actors"}:
         left_out = [Image] if "pictures" in stated else []
-        yield Section("sensors", "Sensors", tuple(_sensors(found, left_out)))
-        yield Section("topics", "Other topics", tuple(_others(found, left_out)))
+        yield Section("sensors", "Sensors", tuple(_sensors(recognised, left_out)))
+        yield Section("topics", "Other topics", tuple(_others(recognised, left_out)))
     if "transforms" not in stated and not is_flight:
         yield Section("transforms", "Transforms", tuple(_transforms(log)))
     if "pauses" not in stated:
-        every = channels if whole is None else _filled(whole)
+        every = channels if full_log is None else _filled(full_log)
         backwards = () if is_flight else _backwards(every)
         yield Section("pauses", "Times", (*_pauses(log, every), *backwards))
 
@@ -108,13 +108,13 @@ def _receiver(ch: Channel) -> Lens | None:
 
 
 def _tracks(channels: Found) -> Iterator[Fact]:
-    for ch, found in channels:
-        for lens in found:
+    for ch, fitting in channels:
+        for lens in fitting:
             if isinstance(lens, Position):
                 with suppress(LogError):
                     yield _track(ch, lens)
                 break
-            if isinstance(lens, Pose) and not lens.many:
+            if isinstance(lens, Pose) and not lens.repeated:
                 with suppress(LogError):
                     yield from _poses(ch, lens)
                 break
@@ -170,22 +170,22 @@ def counted(number: int, word: str) -> str:
 
 
 def _sensors(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:
-    for ch, found in channels:
-        role = next((ROLES[type(lens)] for lens in found if type(lens) in ROLES), None)
-        if role is not None and not any(isinstance(lens, (Text, Transform, *left_out)) for lens in found):
+    for ch, fitting in channels:
+        role = next((ROLES[type(lens)] for lens in fitting if type(lens) in ROLES), None)
+        if role is not None and not any(isinstance(lens, (Text, Transform, *left_out)) for lens in fitting):
             yield _sensor(ch, role)
 
 
 def _others(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:
     """Yield the topics whose meaning is not known, those with the most messages first."""
     known = (*ROLES, Text, Transform, *left_out)
-    rest = [ch for ch, found in channels if not any(isinstance(lens, known) for lens in found)]
+    rest = [ch for ch, fitting in channels if not any(isinstance(lens, known) for lens in fitting)]
     rest.sort(key=lambda ch: -len(ch))
     for ch in rest[:TOPICS]:
-        kind = f"{ch.schema.name}, " if ch.schema.name else ""
+        type_name = f"{ch.schema.name}, " if ch.schema.name else ""
         rate = f", {ch.rate:.3g} Hz" if ch.rate and len(ch) > 2 else ""
         value = {"type": ch.schema.name, "messages": len(ch), "rate": ch.rate}
-        yield Fact(ch.topic, ch.topic, value, f"{kind}{counted(len(ch), 'message')}{rate}")
+        yield Fact(ch.topic, ch.topic, value, f"{type_name}{counted(len(ch), 'message')}{rate}")
     if len(rest) > TOPICS:
         more = len(rest) - TOPICS
         yield Fact("more", "more", more, f"{counted(more, 'topic')}; 'logreel info' lists all")

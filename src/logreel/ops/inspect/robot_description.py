@@ -34,10 +34,10 @@ def _robot(topic: str, text: str) -> Fact | None:
     """Return what a URDF says, or None if *text* is none."""
     first, *others = text.split("<!--")
     plain = first + "".join(other.partition("-->")[2] for other in others)
-    found = _ROBOT.search(plain)
-    if found is None:
+    match = _ROBOT.search(plain)
+    if match is None:
         return None
     links, joints = len(_LINK.findall(plain)), Counter(_JOINT.findall(plain))
-    kinds = ", ".join(f"{count} {kind}" for kind, count in joints.most_common())
+    kinds = ", ".join(f"{count} {joint_type}" for joint_type, count in joints.most_common())
     parts = f"{links} link{'s' * (links != 1)}, {joints.total()} joint{'s' * (joints.total() != 1)}"
-    return Fact(topic, topic, found[1], f"{found[1]}: {parts}" + (f" ({kinds})" if kinds else ""))
+    return Fact(topic, topic, match[1], f"{match[1]}: {parts}" + (f" ({kinds})" if kinds else ""))

@@ -158,7 +158,7 @@ def aligned(
     shift_of(log, utc)
     count, moments = _sample_times(log, how, span)
     followers = [Follower(ch, fields, how, Shape(True, utc, interpolate)) for ch, fields in channels]
-    fields = [field for one in followers for field in one.fields]
+    fields = [field for follower in followers for field in follower.fields]
     fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
     any_channel = channels[0][0]
     clock = pa.field("time", time_column(any_channel, np.zeros(0, np.int64), utc).type)
@@ -169,9 +169,9 @@ def aligned(
         lo = 0
         while lo < count:
             at = moments(lo, min(lo + ROWS, count))
-            while len(at) > 1 and sum(one.weight(at) for one in followers) > BYTES:
+            while len(at) > 1 and sum(follower.weight(at) for follower in followers) > BYTES:
                 at = at[: len(at) // 2]
-            arrays = [array for one in followers for array in one.at(at)]
+            arrays = [array for follower in followers for array in follower.at(at)]
             yield pa.RecordBatch.from_arrays([time_column(any_channel, at, utc), *arrays], schema=schema)
             lo += len(at)
 
@@ -213,8 +213,8 @@ def times_in_order(ch: Channel) -> tuple[I64, I64 | None]:
     """Return the times (ns) of the messages of *ch* in order, and the row of each; None: rows are in order."""
     times, rows = ch.times, ch.log.index.rows_between(ch.number, None, None)
     # A log may be limited to some of its messages.
-    whole = isinstance(rows, slice) and rows == slice(0, len(ch))
-    if whole and (times[1:] >= times[:-1]).all():
+    is_all = isinstance(rows, slice) and rows == slice(0, len(ch))
+    if is_all and (times[1:] >= times[:-1]).all():
         return times, None
     picked = np.arange(len(ch), dtype=np.int64)[rows]
     order: I64 = picked[np.argsort(times[picked], kind="stable")]
@@ -226,12 +226,12 @@ class Matched(NamedTuple):
 
     columns  Arrow arrays with a row per time; null where no row matches
     times    int64[n] ns of the row that matched; any number where none does
-    found    bool[n]: where a row matched
+    matched  bool[n]: where a row matched
     """
 
     columns: list[pa.Array[Any]]
     times: I64
-    found: NDArray[np.bool_]
+    matched: NDArray[np.bool_]
 
 
 class Follower:
@@ -337,13 +337,13 @@ def pick(times: I64, at: I64, method: str, within: int | None) -> I64:
     before = times.searchsorted(at, "right") - 1
     # Differences need 64 bits.
     gap = np.where(before < 0, _FAR, (at - times[np.maximum(before, 0)]).view(np.uint64))
-    found = before
+    chosen = before
     if method == "nearest":
         after = times.searchsorted(at, "left")
         ahead = np.where(after == n, _FAR, (times[np.minimum(after, n - 1)] - at).view(np.uint64))
-        found, gap = np.where(gap <= ahead, before, after), np.minimum(gap, ahead)
-    far = found < 0 if within is None else (found < 0) | (gap > np.uint64(within))
-    return np.where(far, -1, found)
+        chosen, gap = np.where(gap <= ahead, before, after), np.minimum(gap, ahead)
+    far = chosen < 0 if within is None else (chosen < 0) | (gap > np.uint64(within))
+    return np.where(far, -1, chosen)
 
 
 def _taken(table: pa.Table, rows: I64, times: I64, picked: I64) -> Matched:
@@ -365,14 +365,17 @@ def _between(
     """
     import pyarrow as pa
 
-    kind = before.type
-    if pa.types.is_struct(kind) and kind.num_fields:
-        members = [kind.field(i) for i in range(kind.num_fields)]
+    arrow_type = before.type
+    if pa.types.is_struct(arrow_type) and arrow_type.num_fields:
+        members = [arrow_type.field(i) for i in range(arrow_type.num_fields)]
         firsts, lasts = (
-            [as_struct(array).field(i) for i in range(kind.num_fields)] for array in (before, after)
+            [as_struct(array).field(i) for i in range(arrow_type.num_fields)] for array in (before, after)
         )
         if spherical and sorted(member.name for member in members) == list("wxyz"):
-            ends = [np.stack([column_values(array) for array in some], axis=1) for some in (firsts, lasts)]
+            ends = [
+                np.stack([column_values(array) for array in columns_at_end], axis=1)
+                for columns_at_end in (firsts, lasts)
+            ]
             turned = _slerp(ends[0], ends[1], part)
             arrays = [_floats(turned[:, i], member.type) for i, member in enumerate(members)]
         else:
@@ -381,7 +384,7 @@ def _between(
                 for member, first, last in zip(members, firsts, lasts, strict=True)
             ]
         return _absent_in_either(pa.StructArray.from_arrays(arrays, fields=members), before, after)
-    values = kind
+    values = arrow_type
     while pa.types.is_fixed_size_list(values):
         values = item_type(values)
     if not pa.types.is_floating(values):
@@ -391,7 +394,7 @@ def _between(
         mixed = _slerp(first, last, part)
     else:
         mixed = _linear(first, last, part.reshape(-1, *[1] * (first.ndim - 1)))
-    return _absent_in_either(_floats(mixed, kind), before, after)
+    return _absent_in_either(_floats(mixed, arrow_type), before, after)
 
 
 def _is_quaternion(name: str) -> bool:
@@ -419,17 +422,17 @@ def _slerp(first: NDArray[Any], last: NDArray[Any], part: NDArray[np.float64]) -
     return np.where((part == 0)[:, None], a, turned)
 
 
-def _floats(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array[Any]:
-    """Return numbers as an Arrow array of *kind*: floats, or lists of fixed size of these."""
+def _floats(values: NDArray[np.float64], arrow_type: pa.DataType) -> pa.Array[Any]:
+    """Return numbers as an Arrow array of *arrow_type*: floats, or lists of fixed size of these."""
     import pyarrow as pa
 
-    if pa.types.is_fixed_size_list(kind):
-        items = _floats(values.reshape(-1, *values.shape[2:]), item_type(kind))
-        lists: pa.Array[Any] = pa.Array.from_buffers(kind, len(values), [None], children=[items])
+    if pa.types.is_fixed_size_list(arrow_type):
+        items = _floats(values.reshape(-1, *values.shape[2:]), item_type(arrow_type))
+        lists: pa.Array[Any] = pa.Array.from_buffers(arrow_type, len(values), [None], children=[items])
         return lists
     with np.errstate(over="ignore"):
-        dense = np.ascontiguousarray(values, kind.to_pandas_dtype())
-    return pa.Array.from_buffers(kind, len(dense), [None, buffer_of(dense)])
+        dense = np.ascontiguousarray(values, arrow_type.to_pandas_dtype())
+    return pa.Array.from_buffers(arrow_type, len(dense), [None, buffer_of(dense)])
 
 
 def _absent_in_either(values: pa.Array[Any], before: pa.Array[Any], after: pa.Array[Any]) -> pa.Array[Any]:

@@ -39,12 +39,12 @@ def value_changes(log: Log, wanted: str, span: Span, most: int) -> list[tuple[in
         column = batch.column(1)
         if _is_nested(column.type):
             raise UsageError(f"{path!r} of {ch.topic!r} is not a single value: choose an item of it")
-        found = column.dictionary_encode()
-        numbers = [known.setdefault(text, len(known)) for text in _texts(found.dictionary)]
+        dictionary = column.dictionary_encode()
+        numbers = [known.setdefault(text, len(known)) for text in _texts(dictionary.dictionary)]
         if len(known) > most:
             raise UsageError(f"{path!r} of {ch.topic!r} has more than {most} different values")
         table = np.array([*numbers, -1], np.int32)
-        codes.append(table[found.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)])
+        codes.append(table[dictionary.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)])
     code = np.concatenate([np.zeros(0, np.int32), *codes])
     is_known = code >= 0
     times, code = _last_of_each_time(ch.times[rows][is_known], code[is_known])
@@ -70,21 +70,25 @@ def true_intervals(log: Log, where: Where, span: Span) -> list[Span]:
     Each condition is about one channel, and is true from a message that meets it up to the next one that does not.
     NULL is not true. Raises UsageError for a condition about several channels, and as ``where.matching``.
     """
-    found: list[Span] = [span]
+    intervals: list[Span] = [span]
     channels = [ch for ch in log.channels.values() if len(ch)]
     with Tester() as tester:
         for condition in parse_where(where):
             several = apply(log, condition, channels)
             if len(several) != 1:
-                some = ", ".join(repr(one.ch.topic) for one in several[:3]) + " …" * (len(several) > 3)
+                names = ", ".join(repr(applied.ch.topic) for applied in several[:3]) + " …" * (
+                    len(several) > 3
+                )
                 raise UsageError(
-                    f"the fields of the condition are in several channels, {some}: write topic.field",
+                    f"the fields of the condition are in several channels, {names}: write topic.field",
                     path=log.name,
                 )
-            (one,) = several
-            rows = numbers_of(log.index.rows_between(one.ch.number, None, span[1]))
-            found = intersect_intervals(found, _intervals(one.ch, rows, tester.test(one, rows)))
-    return found
+            (applied,) = several
+            rows = numbers_of(log.index.rows_between(applied.ch.number, None, span[1]))
+            intervals = intersect_intervals(
+                intervals, _intervals(applied.ch, rows, tester.test(applied, rows))
+            )
+    return intervals
 
 
 def _intervals(ch: Channel, rows: Rows, met: NDArray[np.bool_]) -> list[Span]:
@@ -115,10 +119,14 @@ def one_field(log: Log, wanted: str) -> tuple[Channel, str]:
     return ch, paths[0]
 
 
-def _is_nested(kind: Any) -> bool:
+def _is_nested(arrow_type: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    return bool(
+        pa.types.is_nested(arrow_type)
+        or pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+    )
 
 
 def _texts(values: Any) -> list[str]:

@@ -45,8 +45,8 @@ def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitio
     several = several_logs(log)
     if len(several) > 1:
         frames = []
-        for one in several:
-            opened = one if isinstance(one, Log) else open_log(one, definitions=definitions)
+        for item in several:
+            opened = item if isinstance(item, Log) else open_log(item, definitions=definitions)
             frame = scan_polars(opened, topic, utc=utc)
             frames.append(frame.with_columns(log=pl.lit(opened.name)))
         return pl.concat(frames, how="diagonal_relaxed")
@@ -54,8 +54,8 @@ def scan_polars(log: Openable | Log, topic: str, *, utc: bool = False, definitio
     opened = log if isinstance(log, Log) else open_log(log, definitions=definitions)
     if topic in opened or not is_pattern(topic):
         return _scan(opened[topic], utc)
-    found = [_scan(ch, utc).with_columns(topic=pl.lit(ch.topic)) for ch in opened.match(topic)]
-    return pl.concat(found, how="diagonal_relaxed")
+    lazy_frames = [_scan(ch, utc).with_columns(topic=pl.lit(ch.topic)) for ch in opened.match(topic)]
+    return pl.concat(lazy_frames, how="diagonal_relaxed")
 
 
 def _scan(ch: Channel, utc: bool) -> Any:
@@ -77,8 +77,8 @@ def _scan(ch: Channel, utc: bool) -> Any:
             name: path for name, path in zip(empty.column_names[1:], every, strict=True) if name in needed
         }
         for frame in _frames(ch, paths, rows, Shape(utc=utc, clock="time" in needed), count):
-            found = frame if predicate is None else frame.filter(predicate)
-            yield found if columns is None else found.select(columns)
+            filtered = frame if predicate is None else frame.filter(predicate)
+            yield filtered if columns is None else filtered.select(columns)
 
     return register_io_source(source, schema=pl.DataFrame(empty).schema)
 

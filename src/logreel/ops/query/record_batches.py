@@ -73,16 +73,20 @@ def _flat(name: str, array: pa.Array[Any]) -> Iterator[tuple[str, pa.Array[Any]]
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = array.type
-    if pa.types.is_struct(kind):
+    arrow_type = array.type
+    if pa.types.is_struct(arrow_type):
         for i, child in enumerate(as_struct(array).flatten()):
-            yield from _flat(f"{name}.{kind.field(i).name}", child)
-    elif pa.types.is_fixed_size_list(kind) and width_of(kind) <= MAX_COLUMNS:
-        for i in range(kind.list_size):
+            yield from _flat(f"{name}.{arrow_type.field(i).name}", child)
+    elif pa.types.is_fixed_size_list(arrow_type) and width_of(arrow_type) <= MAX_COLUMNS:
+        for i in range(arrow_type.list_size):
             yield from _flat(f"{name}[{i}]", pc.list_element(array, i))
-    elif pa.types.is_nested(kind):
+    elif pa.types.is_nested(arrow_type):
         yield name, pa.array([None if v is None else json_text(v) for v in array.to_pylist()], pa.string())
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    elif (
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_fixed_size_binary(arrow_type)
+    ):
         yield name, pa.array([to_json_values(v) for v in array.to_pylist()], pa.string())
     else:
         yield name, array
@@ -95,13 +99,13 @@ def json_text(value: Any) -> str:
 
 def merge_intervals(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Merge ascending half-open intervals that touch or overlap."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for lo, hi in intervals:
-        if found and lo <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], hi))
+        if merged and lo <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], hi))
         else:
-            found.append((lo, hi))
-    return found
+            merged.append((lo, hi))
+    return merged
 
 
 def as_slice(rows: I64) -> Rows:
@@ -115,18 +119,18 @@ def intersect_intervals(
     a: Iterable[tuple[int | None, int | None]], b: Iterable[tuple[int | None, int | None]]
 ) -> list[tuple[int | None, int | None]]:
     """Return the intervals that are in both; each half-open, ascending and without overlaps, None: unbounded."""
-    found: list[tuple[int | None, int | None]] = []
-    one, two = list(a), list(b)
+    common: list[tuple[int | None, int | None]] = []
+    ours, two = list(a), list(b)
     i = j = 0
-    while i < len(one) and j < len(two):
-        (lo, hi), (first, last) = one[i], two[j]
+    while i < len(ours) and j < len(two):
+        (lo, hi), (first, last) = ours[i], two[j]
         start = max((t for t in (lo, first) if t is not None), default=None)
         end = min((t for t in (hi, last) if t is not None), default=None)
         if start is None or end is None or start < end:
-            found.append((start, end))
+            common.append((start, end))
         # The one that ends first has no more in common with the others.
         if last is None or (hi is not None and hi <= last):
             i += 1
         else:
             j += 1
-    return found
+    return common

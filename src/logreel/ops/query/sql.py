@@ -86,11 +86,11 @@ def connecting(duckdb: Any, memory: str | None = None, *, spill: bool = True) ->
             yield lambda: con
         return
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(connect, duckdb, memory, spill=spill)
+        connection = pool.submit(connect, duckdb, memory, spill=spill)
         try:
-            yield found.result
+            yield connection.result
         finally:
-            found.result().close()
+            connection.result().close()
 
 
 @contextmanager
@@ -171,32 +171,33 @@ def answer(
         memory = None if bounds is None else bounds.memory
         # Connecting takes about as long as opening a log.
         connection = stack.enter_context(connecting(duckdb, memory, spill=bounds is None))
-        held = open_many(logs, stack, definitions)
-        if any(refusal(log) for log in held):
+        opened = open_many(logs, stack, definitions)
+        if any(refusal(log) for log in opened):
             # What does not fit into memory would be written to the disk.
             connection = stack.enter_context(connecting(duckdb, memory, spill=False))
-        names = distinct([log.name for log in held])
+        names = distinct([log.name for log in opened])
         if utc:
-            check_utc(held)
-        spans = intervals(held, start, end)
+            check_utc(opened)
+        spans = intervals(opened, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
-        every = [log.channels for log in held]
+        every = [log.channels for log in opened]
         if topics is not None:
             chosen = match_in_each(every, topics)
             every = [
-                {n: ch for n, ch in one.items() if n in some} for one, some in zip(every, chosen, strict=True)
+                {n: ch for n, ch in channels.items() if n in chosen_topics}
+                for channels, chosen_topics in zip(every, chosen, strict=True)
             ]
-        asked = [Asked(*one, utc) for one in zip(held, names, spans, every, strict=True)]
+        asked = [Asked(*channels, utc) for channels in zip(opened, names, spans, every, strict=True)]
         tables = Tables(asked, paths)
         con = connection()
         if bounds is not None:
             stack.enter_context(_bounded(con, bounds))
         with _database_errors(duckdb, tables):
             _offer(con, duckdb, query, tables)
-            found = con.sql(query)
-            if found is None:
+            relation = con.sql(query)
+            if relation is None:
                 raise UsageError("the query has no result: end it with SELECT …")
-            reader = _reader(found)
+            reader = _reader(relation)
             schema = _result_schema(reader.schema)
         yield schema, _results(duckdb, tables, reader, schema)
 
@@ -293,17 +294,17 @@ class Tables:
     @cached_property
     def topics(self) -> list[str]:
         """All topics of all logs, without repetitions."""
-        return list(dict.fromkeys(topic for one in self.asked for topic in one.channels))
+        return list(dict.fromkeys(topic for asked in self.asked for topic in asked.channels))
 
     @cached_property
     def aliases(self) -> dict[str, list[str]]:
         """Topics by alias in lower case."""
         from logreel.ops.query.topic_table import alias
 
-        found: dict[str, list[str]] = {}
+        topics: dict[str, list[str]] = {}
         for topic in self.topics:
-            found.setdefault(alias(topic).casefold(), []).append(topic)
-        return found
+            topics.setdefault(alias(topic).casefold(), []).append(topic)
+        return topics
 
     def topic(self, name: str) -> str | None:
         """Return the topic that *name* means in a query, or None; raises UsageError if it is ambiguous."""
@@ -318,14 +319,14 @@ class Tables:
 
     def table(self, topic: str) -> TopicTable:
         """Return the channels named *topic* as a table; raises DefinitionError if one cannot be decoded."""
-        from logreel.ops.query.topic_table import Part, TopicTable
+        from logreel.ops.query.topic_table import TablePart, TopicTable
 
         parts = []
-        for one in self.asked:
-            if topic in one.channels:
-                ch = one.channels[topic]
-                rows = one.log.index.rows_between(ch.number, *one.span)
-                parts.append(Part(ch, one.name, rows, one.utc, self.paths))
+        for asked in self.asked:
+            if topic in asked.channels:
+                ch = asked.channels[topic]
+                rows = asked.log.index.rows_between(ch.number, *asked.span)
+                parts.append(TablePart(ch, asked.name, rows, asked.utc, self.paths))
         return TopicTable(topic, parts, self.wrong.append, self.turn)
 
     def selection(self, want: str) -> TopicTable:
@@ -333,27 +334,27 @@ class Tables:
 
         Raises TopicError if it selects none, UsageError for an invalid regular expression.
         """
-        from logreel.ops.query.topic_table import Part, TopicTable
+        from logreel.ops.query.topic_table import TablePart, TopicTable
 
         parts = []
-        chosen = match_in_each([one.channels for one in self.asked], want)
-        for one, names in zip(self.asked, chosen, strict=True):
-            for ch in (ch for ch in one.channels.values() if ch.topic in names):
-                rows = one.log.index.rows_between(ch.number, *one.span)
-                parts.append(Part(ch, one.name, rows, one.utc, self.paths, labelled=True))
+        chosen = match_in_each([asked.channels for asked in self.asked], want)
+        for asked, names in zip(self.asked, chosen, strict=True):
+            for ch in (ch for ch in asked.channels.values() if ch.topic in names):
+                rows = asked.log.index.rows_between(ch.number, *asked.span)
+                parts.append(TablePart(ch, asked.name, rows, asked.utc, self.paths, labelled=True))
         return TopicTable(want, parts, self.wrong.append, self.turn)
 
     def everything(self) -> dict[str, TopicTable]:
         """Return the tables of all topics that can be decoded, by topic and by unambiguous alias, in lower case."""
-        found: dict[str, TopicTable] = {}
+        tables: dict[str, TopicTable] = {}
         for topic in self.topics:
-            if topic.casefold() not in found:
+            if topic.casefold() not in tables:
                 with contextlib.suppress(DefinitionError):
-                    found[topic.casefold()] = self.table(topic)
+                    tables[topic.casefold()] = self.table(topic)
         for word, (topic, *others) in self.aliases.items():
-            if not others and word not in found and topic.casefold() in found:
-                found[word] = found[topic.casefold()]
-        return found
+            if not others and word not in tables and topic.casefold() in tables:
+                tables[word] = tables[topic.casefold()]
+        return tables
 
 
 def _offer(con: Any, duckdb: Any, query: str, tables: Tables) -> None:
@@ -393,19 +394,30 @@ def _add_catalogue(con: Any, query: str, tables: Tables) -> None:
 
     con.execute(f"CREATE SCHEMA {CATALOGUE}")
     logs, channels = [], []
-    for one in tables.asked:
-        log = one.log
+    for asked in tables.asked:
+        log = asked.log
         logs.append(
-            (one.name, log.format, log.version, log.size, log.epoch, log.start, log.end, utc_shift(log))
+            (asked.name, log.format, log.version, log.size, log.epoch, log.start, log.end, utc_shift(log))
         )
         if CHANNELS in query.casefold():
             # Chunks that nobody has unpacked yet may hold fewer messages than an index says: that is told then.
             for part in (part for part in log.parts if not part.index.reads_in_ranges):
                 part.index.resolve(np.arange(len(part.index.table.base), dtype=np.int64))
-        for ch in one.channels.values():
-            kind = ch.schema
+        for ch in asked.channels.values():
+            channel_schema = ch.schema
             facts = {key: list(values) for key, values in ch.facts.items() if values}
-            channels.append((one.name, ch.topic, kind.name, kind.encoding, len(ch), ch.start, ch.end, facts))
+            channels.append(
+                (
+                    asked.name,
+                    ch.topic,
+                    channel_schema.name,
+                    channel_schema.encoding,
+                    len(ch),
+                    ch.start,
+                    ch.end,
+                    facts,
+                )
+            )
     text, number = pa.string(), pa.int64()
     edges = [("start_ns", number), ("end_ns", number)]
     clock: list[tuple[str, pa.DataType]] = [
@@ -442,12 +454,12 @@ def _database_errors(duckdb: Any, tables: Tables) -> Iterator[None]:
             if f"with name {name} does not exist" in text:
                 raise missed from None
         wrong = (duckdb.ProgrammingError, duckdb.NotSupportedError, duckdb.PermissionException)
-        kind = UsageError if isinstance(error, wrong) else LogError
-        raise kind(f"the query failed: {' '.join(text.partition('LINE ')[0].split())}") from None
+        error_type = UsageError if isinstance(error, wrong) else LogError
+        raise error_type(f"the query failed: {' '.join(text.partition('LINE ')[0].split())}") from None
 
 
-def _reader(found: Any) -> pa.RecordBatchReader:
-    read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+def _reader(relation: Any) -> pa.RecordBatchReader:
+    read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
     reader: pa.RecordBatchReader = read(RESULT_ROWS)
     return reader
 
@@ -464,14 +476,14 @@ def _results(duckdb: Any, tables: Tables, reader: Any, schema: pa.Schema) -> Ite
 def _result_schema(schema: pa.Schema) -> pa.Schema:
     import pyarrow as pa
 
-    kinds = [pa.duration("ns") if _is_interval(kind) else kind for kind in schema.types]
+    kinds = [pa.duration("ns") if _is_interval(arrow_type) else arrow_type for arrow_type in schema.types]
     return pa.schema(list(zip(distinct(schema.names), kinds, strict=True)))
 
 
-def _is_interval(kind: pa.DataType) -> bool:
+def _is_interval(arrow_type: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(kind == pa.month_day_nano_interval())
+    return bool(arrow_type == pa.month_day_nano_interval())
 
 
 def _duration(column: pa.Array[Any]) -> pa.Array[Any]:

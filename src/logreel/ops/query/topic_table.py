@@ -34,10 +34,10 @@ Known = Callable[[int, int], pc.Expression]
 PARTS = 16
 
 
-def referenced_columns(condition: pc.Expression, schema: pa.Schema, given: Iterable[str]) -> list[str]:
-    """Return the columns of *schema* that *condition* uses and that are not in *given*."""
+def referenced_columns(condition: pc.Expression, schema: pa.Schema, without: Iterable[str]) -> list[str]:
+    """Return the columns of *schema* that *condition* uses and that are not in *without*."""
     empty = schema.empty_table()
-    given = set(given)
+    without = set(without)
 
     def enough(names: set[str]) -> bool:
         try:
@@ -46,22 +46,22 @@ def referenced_columns(condition: pc.Expression, schema: pa.Schema, given: Itera
             return False
         return True
 
-    others = [name for name in schema.names if name not in given]
-    if enough(given):
+    others = [name for name in schema.names if name not in without]
+    if enough(without):
         return []
     # Each test takes a time that grows with the columns, so halves are tested before single columns.
     everything, used, waiting = {*schema.names}, [], [others]
     if not enough(everything):
         return others
     while waiting:
-        some = waiting.pop()
-        if enough(everything - {*some}):
+        part = waiting.pop()
+        if enough(everything - {*part}):
             continue
-        if len(some) == 1:
-            used += some
+        if len(part) == 1:
+            used += part
         else:
-            half = len(some) // 2
-            waiting += [some[half:], some[:half]]
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
     return used
 
 
@@ -77,11 +77,11 @@ def matching_rows(condition: pc.Expression, schema: pa.Schema, times: I64, known
     picked = times[rows]
     order = None if (picked[1:] >= picked[:-1]).all() else np.argsort(picked, kind="stable")
     ascending = picked if order is None else picked[order]
-    found = list(_matching_ranges(condition, schema, ascending, known, 0, len(ascending)))
-    if order is None and len(found) == 1 and isinstance(rows, slice):
+    ranges = list(_matching_ranges(condition, schema, ascending, known, 0, len(ascending)))
+    if order is None and len(ranges) == 1 and isinstance(rows, slice):
         first = rows.indices(len(times))[0]
-        return slice(first + found[0][0], first + found[0][1])
-    each = np.concatenate([np.zeros(0, np.int64), *(np.arange(lo, hi) for lo, hi in found)])
+        return slice(first + ranges[0][0], first + ranges[0][1])
+    each = np.concatenate([np.zeros(0, np.int64), *(np.arange(lo, hi) for lo, hi in ranges)])
     chosen = each if order is None else np.sort(order[each])
     return chosen + rows.indices(len(times))[0] if isinstance(rows, slice) else rows[chosen]
 
@@ -111,8 +111,8 @@ def possible_parts(condition: pc.Expression, schema: pa.Schema, known: list[pc.E
     """Return the indices in *known* for which *condition* can be true."""
     nowhere, form = pyarrow.fs.LocalFileSystem(), ds.IpcFileFormat()
     parts = [
-        form.make_fragment(str(i), filesystem=nowhere, partition_expression=one)
-        for i, one in enumerate(known)
+        form.make_fragment(str(i), filesystem=nowhere, partition_expression=expression)
+        for i, expression in enumerate(known)
     ]
     all_parts = ds.FileSystemDataset(parts, schema, form)
     return sorted(int(part.path) for part in all_parts.get_fragments(filter=condition))
@@ -135,7 +135,7 @@ MAX_ARRAY = 100_000
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """Messages of one channel of one log.
 
     log    name of the log
@@ -154,8 +154,8 @@ class Part:
     @cached_property
     def clock(self) -> pa.DataType:
         """Type of the column ``time``, without time zone: with one, DuckDB compares without nanoseconds."""
-        kind = time_column(self.ch, np.zeros(0, np.int64), self.utc).type
-        return pa.timestamp("ns") if pa.types.is_timestamp(kind) else kind
+        arrow_type = time_column(self.ch, np.zeros(0, np.int64), self.utc).type
+        return pa.timestamp("ns") if pa.types.is_timestamp(arrow_type) else arrow_type
 
     @cached_property
     def fields(self) -> dict[str, tuple[str, pa.Field[Any]]]:
@@ -166,16 +166,16 @@ class Part:
             with contextlib.suppress(NotFoundError):
                 every += [(path, path, field) for field in schema_of(layout, [path])]
         taken = {TIME, TIME_NS, *self.labels}
-        found = {}
+        fields = {}
         for path, label, field in every:
             name, n = label, 1
             while name.casefold() in taken:
                 n += 1
                 name = f"{label}_{n}"
             taken.add(name.casefold())
-            if (kind := storable(field.type)) is not None:
-                found[name] = path, field.with_type(kind)
-        return found
+            if (arrow_type := storable(field.type)) is not None:
+                fields[name] = path, field.with_type(arrow_type)
+        return fields
 
     @property
     def labels(self) -> dict[str, str]:
@@ -194,20 +194,20 @@ class Part:
 
     def spans(self) -> tuple[I64, I64, I64] | None:
         """Return ``block_spans`` of the channel, with times as in the column ``time``; None for a local log."""
-        found = self.ch.log.index.block_spans(self.ch.number)
-        if found is None:
+        blocks = self.ch.log.index.block_spans(self.ch.number)
+        if blocks is None:
             return None
-        first, stop, span = found
+        first, stop, span = blocks
         return first, stop, np.column_stack([self._shown(span[:, 0].copy()), self._shown(span[:, 1].copy())])
 
     def known(self, low: int, high: int) -> pc.Expression:
         """Return an expression that holds for all messages with times from *low* to *high*, both included."""
         ns, at = pc.field(TIME_NS), pc.field(TIME)
         first, last = (pa.scalar(value, self.clock) for value in (low, high))
-        found = (ns >= low) & (ns <= high) & (at >= first) & (at <= last)
+        expression = (ns >= low) & (ns <= high) & (at >= first) & (at <= last)
         for name, text in self.labels.items():
-            found &= pc.field(name) == text
-        return found
+            expression &= pc.field(name) == text
+        return expression
 
     def batches(self, columns: list[str], rows: Rows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the messages in batches of bounded size with *columns* of *schema*; missing columns are null."""
@@ -226,29 +226,29 @@ class Part:
             )
 
 
-def as_type(array: pa.Array[Any] | None, kind: pa.DataType, rows: int) -> pa.Array[Any]:
+def as_type(array: pa.Array[Any] | None, arrow_type: pa.DataType, rows: int) -> pa.Array[Any]:
     """Return *array* as another type; nulls for None."""
     if array is None:
         # The annotations have an overload for each type, and none for any type.
-        nulls: pa.Array[Any] = pa.nulls(rows, kind)  # type: ignore[call-overload]
+        nulls: pa.Array[Any] = pa.nulls(rows, arrow_type)  # type: ignore[call-overload]
         return nulls
-    return array if array.type == kind else array.cast(kind)
+    return array if array.type == arrow_type else array.cast(arrow_type)
 
 
-def storable(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type for *kind* that DuckDB can hold; None for one without values, as an empty struct."""
-    if pa.types.is_struct(kind):
-        inner = [(field, storable(field.type)) for field in kind]
-        some = [field.with_type(of) for field, of in inner if of is not None]
-        return pa.struct(some) if some and len(some) == len(inner) else None
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
-        item = storable(item_type(kind))
+def storable(arrow_type: pa.DataType) -> pa.DataType | None:
+    """Return the type for *arrow_type* that DuckDB can hold; None for one without values, as an empty struct."""
+    if pa.types.is_struct(arrow_type):
+        inner = [(field, storable(field.type)) for field in arrow_type]
+        stored = [field.with_type(of) for field, of in inner if of is not None]
+        return pa.struct(stored) if stored and len(stored) == len(inner) else None
+    if pa.types.is_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
+        item = storable(item_type(arrow_type))
         if item is None:
             return None
-        if pa.types.is_list(kind) or not 0 < kind.list_size <= MAX_ARRAY:
+        if pa.types.is_list(arrow_type) or not 0 < arrow_type.list_size <= MAX_ARRAY:
             return pa.list_(item)
-        return fixed_list_type(item, kind.list_size)
-    return kind
+        return fixed_list_type(item, arrow_type.list_size)
+    return arrow_type
 
 
 class TopicTable(ds.Dataset):
@@ -263,7 +263,7 @@ class TopicTable(ds.Dataset):
     """
 
     def __init__(
-        self, topic: str, parts: list[Part], failed: Callable[[Exception], None], turn: Lock
+        self, topic: str, parts: list[TablePart], failed: Callable[[Exception], None], turn: Lock
     ) -> None:
         self._topic, self._parts, self._failed, self._turn = topic, parts, failed, turn
         clocks = {part.clock for part in parts}
@@ -293,10 +293,11 @@ class TopicTable(ds.Dataset):
         }
         try:
             return pa.unify_schemas(
-                [pa.schema([pa.field(name, kind)]) for kind in kinds], promote_options="permissive"
+                [pa.schema([pa.field(name, arrow_type)]) for arrow_type in kinds],
+                promote_options="permissive",
             ).field(0)
         except pa.ArrowTypeError:
-            both = " and ".join(f"{kind} in {where}" for kind, where in kinds.items())
+            both = " and ".join(f"{arrow_type} in {where}" for arrow_type, where in kinds.items())
             what = "channels" if self._parts[0].labelled else "logs"
             raise UsageError(
                 f"{name!r} of {self._topic!r} is {both}: ask for these {what} one by one"
@@ -331,10 +332,10 @@ class TopicTable(ds.Dataset):
                 if condition is None:
                     yield batch
                 else:
-                    found = filter_rows(pa.Table.from_batches([batch]), condition).select(names)
-                    yield from found.to_batches()
+                    filtered = filter_rows(pa.Table.from_batches([batch]), condition).select(names)
+                    yield from filtered.to_batches()
 
-    def _rows(self, part: Part, condition: pc.Expression | None) -> Rows:
+    def _rows(self, part: TablePart, condition: pc.Expression | None) -> Rows:
         known = {TIME, TIME_NS, *part.labels}
         if condition is None or not known & {*referenced_columns(condition, self._schema, ())}:
             return part.rows
@@ -345,10 +346,10 @@ class TopicTable(ds.Dataset):
         known_of = [part.known(int(low), int(high)) for low, high in spans[2].tolist()]
         kept = possible_parts(condition, self._schema, known_of)
         ranges = [np.arange(spans[0][k], spans[1][k]) for k in kept]
-        found = intersect_rows(np.concatenate([np.zeros(0, np.int64), *ranges]), rows)
-        some = np.arange(found.start, found.stop) if isinstance(found, slice) else found
-        times = part.times(some)
-        return some[matching_rows(condition, self._schema, times, part.known, slice(0, len(some)))]
+        possible = intersect_rows(np.concatenate([np.zeros(0, np.int64), *ranges]), rows)
+        numbers = np.arange(possible.start, possible.stop) if isinstance(possible, slice) else possible
+        times = part.times(numbers)
+        return numbers[matching_rows(condition, self._schema, times, part.known, slice(0, len(numbers)))]
 
 
 @dataclass(frozen=True)

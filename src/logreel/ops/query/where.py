@@ -110,23 +110,23 @@ def parsed_expression(
     with memory_errors(duckdb), connect(duckdb) as con:
         try:
             query = "SELECT json_serialize_sql(?::VARCHAR)"
-            found = json.loads(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
+            parsed = json.loads(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
         except duckdb.OutOfMemoryException:
             raise
         except (duckdb.Error, ValueError, RecursionError):
             raise UsageError(f"the {what} cannot be read") from None
-    if found.get("error"):
-        raise UsageError(f"the {what} cannot be read: {found.get('error_message', '')}")
-    if len(found["statements"]) != 1 or not _is_plain(found["statements"][0]["node"]):
+    if parsed.get("error"):
+        raise UsageError(f"the {what} cannot be read: {parsed.get('error_message', '')}")
+    if len(parsed["statements"]) != 1 or not _is_plain(parsed["statements"][0]["node"]):
         raise UsageError(f"the {what} has to be one value for each row, not a query")
-    for part in parts_of(found["statements"][0]["node"]["select_list"]):
-        kind, name = part["class"], str(part.get("function_name", ""))
-        if kind not in kinds:
-            raise UsageError(f"the {what} must not have a {kind.lower().replace('_', ' ')}")
-        if kind in ("FUNCTION", "WINDOW") and name.lower() not in functions:
-            known = ", ".join(sorted(one for one in functions if one.isidentifier()))
+    for part in parts_of(parsed["statements"][0]["node"]["select_list"]):
+        node_class, name = part["class"], str(part.get("function_name", ""))
+        if node_class not in kinds:
+            raise UsageError(f"the {what} must not have a {node_class.lower().replace('_', ' ')}")
+        if node_class in ("FUNCTION", "WINDOW") and name.lower() not in functions:
+            known = ", ".join(sorted(function for function in functions if function.isidentifier()))
             raise UsageError(f"the {what} must not use {name!r}; there are: {known}")
-    tree: dict[str, Any] = found["statements"][0]["node"]["select_list"][0]
+    tree: dict[str, Any] = parsed["statements"][0]["node"]["select_list"][0]
     return tree
 
 
@@ -143,13 +143,13 @@ def parts_of(value: Any) -> Iterator[dict[str, Any]]:
     """Yield all expressions in a parsed one."""
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if "class" in one:
-                yield one
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "class" in node:
+                yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
 
 
 Where = str | Iterable[str]
@@ -198,14 +198,14 @@ class Matches:
 
 
 @dataclass(frozen=True)
-class Condition:
+class WhereCondition:
     """One condition as it was written, and parsed; *tree*: see ``parsed_expression``."""
 
     text: str
     tree: dict[str, Any]
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> WhereCondition:
         """Return the condition in *text*; raises UsageError for what is not one, or could do harm."""
         try:
             tree = parsed_expression(text, _KINDS, _FUNCTIONS, "condition")
@@ -219,7 +219,7 @@ class Condition:
                 raise _slash_error(text)
             if part["type"] == "ARRAY_EXTRACT" and _is_zero(part["children"][1]):
                 *first, name = part["children"][0].get("column_names", ["q"])
-                before = "".join(f"{one}." for one in first)
+                before = "".join(f"{prefix}." for prefix in first)
                 raise UsageError(
                     f"SQL counts items from 1: write {before}{name}[1], "
                     f'or with a path in quotes {before}"{name}[0]"'
@@ -235,22 +235,22 @@ class Condition:
 
 
 def _slash_error(text: str) -> UsageError:
-    found = _BARE.search(text)
-    return UsageError(f'write topics with a slash in double quotes: "{found[1] if found else "/topic"}"')
+    match = _BARE.search(text)
+    return UsageError(f'write topics with a slash in double quotes: "{match[1] if match else "/topic"}"')
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
     """A condition on one channel; *columns*: field path, ``time`` or ``time_ns``, by name in the condition."""
 
-    condition: Condition
+    condition: WhereCondition
     ch: Channel
     columns: Mapping[tuple[str, ...], str]
 
 
-def parse_where(where: Where) -> list[Condition]:
+def parse_where(where: Where) -> list[WhereCondition]:
     """Return one or several conditions; raises UsageError for a text that is not one."""
-    return [Condition.parse(text) for text in listed(where)]
+    return [WhereCondition.parse(text) for text in listed(where)]
 
 
 def matching(
@@ -268,22 +268,22 @@ def matching(
     chosen = list(channels)
     by_number: dict[int, list[Applied]] = {}
     for condition in parse_where(where):
-        for one in apply(log, condition, chosen):
-            by_number.setdefault(one.ch.number, []).append(one)
+        for applied in apply(log, condition, chosen):
+            by_number.setdefault(applied.ch.number, []).append(applied)
     rows = dict[int, I64]()
     with Tester() as tester:
         for number, several in by_number.items():
             picked = log.index.rows_between(number, start, end)
-            found = numbers_of(picked)
-            for one in several:
-                found = found[tester.test(one, found)]
-            rows[number] = found
+            numbers = numbers_of(picked)
+            for applied in several:
+                numbers = numbers[tester.test(applied, numbers)]
+            rows[number] = numbers
     without = [ch.topic for ch in chosen if ch.number not in by_number and not ch.reserved and len(ch)]
     if not without:
         return Matches(rows)
-    some = ", ".join(map(repr, without[:NAMED])) + " …" * (len(without) > NAMED)
-    many = f"{len(without)} channel{'s' * (len(without) != 1)}"
-    return Matches(rows, (f"left out {many} without the fields of the condition: {some}",))
+    names = ", ".join(map(repr, without[:NAMED])) + " …" * (len(without) > NAMED)
+    count = f"{len(without)} channel{'s' * (len(without) != 1)}"
+    return Matches(rows, (f"left out {count} without the fields of the condition: {names}",))
 
 
 def limit(
@@ -296,12 +296,12 @@ def limit(
     Raises as ``matching`` does.
     """
     channels = [log[topic] for topic in topics]
-    found = matching(log, where, channels, start, end)
-    kept = [ch.topic for ch in channels if ch.number in found.rows]
-    return with_rows(log, found.rows), kept, found.notes
+    matches = matching(log, where, channels, start, end)
+    kept = [ch.topic for ch in channels if ch.number in matches.rows]
+    return with_rows(log, matches.rows), kept, matches.notes
 
 
-def apply(log: Log, condition: Condition, channels: Sequence[Channel]) -> list[Applied]:
+def apply(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> list[Applied]:
     """Return the condition on each of *channels* that it is about; raises errors that name what exists."""
     tables = Tables([Asked(log, log.name, (None, None), log.channels, False)], ())
     scoped = dict[tuple[str, ...], tuple[str, str]]()
@@ -322,14 +322,14 @@ def apply(log: Log, condition: Condition, channels: Sequence[Channel]) -> list[A
             )
         columns = {n: scoped[n][1] if n in scoped else _path(ch, n, True) for n in condition.names}
         return [Applied(condition, ch, columns)]
-    found = []
+    applied = []
     for ch in channels:
         paths = {name: path for name in condition.names if (path := _path(ch, name)) is not None}
         if len(paths) == len(condition.names) and _is_decodable(ch, paths.values()):
-            found.append(Applied(condition, ch, paths))
-    if not found and channels:
+            applied.append(Applied(condition, ch, paths))
+    if not applied and channels:
         raise _nothing(log, condition, channels)
-    return found
+    return applied
 
 
 def _topic_and_path(
@@ -364,7 +364,7 @@ def _topic_and_path(
     return None
 
 
-def _nothing(log: Log, condition: Condition, channels: Sequence[Channel]) -> LogError:
+def _nothing(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> LogError:
     """Return the error for a condition whose fields no channel has."""
     having = {name: [ch.topic for ch in channels if _path(ch, name)] for name in condition.names}
     for name, topics in having.items():
@@ -372,8 +372,8 @@ def _nothing(log: Log, condition: Condition, channels: Sequence[Channel]) -> Log
             known = dict.fromkeys(f"{ch.topic}.{path}" for ch in channels for path in _fields(ch))
             if len(name) == 1:
                 known = dict.fromkeys(path for ch in channels for path in _fields(ch))
-            kind = "field" if len(name) == 1 else "channel or field"
-            return NotFoundError(kind, ".".join(name), known, path=log.name)
+            what = "field" if len(name) == 1 else "channel or field"
+            return NotFoundError(what, ".".join(name), known, path=log.name)
     where = "; ".join(
         f"{'.'.join(name)} is in {', '.join(map(repr, topics[:3]))}{' …' * (len(topics) > 3)}"
         for name, topics in having.items()
@@ -401,7 +401,7 @@ def _path(ch: Channel, name: Sequence[str], needed: bool = False) -> Any:
         check_fields(ch, [path])
         return path
     except (NotFoundError, DefinitionError):
-        alike = [one for one in _fields(ch) if one.casefold() == path.casefold()]
+        alike = [field for field in _fields(ch) if field.casefold() == path.casefold()]
         if len(alike) == 1:
             return alike[0]
         if needed:
@@ -446,34 +446,34 @@ class Tester:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def test(self, one: Applied, rows: I64) -> NDArray[np.bool_]:
+    def test(self, applied: Applied, rows: I64) -> NDArray[np.bool_]:
         """Return bool[n]: which messages of the channel at *rows* meet the condition.
 
         Only the fields in the condition are decoded, and only of messages for which its parts about the time are true.
         """
-        tree, of_time, others = one.condition.tree, list[Any](), list[Any]()
+        tree, of_time, others = applied.condition.tree, list[Any](), list[Any]()
         for part in _conjuncts(tree):
-            named = {one.columns[tuple(p["column_names"])] for p in parts_of(part) if _is_name(p)}
+            named = {applied.columns[tuple(p["column_names"])] for p in parts_of(part) if _is_name(p)}
             (of_time if named <= {TIME, TIME_NS} else others).append(part)
-        found = np.ones(len(rows), np.bool_)
-        for parts, batches in ((of_time, partial(_times, one.ch)), (others, partial(_decoded, one))):
+        is_true = np.ones(len(rows), np.bool_)
+        for parts, batches in ((of_time, partial(_times, applied.ch)), (others, partial(_decoded, applied))):
             if parts:
-                query = self._query(one, parts)
-                here = np.flatnonzero(found)
-                found[here] = self._true(one, query, batches(rows[here]), len(here))
-        return found
+                query = self._query(applied, parts)
+                here = np.flatnonzero(is_true)
+                is_true[here] = self._true(applied, query, batches(rows[here]), len(here))
+        return is_true
 
     def _true(
-        self, one: Applied, query: str, batches: Iterator[tuple[pa.Table, I64, int]], n: int
+        self, applied: Applied, query: str, batches: Iterator[tuple[pa.Table, I64, int]], n: int
     ) -> NDArray[np.bool_]:
         """Return bool[n]: for which of *n* messages *query* gives true."""
-        found, done = np.zeros(n, np.bool_), 0
+        is_true, done = np.zeros(n, np.bool_), 0
         for table, message, count in batches:
-            found[done + message[self._answer(one, query, table)]] = True
+            is_true[done + message[self._answer(applied, query, table)]] = True
             done += count
-        return found
+        return is_true
 
-    def _answer(self, one: Applied, query: str, table: pa.Table) -> NDArray[np.bool_]:
+    def _answer(self, applied: Applied, query: str, table: pa.Table) -> NDArray[np.bool_]:
         try:
             self._con.register(_TABLE, table)
             result = self._con.sql(query)
@@ -483,24 +483,24 @@ class Tester:
         except self._duckdb.Error as error:
             text = " ".join(re.split(r"LINE |You might need|Candidate ", str(error))[0].split())
             raise UsageError(
-                f"the condition {one.condition.text!r} cannot be applied to {one.ch.topic!r}: {text}",
-                path=one.ch.log.name,
+                f"the condition {applied.condition.text!r} cannot be applied to {applied.ch.topic!r}: {text}",
+                path=applied.ch.log.name,
             ) from None
         return np.asarray(column.fill_null(False).to_numpy(), np.bool_)
 
-    def _query(self, one: Applied, parts: list[Any]) -> str:
+    def _query(self, applied: Applied, parts: list[Any]) -> str:
         """Return the query for parts of a condition joined by AND, with its columns named by their paths."""
         parts = json.loads(json.dumps(parts))
         for part in (part for part in parts_of(parts) if _is_name(part)):
-            part["column_names"] = [one.columns[tuple(part["column_names"])]]
+            part["column_names"] = [applied.columns[tuple(part["column_names"])]]
         frame = json.loads(self._value("json_serialize_sql(?::VARCHAR)", _FRAME))
         cast = frame["statements"][0]["node"]["select_list"][0]
         cast["child"]["children"] = [cast["child"]["children"][0], *parts]
         return self._value("json_deserialize_sql(?::JSON)", json.dumps(frame))
 
-    def _value(self, expression: str, given: str) -> str:
+    def _value(self, expression: str, value: str) -> str:
         with memory_errors(self._duckdb):
-            text: str = self._con.execute(f"SELECT {expression}", [given]).fetchall()[0][0]
+            text: str = self._con.execute(f"SELECT {expression}", [value]).fetchall()[0][0]
         return text
 
 
@@ -510,36 +510,36 @@ def _times(ch: Channel, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]:
 
     times = ch.times
     for lo in range(0, len(rows), MOST):
-        some = times[rows[lo : lo + MOST]]
-        table = pa.table({TIME: _clock(time_column(ch, some)), TIME_NS: pa.array(some)})
-        yield table, np.arange(len(some)), len(some)
+        block = times[rows[lo : lo + MOST]]
+        table = pa.table({TIME: _clock(time_column(ch, block)), TIME_NS: pa.array(block)})
+        yield table, np.arange(len(block)), len(block)
 
 
-def _decoded(one: Applied, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]:
+def _decoded(applied: Applied, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]:
     """Yield the columns of a condition as ``_times`` does, a row per record, in batches of bounded size."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from logreel.ops.query.topic_table import as_type, storable
 
-    ch = one.ch
-    paths = [path for path in dict.fromkeys(one.columns.values()) if path not in (TIME, TIME_NS)]
-    has_times = len(paths) < len({*one.columns.values()})
+    ch = applied.ch
+    paths = [path for path in dict.fromkeys(applied.columns.values()) if path not in (TIME, TIME_NS)]
+    has_times = len(paths) < len({*applied.columns.values()})
     # Of several files, times put messages in order.
     shape = Shape(explode=False, clock=has_times or bool(ch.members))
-    many = isinstance(ch.layout.root, Records)
+    has_records = isinstance(ch.layout.root, Records)
     reader = TableReader(ch, own_paths(ch, paths), shape)
     for batch in reader.batches(as_slice(rows), most_rows(ch), BYTES):
         message, columns = np.arange(batch.num_rows), batch.columns[1:]
-        if many:
+        if has_records:
             # A message that cannot be decoded is a null, and has no records.
             counts = pc.fill_null(pc.list_value_length(columns[0]), 0)
             message, columns = np.repeat(message, counts), [as_list(column).flatten() for column in columns]
         kinds = [storable(column.type) for column in columns]
         arrays = {
-            path: as_type(column, kind, len(column))
-            for path, column, kind in zip(paths, columns, kinds, strict=True)
-            if kind is not None
+            path: as_type(column, arrow_type, len(column))
+            for path, column, arrow_type in zip(paths, columns, kinds, strict=True)
+            if arrow_type is not None
         }
         if has_times:
             times = batch.column(0).take(row_numbers(message))
@@ -558,8 +558,8 @@ def _conjuncts(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the conditions that are joined by AND."""
     waiting = [tree]
     while waiting:
-        one = waiting.pop(0)
-        if one["type"] == "CONJUNCTION_AND":
-            waiting = [*one["children"], *waiting]
+        node = waiting.pop(0)
+        if node["type"] == "CONJUNCTION_AND":
+            waiting = [*node["children"], *waiting]
         else:
-            yield one
+            yield node

@@ -9,7 +9,7 @@ authors of sources import ``Feed`` and ``LiveSource`` from ``logreel.plugin``.
 from __future__ import annotations
 
 from logreel.ops.record.record import Recording, record
-from logreel.ops.record.session import Loss, Progress, Recorded
+from logreel.ops.record.session import Progress, Recorded, TopicLoss
 from logreel.ops.record.source import Feed, LiveChannel, LiveSource
 from logreel.ops.record.sources.registry import live_source
 
@@ -17,10 +17,10 @@ __all__ = [
     "Feed",
     "LiveChannel",
     "LiveSource",
-    "Loss",
     "Progress",
     "Recorded",
     "Recording",
+    "TopicLoss",
     "live_source",
     "record",
 ]

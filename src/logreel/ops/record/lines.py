@@ -23,7 +23,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
-from logreel.ops.record.parts import PartWriter
+from logreel.ops.record.parts import SplitWriter
 from logreel.ops.record.source import TopicFilter, readable
 from logreel.registry.format import Format
 from logreel.write.log_copier import copier_for, try_each
@@ -112,10 +112,10 @@ class Spool:
 
     def leave(self) -> bool:
         """Keep the file; return whether there is one."""
-        held, self._file = self._file, None
-        if held is not None:
-            os.close(held)
-        return held is not None
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+        return file is not None
 
 
 #: Bytes read at once.
@@ -163,10 +163,10 @@ def _from_system(number: int, patience: float) -> Iterator[bytes | None]:
             yield None
             last = monotonic()
             continue
-        piece = os.read(number, PIECE)
-        if not piece:
+        data = os.read(number, PIECE)
+        if not data:
             break
-        first, *others = piece.split(b"\n")
+        first, *others = data.split(b"\n")
         begun += first[: LONGEST - len(begun)]
         for part in others:
             yield bytes(begun)
@@ -223,7 +223,7 @@ class LineRecorder:
 
     def __init__(
         self,
-        writer: PartWriter,
+        writer: SplitWriter,
         fmt: Format,
         ahead: int,
         strict: bool,
@@ -322,8 +322,10 @@ class LineRecorder:
                 continue
             try:
                 channel = self._channel_of(TEXT, ())
-                whole = self._known[TEXT][0] is ch.schema
-                self._writer.write(channel.number, message.time, message.data if whole else message.decode())
+                is_same = self._known[TEXT][0] is ch.schema
+                self._writer.write(
+                    channel.number, message.time, message.data if is_same else message.decode()
+                )
                 count += 1
             except (UsageError, DamagedError, DefinitionError) as error:
                 left.append(error.text)
@@ -336,14 +338,14 @@ class LineRecorder:
 
     def _add_channel_of(self, ch: Channel) -> None:
         try:
-            given = (
+            schema = (
                 (ch.schema, ch.metadata)
                 if self._writer.format_writer.schemas.accepts_schema(ch.schema)
                 else (ch.layout, {})
             )
-            self._known[ch.topic] = given
+            self._known[ch.topic] = schema
             if not ch.reserved:
-                self._add(ch.topic, *given)
+                self._add(ch.topic, *schema)
         except (DefinitionError, UsageError) as error:
             self._refused[ch.topic] = error.text
 
@@ -456,12 +458,12 @@ class LineRecorder:
         data: dict[str, list[Mapping[str, Any]]] = {}
         for line in lines:
             data.setdefault(line.topic, []).append(line.data)
-        for topic, some in data.items():
+        for topic, messages in data.items():
             # Thousands of topics take long.
             if self.is_late():
                 break
             with contextlib.suppress(UsageError):
-                self._channel_of(topic, some)
+                self._channel_of(topic, messages)
         for n, line in enumerate(lines):
             if self.is_late():
                 self.unwritten += len(lines) - n
@@ -504,13 +506,13 @@ class LineRecorder:
 
 def _parsed(place: str, text: bytes | str) -> _Line:
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except (ValueError, RecursionError) as error:
         cut = f", and was cut at {LONGEST} bytes: longer lines are not read" if len(text) >= LONGEST else ""
         raise UsageError(f"this is no JSON: {error}{cut}") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise UsageError("this is no JSON object")
-    topic, time, data = (found.get(name) for name in ("topic", "time_ns", "data"))
+    topic, time, data = (values.get(name) for name in ("topic", "time_ns", "data"))
     if not isinstance(topic, str) or not topic:
         raise UsageError('"topic" is no text')
     if not isinstance(time, int) or isinstance(time, bool) or time not in _TIMES:

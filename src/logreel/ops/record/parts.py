@@ -66,7 +66,7 @@ class _Given:
     copied: bool
 
 
-class PartWriter:
+class SplitWriter:
     """Writes a log as ``Writer`` does, and begins a new file when a part is full. For one thread.
 
     path    of the log; parts are called ``part_name(path, 0)``, 1, 2 …; without *split*, it is the only file
@@ -316,8 +316,8 @@ class PartWriter:
         self._closing.append(self._pool.submit(self._complete, done, path))
         for call in self._starters:
             call(self._writer)
-        for name, given in self._channels.items():
-            self._writer.add_channel(name, given.schema, given.metadata, copied=given.copied)
+        for name, added in self._channels.items():
+            self._writer.add_channel(name, added.schema, added.metadata, copied=added.copied)
         if self._until is not None and self._split.duration is not None:
             late = max(0, time - self._until) // self._split.duration
             self._until += (late + 1) * self._split.duration
@@ -332,17 +332,17 @@ class PartWriter:
         self.notes += writer.format_writer.notes
         if not self._is_file:
             return
-        found = os.stat(path)
-        self._files.append((path, (found.st_dev, found.st_ino)))
+        written = os.stat(path)
+        self._files.append((path, (written.st_dev, written.st_ino)))
         # One more is being written, except at the end.
         while self._split.most is not None and len(self._files) > self._split.most - (
             writer is not self._writer
         ):
             old, identity = self._files.pop(0)
             with contextlib.suppress(OSError):
-                there = os.lstat(old)
+                present = os.lstat(old)
                 # Somebody may have replaced it.
-                if (there.st_dev, there.st_ino) == identity:
+                if (present.st_dev, present.st_ino) == identity:
                     os.unlink(old)
 
     def _wait(self, most: int = 0) -> None:
@@ -359,9 +359,9 @@ class PartWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
+        if error_type is None:
             self.close()
         else:
             self.leave()

@@ -19,8 +19,8 @@ from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.times import duration_ns
 from logreel.ops.record.lines import AHEAD, LEAST_PATIENCE, LineRecorder, Pipe, Spool, is_kept, read_lines
-from logreel.ops.record.parts import PartWriter, Split
-from logreel.ops.record.session import Progress, Recorded, Session
+from logreel.ops.record.parts import Split, SplitWriter
+from logreel.ops.record.session import Progress, Recorded, RecordingSession
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.rewrite.target import Copied
@@ -202,13 +202,15 @@ def record(
                 **own,
             )
 
-        writer = PartWriter(name, fmt, make, split, recording.force, is_file=stream is None)
+        writer = SplitWriter(name, fmt, make, split, recording.force, is_file=stream is None)
         try:
             spool = None if stream is not None or is_kept(source) else _spool(recording, writer.path)
             lines = LineRecorder(
                 writer, fmt, recording.ahead, recording.strict, topics, spool, recording.flush_every
             )
-            session = Session(writer, lines, topics, queue, recording.flush_every, seconds, progress, say)
+            session = RecordingSession(
+                writer, lines, topics, queue, recording.flush_every, seconds, progress, say
+            )
             lines.add_known(log, recording.schemas or {}, recording.metadata or {})
         except BaseException:
             writer.discard()
@@ -260,9 +262,9 @@ def _live_sources(source: Any) -> list[LiveSource]:
     if isinstance(source, LiveSource):
         return [source]
     if isinstance(source, list | tuple) and source and isinstance(source[0], LiveSource):
-        for one in source:
-            if not isinstance(one, LiveSource):
-                raise UsageError(f"{one!r:.60} is no live source; make one with logreel.live_source")
+        for each in source:
+            if not isinstance(each, LiveSource):
+                raise UsageError(f"{each!r:.60} is no live source; make one with logreel.live_source")
         return list(source)
     return []
 
@@ -270,7 +272,7 @@ def _live_sources(source: Any) -> list[LiveSource]:
 def _record_lines(
     source: Pipe | Iterable[bytes | str],
     lines: LineRecorder,
-    writer: PartWriter,
+    writer: SplitWriter,
     every: float | None,
     stop: Callable[[], bool],
     ends: float | None,
@@ -304,9 +306,9 @@ def _record_lines(
 
 def _result(
     path: str,
-    writer: PartWriter,
+    writer: SplitWriter,
     lines: LineRecorder,
-    session: Session,
+    session: RecordingSession,
     selection: TopicFilter,
     stopped: bool,
     split: bool,

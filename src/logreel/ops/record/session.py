@@ -17,12 +17,12 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, String, Struct
 from logreel.log.schema import Schema
 from logreel.ops.record.lines import LineRecorder
-from logreel.ops.record.parts import PartWriter
+from logreel.ops.record.parts import SplitWriter
 from logreel.ops.record.source import (
     DRAIN_WITHIN,
     OVERHEAD,
     PATIENCE,
-    Declared,
+    DeclaredChannel,
     DrainLimit,
     Entry,
     Feed,
@@ -87,7 +87,7 @@ def checker(layout: Layout) -> Callable[[bytes], bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class TopicLoss:
     """Messages of a topic that were lost while recording; *source*: where they came from."""
 
     topic: str
@@ -110,17 +110,17 @@ class Recorded(Rewritten):
     broken: int
     stopped: bool
     parts: tuple[str, ...] = ()
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[TopicLoss, ...] = ()
 
     @property
     def lost(self) -> int:
         """Number of lost messages of all topics."""
-        return sum(one.messages for one in self.losses)
+        return sum(loss.messages for loss in self.losses)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``record --json``."""
         counts = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
-        losses = {"lost": self.lost, "losses": [asdict(one) for one in self.losses]}
+        losses = {"lost": self.lost, "losses": [asdict(loss) for loss in self.losses]}
         return Rewritten.as_dict(self) | counts | {"parts": list(self.parts)} | losses
 
 
@@ -185,7 +185,7 @@ class _Stream:
     ended: bool = False
 
 
-class Session:
+class RecordingSession:
     """Runs sources and writes what they deliver.
 
     writer     of the log
@@ -199,7 +199,7 @@ class Session:
 
     def __init__(
         self,
-        writer: PartWriter,
+        writer: SplitWriter,
         lines: LineRecorder,
         selection: TopicFilter,
         queue: LiveQueue,
@@ -381,7 +381,7 @@ class Session:
                     self._collect(channel, time, payload)
                 continue
             self._write_batch()
-            if isinstance(entry, Declared):
+            if isinstance(entry, DeclaredChannel):
                 self._add(entry.channel)
             elif isinstance(entry, Lost):
                 self._write_loss(entry)
@@ -391,9 +391,9 @@ class Session:
         """Define the channels known so far, then write the messages that waited for this."""
         if self._held is None:
             return
-        held, self._held = self._held, None
-        self._take(deque(entry for entry in held if isinstance(entry, Declared)))
-        self._take(deque(entry for entry in held if not isinstance(entry, Declared)))
+        entries, self._held = self._held, None
+        self._take(deque(entry for entry in entries if isinstance(entry, DeclaredChannel)))
+        self._take(deque(entry for entry in entries if not isinstance(entry, DeclaredChannel)))
 
     def _collect(self, channel: LiveChannel, time: int, payload: Any) -> None:
         """Add a message to the batch; write it at once if it is a dict."""
@@ -460,10 +460,10 @@ class Session:
         """
         schemas = self._writer.format_writer.schemas
         topic, schema = channel.topic, channel.schema
-        if is_raw(schema) and (given := self._lines.number_of(topic)) is not None:
+        if is_raw(schema) and (known_number := self._lines.number_of(topic)) is not None:
             # Payloads are what the user says they are.
-            self._convert[given] = checker(schemas.layout(given))
-            return given
+            self._convert[known_number] = checker(schemas.layout(known_number))
+            return known_number
         if isinstance(schema, Schema) and (self._writer.format.exchange or schemas.accepts_schema(schema)):
             # A second channel of a topic is called ``topic[1]``, but keeps its topic.
             taken = self._taken(channel.topic, schema, channel.metadata)
@@ -543,10 +543,10 @@ class Session:
         return [stream.feed for stream in self._streams]
 
     @property
-    def losses(self) -> tuple[Loss, ...]:
+    def losses(self) -> tuple[TopicLoss, ...]:
         """Messages lost, by topic and source."""
         return tuple(
-            Loss(ch.topic, ch.lost, feed.name) for feed in self._feeds for ch in feed.channels if ch.lost
+            TopicLoss(ch.topic, ch.lost, feed.name) for feed in self._feeds for ch in feed.channels if ch.lost
         )
 
     @property
@@ -558,26 +558,26 @@ class Session:
     @property
     def errors(self) -> list[str]:
         """Sentences about sources that ended with an error."""
-        return [f"{one.source.name}: {one.error}" for one in self._streams if one.error]
+        return [f"{stream.source.name}: {stream.error}" for stream in self._streams if stream.error]
 
     def skipped(self) -> list[str]:
         """Return sentences about what was left out, and about sources that failed."""
-        found = self.errors
+        sentences = self.errors
         unwritten = self._unwritten + self._lines.unwritten
         if unwritten:
-            many = f"{unwritten} message{'s' * (unwritten != 1)}"
-            found.append(
-                f"{many} could not be written within {DRAIN_WITHIN:g} s after the end, and were left out"
+            count_text = f"{unwritten} message{'s' * (unwritten != 1)}"
+            sentences.append(
+                f"{count_text} could not be written within {DRAIN_WITHIN:g} s after the end, and were left out"
             )
         for feed in self._feeds:
-            found += feed.skipped
+            sentences += feed.skipped
             for ch in feed.channels:
                 if ch.left_out:
                     why = ch.refused or self._why.get(ch, "")
-                    found.append(f"{ch.left_out} messages of {ch.topic!r} were left out: {why}")
+                    sentences.append(f"{ch.left_out} messages of {ch.topic!r} were left out: {why}")
                 elif ch.refused:
-                    found.append(f"channel {ch.topic!r} was left out: {ch.refused}")
-        return found
+                    sentences.append(f"channel {ch.topic!r} was left out: {ch.refused}")
+        return sentences
 
 
 def _size_of(entry: Entry) -> int:
@@ -589,5 +589,5 @@ def _size_of(entry: Entry) -> int:
 
 
 def _sentence(loss: Lost) -> str:
-    many = f"{loss.messages} message{'s' * (loss.messages != 1)}"
-    return f"recording lost {many} of {loss.channel.topic}"
+    count_text = f"{loss.messages} message{'s' * (loss.messages != 1)}"
+    return f"recording lost {count_text} of {loss.channel.topic}"

@@ -77,7 +77,7 @@ class LiveChannel:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredChannel:
     """Entry of the queue: a channel to be added to the log."""
 
     channel: LiveChannel
@@ -95,7 +95,7 @@ class Lost:
 
 #: A message: its channel, its time in ns, its payload. Without a channel: a line of JSON, with its place for people.
 Message = tuple[LiveChannel | None, int, Any]
-Entry = Message | Declared | Lost
+Entry = Message | DeclaredChannel | Lost
 
 
 class LiveQueue:
@@ -122,7 +122,7 @@ class LiveQueue:
         """Used part of the capacity, from 0 to 1."""
         return max(self._bytes / self._most_bytes, len(self._entries) / self._most_messages)
 
-    def tell(self, entry: Declared | Lost) -> None:
+    def tell(self, entry: DeclaredChannel | Lost) -> None:
         """Append an entry that is no message; it always fits."""
         with self._changed:
             self._append(entry, 0)
@@ -283,7 +283,7 @@ class Feed:
             return None
         made = LiveChannel(self.name, topic, schema, dict(metadata or {}), latched)
         self.channels.append(made)
-        self.queue.tell(Declared(made))
+        self.queue.tell(DeclaredChannel(made))
         return made
 
     def put(

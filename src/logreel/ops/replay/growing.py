@@ -6,17 +6,19 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event
+from typing import TypedDict, Unpack
 
 from logreel.errors import UsageError
 from logreel.log.channel_facts import is_marked_latched
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.growing_log import POLL
 from logreel.log.log import Channel, Log, Message
-from logreel.log.times import SECOND, Length, Time, duration_ns
-from logreel.log.topic_match import fitting
+from logreel.log.times import SECOND, Length, Time
+from logreel.log.topic_match import fitting, listed
 from logreel.ops.replay.sink import Sink
-from logreel.ops.replay.timeline import NewTopics
+from logreel.ops.replay.timeline import NewTopics, Playing
 from logreel.ops.rewrite.parts import is_latched_by_name
+from logreel.ops.selection import Selection, keywords
 
 
 class _Waiting(Event):
@@ -101,22 +103,29 @@ class _Controls:
             self._latched[message.channel] = message
 
 
+class GrowingOptions(TypedDict, total=False):
+    """Members of a Selection and a Playing that a growing log can be played with, as keyword arguments."""
+
+    start: Time | None
+    end: Time | None
+    count: int | None
+    latched: str | Iterable[str]
+    rate: float
+    delay: Length | None
+    prefix: str
+    rename: Mapping[str, str] | None
+    stay: bool | None
+
+
+@keywords(GrowingOptions, Selection, Playing)
 def play_growing(
     log: Log,
     sink: Sink,
     *,
     choose: Callable[[Log], list[Channel]],
-    rate: float = 1.0,
-    start: Time | None = None,
-    end: Time | None = None,
-    count: int | None = None,
-    delay: Length | None = None,
-    prefix: str = "",
-    rename: Mapping[str, str] | None = None,
-    latched: Sequence[str] = (),
-    stay: bool = False,
     poll: float = POLL,
     stop: Event | None = None,
+    **options: Unpack[GrowingOptions],
 ) -> int:
     """Pass the messages of a growing log to *sink* in the order of the file; return their number.
 
@@ -124,16 +133,14 @@ def play_growing(
     for comes at once, and the next ones at their intervals after it. Ends as ``Log.follow`` does.
 
     choose  returns the Channels to be played, of those that the log has so far
-    rate    0: without intervals
-    count   greatest number of messages; None: all
-    delay   wait so long before the first message; None: as the sink requires
-    prefix, rename  other topics, see ``Player``; channels to be renamed may come later
-    latched  names or patterns of channels that count as latched
-    stay    wait for *stop* after the last message: messages in force are still sent to new receivers
+    options  members of Selection and Playing. rate 0: without intervals; channels to be renamed may come later; stay:
+             wait for *stop* after the last message, as messages in force are still sent to new receivers
 
     Raises UsageError for a negative rate, and for a sink that does not support this; TopicError, when the log is
     complete, for a channel to be renamed that has not come.
     """
+    selection, playing = Selection.of(None, options), Playing.of(None, options)
+    rate, delay = playing.rate, playing.delay_ns
     if rate < 0:
         raise UsageError("a log that is still written is not played backwards")
     if not sink.follows:
@@ -142,11 +149,9 @@ def play_growing(
         decrypted_notes(log)
     stop = stop or Event()
     waiting = _Waiting(stop, sink)
-    pause = sink.delay if delay is None else duration_ns(delay) / SECOND
-    if pause < 0:
-        raise UsageError(f"a delay is not negative, as {delay!r} is")
-    topics = NewTopics(prefix, rename or {})
-    controls = _Controls(log, rate, topics, latched)
+    pause = sink.delay if delay is None else delay / SECOND
+    topics = NewTopics(playing.prefix, playing.rename or {})
+    controls = _Controls(log, rate, topics, listed(selection.latched))
     controls.added(choose(log))
     sink.open(controls)  # type: ignore[arg-type]
     # Receivers connect meanwhile.
@@ -162,7 +167,8 @@ def play_growing(
         return channels
 
     try:
-        for message in itertools.islice(log.follow(chosen, start, end, poll=poll, stop=waiting), count):
+        following = log.follow(chosen, selection.start, selection.end, poll=poll, stop=waiting)
+        for message in itertools.islice(following, selection.count):
             if controls.limit is not None and not played:
                 # The log may have had no start when the sink was opened.
                 sink.moved(message.time)
@@ -187,7 +193,7 @@ def play_growing(
         if log.is_complete:
             topics.check(log.match(None))
         sink.flush()
-        while stay and not stop.wait(poll):
+        while playing.stay and not stop.wait(poll):
             pass
     finally:
         sink.close()

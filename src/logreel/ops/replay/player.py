@@ -15,7 +15,7 @@ from logreel.log.times import SECOND, Time, time_ns
 from logreel.ops.replay.sink import Calls, Sink, Tally
 from logreel.ops.replay.timeline import PlayedOptions, Playing, Timeline, checked_rate
 from logreel.ops.replay.transport import TOPIC as CLOCK
-from logreel.ops.replay.transport import Requests, Timer, Transport, Turn, Turns, clock_channel
+from logreel.ops.replay.transport import PlayTurn, Requests, Timer, Transport, Turns, clock_channel
 from logreel.ops.selection import Selection, keywords
 from logreel.registry.open_logs import open_many
 
@@ -263,8 +263,8 @@ class Player:
                     batch(turn.run[turn.first : turn.last])
                     self._mark_played(turn, turn.last - turn.first)
                 else:
-                    for one in self._messages_of_turn(turn):
-                        message(one)
+                    for each in self._messages_of_turn(turn):
+                        message(each)
         return self.tally
 
     def _turns(self) -> Turns:
@@ -281,7 +281,7 @@ class Player:
             self._transport.close()
             self.sink.close()
 
-    def _messages_of_turn(self, turn: Turn) -> Iterator[Message]:
+    def _messages_of_turn(self, turn: PlayTurn) -> Iterator[Message]:
         """Yield the messages of *turn* until another request arrives."""
         done, requests, now = 0, self._requests, self._transport.timer.now
         start, end = self.start_time, self.end_time
@@ -296,11 +296,11 @@ class Player:
         finally:
             self._mark_played(turn, done)
 
-    def _mark_played(self, turn: Turn, count: int) -> None:
+    def _mark_played(self, turn: PlayTurn, count: int) -> None:
         self._transport.mark_played(turn, count)
         self.tally.count(turn.run.channel[turn.first : turn.first + count])
 
-    def _late(self, turn: Turn) -> None:
+    def _late(self, turn: PlayTurn) -> None:
         if turn.pace is not None:
             now = self._transport.timer.now()
             self.tally.many(now - turn.dues(self.start_time, self.end_time))

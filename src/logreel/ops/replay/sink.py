@@ -165,10 +165,10 @@ class Tally:
     @property
     def topics(self) -> dict[str, int]:
         """Messages by topic."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for ch, count in zip(self._channels, self.counts.tolist(), strict=True):
-            found[ch.topic] = found.get(ch.topic, 0) + count
-        return found
+            counts[ch.topic] = counts.get(ch.topic, 0) + count
+        return counts
 
     def count(self, channel: NDArray[np.int32]) -> None:
         """Count messages by channel number, int32[n]."""

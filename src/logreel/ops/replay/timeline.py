@@ -42,9 +42,9 @@ def renamed(channels: Sequence[Channel], prefix: str, names: Mapping[str, str]) 
     no channel has, UsageError for an empty new one.
     """
     new = NewTopics(prefix, names)
-    found = [new.of(ch) for ch in channels]
+    result = [new.of(ch) for ch in channels]
     new.check(channels)
-    return found
+    return result
 
 
 class _Renamed(Channel):
@@ -112,13 +112,13 @@ def _topic(topic: str, prefix: str, names: Mapping[str, str], used: set[str]) ->
     """Return the new name of *topic*; adds the key of *names* that it took to *used*."""
     name, bracket, number = topic.partition("[")
     full = name if name[:1] == "~" else _prefixed(name, prefix)
-    for whole in (topic, full, name):
-        if whole in names:
-            used.add(whole)
-            return names[whole] + (bracket + number if whole != topic else "")
-        if whole[:1] == "/" and whole[1:] in names:
-            used.add(whole[1:])
-            return "/" + names[whole[1:]].removeprefix("/") + bracket + number
+    for spelling in (topic, full, name):
+        if spelling in names:
+            used.add(spelling)
+            return names[spelling] + (bracket + number if spelling != topic else "")
+        if spelling[:1] == "/" and spelling[1:] in names:
+            used.add(spelling[1:])
+            return "/" + names[spelling[1:]].removeprefix("/") + bracket + number
     return full + bracket + number
 
 
@@ -251,33 +251,33 @@ class Run:
     def __len__(self) -> int:
         return len(self.time)
 
-    def __getitem__(self, some: slice) -> Run:
+    def __getitem__(self, rows: slice) -> Run:
         return Run(
             self.channels,
             self.view,
-            self.channel[some],
-            self.time[some],
-            self.origin[some],
-            self.chunk[some],
-            self.offset[some],
-            self.size[some],
+            self.channel[rows],
+            self.time[rows],
+            self.origin[rows],
+            self.chunk[rows],
+            self.offset[rows],
+            self.size[rows],
         )
 
     @cached_property
     def times(self) -> list[int]:
         """Times as list of int."""
-        found: list[int] = self.time.tolist()
-        return found
+        times: list[int] = self.time.tolist()
+        return times
 
     @cached_property
     def _places(self) -> list[int]:
-        found: list[int] = self.offset.tolist()
-        return found
+        offsets: list[int] = self.offset.tolist()
+        return offsets
 
     @cached_property
     def _ends(self) -> list[int]:
-        found: list[int] = (self.offset + self.size).tolist()
-        return found
+        ends: list[int] = (self.offset + self.size).tolist()
+        return ends
 
     @cached_property
     def _of(self) -> list[Channel]:
@@ -293,8 +293,8 @@ class Run:
             if place not in known:
                 known[place] = self.view(*place)
         of = zip(self.origin[turns].tolist(), self.chunk[turns].tolist(), strict=True)
-        some = map(itertools.repeat, map(known.__getitem__, of), map(int.__sub__, edges[1:], edges))
-        return list(itertools.chain.from_iterable(some))
+        repeated = map(itertools.repeat, map(known.__getitem__, of), map(int.__sub__, edges[1:], edges))
+        return list(itertools.chain.from_iterable(repeated))
 
     @property
     def _turns(self) -> I64:
@@ -319,13 +319,13 @@ class Run:
 
     def messages(self, first: int = 0, last: int | None = None) -> Iterator[Message]:
         """Yield the messages from index *first* to *last*, exclusive."""
-        some = slice(first, last)
-        places = self._places[some]
+        span = slice(first, last)
+        places = self._places[span]
         data = [
             view[start:end]
-            for view, start, end in zip(self._views[some], places, self._ends[some], strict=True)
+            for view, start, end in zip(self._views[span], places, self._ends[span], strict=True)
         ]
-        rows = zip(self.times[some], self._of[some], data, places, strict=True)
+        rows = zip(self.times[span], self._of[span], data, places, strict=True)
         # As Message._make, without a Python call per message.
         return map(_new, itertools.repeat(Message), rows)
 
@@ -335,7 +335,7 @@ RUN, RUN_BYTES = 2048, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlayPosition:
     """A position between two messages.
 
     time    ns; earlier messages are before the position, later ones after it
@@ -347,10 +347,10 @@ class Place:
     passed: int = 0
     step: int = 1
 
-    def behind(self, time: int, count: int, step: int) -> Place:
+    def behind(self, time: int, count: int, step: int) -> PlayPosition:
         """Return the position after *count* more messages of *time* in direction *step*."""
         more = self.passed if (time, step) == (self.time, self.step) else 0
-        return Place(time, more + count, step)
+        return PlayPosition(time, more + count, step)
 
 
 class Timeline:
@@ -386,9 +386,9 @@ class Timeline:
         #: Log number of each channel, int32[c].
         origin: list[int] = []
         for n, (log, names) in enumerate(zip(self.logs, kept_topics(self.logs, selection), strict=True)):
-            some = [ch for ch in log.match(names) if selection.topics is not None or not ch.reserved]
-            self._own += some
-            origin += [n] * len(some)
+            chosen = [ch for ch in log.match(names) if selection.topics is not None or not ch.reserved]
+            self._own += chosen
+            origin += [n] * len(chosen)
         self._origin = np.array(origin, np.int32)
         self.channels = renamed(self._own, playing.prefix, playing.rename or {})
         named = (
@@ -448,11 +448,11 @@ class Timeline:
             raise UsageError(f"there are no {count} messages")
         counts, last = np.zeros(len(self.channels), np.int64), None
         queues = self._queues(None, None)
-        for piece in merged(queues, first=RUN):
-            some = min(count, len(piece.time))
-            counts += np.bincount(piece.queue[:some], minlength=len(counts))
-            last = int(piece.time[some - 1]) if some else last
-            count -= some
+        for batch in merged(queues, first=RUN):
+            taken = min(count, len(batch.time))
+            counts += np.bincount(batch.queue[:taken], minlength=len(counts))
+            last = int(batch.time[taken - 1]) if taken else last
+            count -= taken
             if not count:
                 break
         if last is not None and self.start is not None and self.end is not None:
@@ -464,18 +464,18 @@ class Timeline:
 
     # ---------------------------------------------------------------------------------------------- messages
 
-    def facing(self, place: Place, step: int) -> Place:
+    def facing(self, place: PlayPosition, step: int) -> PlayPosition:
         """Return the same position for direction *step*."""
         if step == place.step:
             return place
-        return Place(place.time, self._count_at(place.time) - place.passed, step)
+        return PlayPosition(place.time, self._count_at(place.time) - place.passed, step)
 
-    def runs(self, place: Place) -> Iterator[Run]:
+    def runs(self, place: PlayPosition) -> Iterator[Run]:
         """Yield the messages after *place* in its direction."""
         skip, step = place.passed, place.step
         span = (place.time, None) if step > 0 else (None, place.time + 1)
-        for piece in merged(self._queues(*span), reverse=step < 0, first=RUN):
-            run = self._run(piece)
+        for batch in merged(self._queues(*span), reverse=step < 0, first=RUN):
+            run = self._run(batch)
             if skip:
                 passed = min(skip, len(run))
                 run, skip = run[passed:], skip - passed
@@ -490,28 +490,30 @@ class Timeline:
 
     def is_latched(self, ch: Channel) -> bool:
         """Return whether one of ``channels`` is latched: marked as such in its log, by its name, or on request."""
-        return any(ch is one and latched for one, latched in zip(self.channels, self._latched, strict=True))
+        return any(
+            ch is other and latched for other, latched in zip(self.channels, self._latched, strict=True)
+        )
 
     def in_force(self, time: int, only: Channel | None = None) -> Iterator[Run]:
         """Yield messages from before *time* that are in force: latched ones, and those that others need to be read.
 
         only  one of ``channels``, whose messages are yielded; None: those of all
         """
-        held = [
+        valid = [
             in_force(own, time - self.shift(own), latched) if only is None or ch is only else []
             for own, ch, latched in zip(self._own, self.channels, self._latched, strict=True)
         ]
-        if any(held):
-            for piece in merged(self._queued([np.array(rows, np.int64) for rows in held])):
-                yield from self._bounded(self._run(piece))
+        if any(valid):
+            for batch in merged(self._queued([np.array(rows, np.int64) for rows in valid])):
+                yield from self._bounded(self._run(batch))
 
     @property
     def empty(self) -> bool:
         """Whether there are no messages to play."""
-        return not any(len(piece.time) for piece in merged(self._queues(None, None), first=1))
+        return not any(len(batch.time) for batch in merged(self._queues(None, None), first=1))
 
     def _count_at(self, time: int) -> int:
-        return sum(len(piece.time) for piece in merged(self._queues(time, time + 1)))
+        return sum(len(batch.time) for batch in merged(self._queues(time, time + 1)))
 
     def _queues(self, start: int | None, end: int | None) -> list[Queue]:
         """Return queues of all channels between *start* and *end*, and within the bounds of the replay."""
@@ -522,23 +524,23 @@ class Timeline:
             shift = self.shift(ch)
             begin = None if first is None else max(first - shift, TIME_MIN)
             stop = None if last is None else last - shift
-            some = ch.log.index.rows_between(ch.number, begin, stop)
-            rows.append(some if self._first is None else intersect_rows(some, self._first[n]))
+            between = ch.log.index.rows_between(ch.number, begin, stop)
+            rows.append(between if self._first is None else intersect_rows(between, self._first[n]))
         return self._queued(rows)
 
     def _queued(self, rows: Sequence[Rows]) -> list[Queue]:
         """Return queues of these rows of each channel; synthetic messages precede others of their log and time."""
         queues = []
-        for ch, some, origin in zip(self.channels, rows, self._origin.tolist(), strict=True):
+        for ch, chosen, origin in zip(self.channels, rows, self._origin.tolist(), strict=True):
             index = ch.log.index
             synthetic = index.rules[ch.number].synthetic is not None
-            queues.append(Queue(index, ch.number, some, self._shifts[origin], 2 * origin - synthetic))
+            queues.append(Queue(index, ch.number, chosen, self._shifts[origin], 2 * origin - synthetic))
         return queues
 
-    def _run(self, piece: Merged) -> Run:
-        origin = self._origin[piece.queue]
+    def _run(self, batch: Merged) -> Run:
+        origin = self._origin[batch.queue]
         return Run(
-            self.channels, self._view, piece.queue, piece.time, origin, piece.chunk, piece.offset, piece.size
+            self.channels, self._view, batch.queue, batch.time, origin, batch.chunk, batch.offset, batch.size
         )
 
     def _view(self, origin: int, chunk: int) -> memoryview:
@@ -562,8 +564,8 @@ class Timeline:
 
 def _earliest(times: I64, rows: Rows, count: int) -> Rows:
     """Return the *count* earliest of *rows* by time, ties in file order."""
-    some = times[rows]
-    if (some[1:] >= some[:-1]).all():
+    chosen = times[rows]
+    if (chosen[1:] >= chosen[:-1]).all():
         return part_of(rows, 0, count)
-    kept = np.sort(np.argsort(some, kind="stable")[:count])
+    kept = np.sort(np.argsort(chosen, kind="stable")[:count])
     return rows.start + kept if isinstance(rows, slice) else rows[kept]

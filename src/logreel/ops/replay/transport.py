@@ -27,7 +27,7 @@ from logreel.log.scan import ChannelInfo, Scan
 from logreel.log.schema import Schema
 from logreel.log.times import SECOND
 from logreel.ops.replay.sink import Sink
-from logreel.ops.replay.timeline import Place, Run, Timeline
+from logreel.ops.replay.timeline import PlayPosition, Run, Timeline
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 from logreel.schemas import ros1msg
@@ -166,7 +166,7 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlayTurn:
     """Messages to play now: those of *run* from index *first* to *last*, exclusive.
 
     pace      relation of their times to machine time; None: due at once
@@ -189,9 +189,9 @@ class Turn:
 
 
 #: Messages of the logs, or one of ``/clock``.
-Turns = Generator[Turn | Message, None, None]
+Turns = Generator[PlayTurn | Message, None, None]
 #: As Turns; returns whether to continue.
-Going = Generator[Turn | Message, None, bool]
+Going = Generator[PlayTurn | Message, None, bool]
 
 
 class _Ahead:
@@ -240,7 +240,7 @@ class Transport:
         self._timeline, self._requests, self._changed = timeline, requests, changed
         self._sink, self.timer, self._silence, self._clock = sink, timer, silence, clock
         #: Position between two messages, and its time.
-        self._place = Place(TIME_MIN)
+        self._place = PlayPosition(TIME_MIN)
         self._reached = self._start_of_replay(requests.rate)
         self._next: int | None = None
         self._paused, self._rate = requests.paused, requests.rate
@@ -313,7 +313,7 @@ class Transport:
         if state != before:
             self._sink.changed()
 
-    def mark_played(self, turn: Turn, count: int) -> None:
+    def mark_played(self, turn: PlayTurn, count: int) -> None:
         """Record that the first *count* messages of *turn* were played."""
         self._fresh = self._fresh or count > 0
         if turn.in_force or not count:
@@ -342,19 +342,21 @@ class Transport:
         """Move to the start."""
         rate = self._requests.rate
         return self._move_to(
-            Place(TIME_MAX - 1, 0, -1) if rate < 0 else self._begin(), self._start_of_replay(rate)
+            PlayPosition(TIME_MAX - 1, 0, -1) if rate < 0 else self._begin(), self._start_of_replay(rate)
         )
 
-    def _begin(self) -> Place:
+    def _begin(self) -> PlayPosition:
         """Return the position before the first message."""
         begin = self._timeline.bounds[0]
-        return Place(TIME_MIN if begin is None else begin)
+        return PlayPosition(TIME_MIN if begin is None else begin)
 
     def _move(self, target: int) -> Turns:
         """Move to time *target*."""
-        return self._move_to(self._begin() if target == self._start_of_replay(1.0) else Place(target), target)
+        return self._move_to(
+            self._begin() if target == self._start_of_replay(1.0) else PlayPosition(target), target
+        )
 
-    def _move_to(self, place: Place, moment: int) -> Turns:
+    def _move_to(self, place: PlayPosition, moment: int) -> Turns:
         """Move to *place* at time *moment*, and yield the messages in force there."""
         with self._changed:
             self._place, self._reached, self._next = place, moment, None
@@ -364,7 +366,7 @@ class Transport:
             self._sink.moved(moment)
         if TIME_MIN < place.time < TIME_MAX - 1:
             for run in self._timeline.in_force(place.time):
-                yield Turn(run, 0, len(run), in_force=True)
+                yield PlayTurn(run, 0, len(run), in_force=True)
         self._anchor()
 
     def _anchor(self) -> None:
@@ -392,9 +394,9 @@ class Transport:
     def _play_one(self, step: int) -> Turns:
         """Play one message at once."""
         self._requests.ended = False
-        if (found := self._next_message(step)) is not None:
-            run, first = found
-            yield Turn(run, first, first + 1)
+        if (message := self._next_message(step)) is not None:
+            run, first = message
+            yield PlayTurn(run, first, first + 1)
             yield from self._clock_messages(self._reached)
 
     def _pause(self) -> Turns:
@@ -408,13 +410,13 @@ class Transport:
     def _play_due(self) -> Going:
         """Yield the next messages when they are due; return False after the last message."""
         step = -1 if self._rate < 0 else 1
-        if (found := self._next_message(step)) is None:
+        if (message := self._next_message(step)) is None:
             return False
-        (run, first), pace = found, self._pace
+        (run, first), pace = message, self._pace
         last, edge = len(run), self._start_of_replay(step)
         if pace is not None and step * run.times[first] < step * edge:
             # Messages from before the start are not timed.
-            yield Turn(run, first, self._index_after(run, first, edge - step, step))
+            yield PlayTurn(run, first, self._index_after(run, first, edge - step, step))
             self._anchor()
             return True
         self._next = time = self._timeline.clamp(run.times[first])
@@ -442,7 +444,7 @@ class Transport:
             last = min(last, self._index_after(run, first, limit, step))
         if self._clock is not None:
             last = min(last, self._index_after(run, first, self._tick - step, step))
-        yield Turn(run, first, last, pace)
+        yield PlayTurn(run, first, last, pace)
         return True
 
     def _exceeds_limit(self, time: int, step: int) -> bool:
@@ -476,8 +478,8 @@ class Transport:
         if not len(self._breaks) or not self._requests.pausing:
             return len(run)
         begin = first + (self._broken[0] is run and self._broken[1] == first)
-        found = np.flatnonzero(np.isin(run.channel[begin:], self._breaks))
-        return begin + int(found[0]) if len(found) else len(run)
+        breaks = np.flatnonzero(np.isin(run.channel[begin:], self._breaks))
+        return begin + int(breaks[0]) if len(breaks) else len(run)
 
     def _break_at(self, run: Run, first: int) -> None:
         """Pause before a message; it is played when the replay continues."""

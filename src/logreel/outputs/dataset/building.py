@@ -25,11 +25,11 @@ from logreel.log.log import Channel, Log
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,
-    Camera,
-    Column,
     Episode,
-    Head,
-    Records,
+    EpisodeCamera,
+    EpisodeColumn,
+    EpisodeHead,
+    EpisodeRecords,
     Stats,
     Store,
     as_arrays,
@@ -44,7 +44,7 @@ from logreel.outputs.dataset.episode import (
 )
 from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, sync_data
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
-from logreel.outputs.media.frames import CHAINED, RGB, Decoded, Frame, FrameDecoder, frame_of
+from logreel.outputs.media.frames import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
 from logreel.outputs.registry import readers
 from logreel.registry.log_files import several_logs
 from logreel.registry.open import open_log
@@ -94,17 +94,19 @@ def frames(
     for time in times.tolist():
         while now is not None and now < time:
             now, pixels, problem = next(coming, (None, None, ""))
-        found = pixels if now == time else None
+        picture = pixels if now == time else None
         reason = problem if now == time else "it is missing"
-        if found is not None and expected is None:
-            expected = found.shape[:2]
-        if found is not None and found.shape[:2] != expected:
-            reason = f"{found.shape[1]} × {found.shape[0]} pixels instead of {expected[1]} × {expected[0]}"  # type: ignore[index]
-            found = None
-        if found is None:
+        if picture is not None and expected is None:
+            expected = picture.shape[:2]
+        if picture is not None and picture.shape[:2] != expected:
+            reason = (
+                f"{picture.shape[1]} × {picture.shape[0]} pixels instead of {expected[1]} × {expected[0]}"  # type: ignore[index]
+            )
+            picture = None
+        if picture is None:
             broken.add(time)
             why = why or reason
-        last = found
+        last = picture
         yield np.zeros((*(expected or (2, 2)), 3), np.uint8) if last is None else last
     if broken:
         raise BrokenPicturesError(ch.topic, broken, why)
@@ -123,7 +125,7 @@ def first_shape(ch: Channel, times: I64, size: tuple[int, int] | None) -> tuple[
 def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator[Decoded]:
     """Yield time, pixels and problem of the pictures at the times *wanted*, ascending; some may be missing."""
     decoder = FrameDecoder(size)
-    held: tuple[int, Frame | None, str] | None = None
+    previous: tuple[int, VideoFrame | None, str] | None = None
     for picture in _pictures(ch, wanted):
         try:
             frame, problem = frame_of(picture), ""
@@ -133,16 +135,16 @@ def _decoded(ch: Channel, wanted: I64, size: tuple[int, int] | None) -> Iterator
             yield from _among(decoder.chained(picture.time, frame), wanted)
             continue
         # Of several pictures at one time, the last one counts.
-        if held is not None and held[0] != picture.time:
-            yield decoder.single(*held)
-        held = (picture.time, frame, problem) if _is_among(picture.time, wanted) else None
-    if held is not None:
-        yield decoder.single(*held)
+        if previous is not None and previous[0] != picture.time:
+            yield decoder.single(*previous)
+        previous = (picture.time, frame, problem) if _is_among(picture.time, wanted) else None
+    if previous is not None:
+        yield decoder.single(*previous)
     yield from _among(decoder.rest(), wanted)
 
 
 def _among(decoded: Iterator[Decoded], wanted: I64) -> Iterator[Decoded]:
-    return (one for one in decoded if _is_among(one[0], wanted))
+    return (frame for frame in decoded if _is_among(frame[0], wanted))
 
 
 def _is_among(time: int, wanted: I64) -> bool:
@@ -218,7 +220,7 @@ class DatasetWritten(Brief):
     @property
     def frames(self) -> int:
         """Number of frames of all episodes."""
-        return sum(one["frames"] for one in self.episodes)
+        return sum(episode["frames"] for episode in self.episodes)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as JSON data."""
@@ -252,26 +254,26 @@ def dataset(
     """
     chosen = read_spec(spec)
     module_of(to)
-    given: list[Any] = (
+    sources: list[Any] = (
         [logs] if isinstance(logs, str | os.PathLike | bytes | Log) or hasattr(logs, "read") else list(logs)
     )
-    if not given:
+    if not sources:
         raise UsageError("there is no log")
-    several = [log for one in given for log in several_logs(one)]
+    several = [log for entry in sources for log in several_logs(entry)]
     target = target_of(out, follow=True)
     if target.exists() and not target.is_dir():
         raise LogError("is a file, not a folder", path=os.fspath(out))
     with locked(target):
         _recover(target)
         job = _Job(several, chosen, to, definitions, progress, decrypt)
-        there = Records(target) if target.is_dir() else None
-        if there is None or not there.head:
+        existing = EpisodeRecords(target) if target.is_dir() else None
+        if existing is None or not existing.head:
             # A run may have died before it wrote anything.
-            if there is not None and any(one.name != FOLDER for one in target.iterdir()):
+            if existing is not None and any(entry.name != FOLDER for entry in target.iterdir()):
                 raise LogError("exists already, and is no dataset of logreel", path=os.fspath(out))
             is_new = not target.exists()
             target.mkdir(exist_ok=True)
-            records = Records(target)
+            records = EpisodeRecords(target)
             records.create(to, chosen)
             sync_folder(target.parent)
             try:
@@ -279,13 +281,13 @@ def dataset(
             except (LogError, OSError):
                 _remove_unused(records, is_new)
                 raise
-        if there.head["to"] != to:
+        if existing.head["to"] != to:
             raise UsageError(
-                f"was written for {there.head['to']}, not {to}: use another folder", path=os.fspath(out)
+                f"was written for {existing.head['to']}, not {to}: use another folder", path=os.fspath(out)
             )
-        if there.head["spec"] == spec_data(chosen):
+        if existing.head["spec"] == spec_data(chosen):
             try:
-                done = job.run(there, None, os.fspath(out))
+                done = job.run(existing, None, os.fspath(out))
                 # What an interrupted run left that would have replaced it.
                 shutil.rmtree(_next_of(target), ignore_errors=True)
                 return done
@@ -294,10 +296,10 @@ def dataset(
         return _replaced(job, target, os.fspath(out))
 
 
-def _remove_unused(records: Records, is_new: bool) -> None:
+def _remove_unused(records: EpisodeRecords, is_new: bool) -> None:
     """Remove what a run that failed has made, if it has not finished one episode."""
     target = records.root
-    if records.episodes or any(one.name != FOLDER for one in target.iterdir()):
+    if records.episodes or any(file.name != FOLDER for file in target.iterdir()):
         return
     shutil.rmtree(target / FOLDER, ignore_errors=True)
     if is_new:
@@ -325,19 +327,19 @@ def _replaced(job: _Job, target: Path, name: str) -> DatasetWritten:
     beside = _next_of(target)
     done: DatasetWritten | None = None
     if beside.is_dir():
-        records = Records(beside)
+        records = EpisodeRecords(beside)
         if records.head and records.head["to"] == job.to and records.head["spec"] == spec_data(job.spec):
             try:
-                done = job.run(records, Records(target), name)
+                done = job.run(records, EpisodeRecords(target), name)
             except _DivergedError:
                 job = _Job(job.logs, job.spec, job.to, job.definitions, job.progress, job.decrypt)
         if done is None:
             shutil.rmtree(beside)
     if done is None:
         beside.mkdir()
-        records = Records(beside)
+        records = EpisodeRecords(beside)
         records.create(job.to, job.spec)
-        done = job.run(records, Records(target), name)
+        done = job.run(records, EpisodeRecords(target), name)
     sync_folder(beside)
     if exchange(beside, target):
         os.rename(beside, _old_of(target))
@@ -357,7 +359,7 @@ class _DivergedError(Exception):
 class _Old:
     """The dataset that is replaced: its episodes and pictures by key."""
 
-    records: Records
+    records: EpisodeRecords
     store: Store | None = None
     episodes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     cameras: dict[str, tuple[Mapping[str, Any], str]] = field(default_factory=dict)
@@ -381,7 +383,7 @@ class _Job:
     skipped: list[str] = field(default_factory=list)
     errors: list[LogError | OSError] = field(default_factory=list)
 
-    def run(self, records: Records, old: Records | None, name: str) -> DatasetWritten:
+    def run(self, records: EpisodeRecords, old: EpisodeRecords | None, name: str) -> DatasetWritten:
         """Bring the dataset of *records* up to date, with what can be reused of *old*."""
         self.records, self.old = records, _known(old)
         self.store: Store | None = None
@@ -406,7 +408,7 @@ class _Job:
         return DatasetWritten(
             name,
             self.to,
-            tuple(self._public(one) for one in records.episodes),
+            tuple(self._public(record) for record in records.episodes),
             self.reused,
             self.reused_videos,
             tuple(self.notes),
@@ -415,7 +417,7 @@ class _Job:
 
     def _public(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return what users get of the record of an episode."""
-        sync = {one.name: record["sync"][one.name] for one in self.spec.features}
+        sync = {feature.name: record["sync"][feature.name] for feature in self.spec.features}
         return {key: record[key] for key in _PUBLIC} | {"sync": sync}
 
     def _open_store(self) -> None:
@@ -436,8 +438,8 @@ class _Job:
             self._restored = self.old.logs.get(key)
             if self._restored is not None and self._take_over(number, self._restored):
                 return
-            given = () if isinstance(what, Log) else self.definitions
-            with as_open_log(what, given, self.decrypt) as log:
+            definitions = () if isinstance(what, Log) else self.definitions
+            with as_open_log(what, definitions, self.decrypt) as log:
                 self._write(number, key, log)
         except (LogError, OSError) as error:
             if isinstance(error, LogError) and isinstance(error, _FATAL):
@@ -458,22 +460,26 @@ class _Job:
         """Return whether all episodes of a log are there already, in their place."""
         if number >= len(self.records.logs):
             return False
-        one = self.records.logs[number]
-        if one["key"] != key or one["first"] != self.index or one["end"] > len(self.records.episodes):
+        before = self.records.logs[number]
+        if (
+            before["key"] != key
+            or before["first"] != self.index
+            or before["end"] > len(self.records.episodes)
+        ):
             return False
-        self.reused += one["end"] - one["first"]
-        self.index = one["end"]
-        self._say(one)
+        self.reused += before["end"] - before["first"]
+        self.index = before["end"]
+        self._say(before)
         return True
 
     def _take_over(self, number: int, log: Mapping[str, Any]) -> bool:
         """Copy all episodes of a log from the old dataset; return False if they are not there."""
-        found = self.old.records.episodes[log["first"] : log["end"]]
-        if self.old.store is None or len(found) != log["end"] - log["first"]:
+        episodes = self.old.records.episodes[log["first"] : log["end"]]
+        if self.old.store is None or len(episodes) != log["end"] - log["first"]:
             return False
         first = self.index
-        for one in found:
-            self._add_old(one)
+        for episode in episodes:
+            self._add_old(episode)
         self._say(log)
         self._finish_log(number, {**log, "first": first})
         return True
@@ -483,25 +489,27 @@ class _Job:
         if (refused := refusal(log, FOR_BOTH)) is not None:
             raise refused
         known = self.old.logs.get(key) or {}
-        plan = LogPlan(log, self.spec, {topic: set(some) for topic, some in known.get("broken", {}).items()})
+        plan = LogPlan(
+            log, self.spec, {topic: set(times) for topic, times in known.get("broken", {}).items()}
+        )
         for text in decrypted_notes(log):
             plan.note(text)
         first = self.index
         identity = _identity(log, self.definitions)
         mark = digest_of(identity)
-        before = {topic: set(some) for topic, some in _broken_before(self.records, self.old, mark).items()}
+        before = {topic: set(times) for topic, times in _broken_before(self.records, self.old, mark).items()}
         plan.broken = before | plan.broken
-        for one in plan.stretches():
-            waiting = one.parts()
+        for stretch in plan.stretches():
+            waiting = stretch.parts()
             while waiting:
-                some = waiting.pop(0)
-                planned = one.episode(some)
+                times = waiting.pop(0)
+                planned = stretch.episode(times)
                 try:
-                    self._one_episode(plan, one, planned, identity)
+                    self._one_episode(plan, stretch, planned, identity)
                 except BrokenPicturesError as error:
                     plan.broken.setdefault(error.topic, set()).update(error.times)
                     plan.note(f"{error.text}; their frames are left out", True)
-                    waiting = [*one.parts(some), *waiting]
+                    waiting = [*stretch.parts(times), *waiting]
         if lost := sum(problem.size for problem in log.problems if problem.lost):
             plan.note(f"the log is damaged: {lost} bytes could not be read", True)
         record = {
@@ -511,7 +519,7 @@ class _Job:
             "first": first,
             "notes": plan.notes,
             "skipped": plan.skipped,
-            "broken": {topic: sorted(some) for topic, some in plan.broken.items()},
+            "broken": {topic: sorted(times) for topic, times in plan.broken.items()},
         }
         self._say(record)
         self._finish_log(number, record)
@@ -527,7 +535,7 @@ class _Job:
         """Write one episode, or reuse it."""
         spec, log = self.spec, plan.log
         head = self._head(plan, stretch, planned)
-        shapes = {one.name: one.shape for one in head.columns}
+        shapes = {column.name: column.shape for column in head.columns}
         cameras = {
             name: digest_of(
                 identity,
@@ -538,8 +546,8 @@ class _Job:
         }
         key = digest_of(
             identity,
-            [one.as_dict() | {"name": one.name} for one in head.columns],
-            [asdict(one) for one in spec.features],
+            [column.as_dict() | {"name": column.name} for column in head.columns],
+            [asdict(column) for column in spec.features],
             [str(spec.rate), planned.stretch.task, cameras],
             planned.times.tobytes(),
         )
@@ -556,11 +564,11 @@ class _Job:
         pictures = {}
         for name, picker in plan.pickers.items():
             if self.old.store is not None and cameras[name] in self.old.cameras:
-                found, old_name = self.old.cameras[cameras[name]]
-                pictures[name] = self._old_camera(found, old_name)
+                old_record, old_name = self.old.cameras[cameras[name]]
+                pictures[name] = self._old_camera(old_record, old_name)
                 self.reused_videos += 1
                 continue
-            pictures[name] = Camera(
+            pictures[name] = EpisodeCamera(
                 (shapes[name][0], shapes[name][1]),
                 len(planned.times),
                 _reader(
@@ -581,44 +589,45 @@ class _Job:
         }
         self._add(record, vectors, pictures, {name: vector_stats(values) for name, values in vectors.items()})
 
-    def _head(self, plan: LogPlan, stretch: SampledStretch, planned: Planned) -> Head:
+    def _head(self, plan: LogPlan, stretch: SampledStretch, planned: Planned) -> EpisodeHead:
         """Return what all episodes share; raises UsageError if those of this log have another shape."""
         columns = []
         known = self.records.head_of(self.spec)
-        named = {one.name: one for one in known.columns} if known is not None else {}
-        for one in self.spec.features:
-            if one.name in plan.samplers:
-                sampler = plan.samplers[one.name]
-                column = Column(one.name, (len(sampler.names),), sampler.names, one.dtype)
+        named = {feature.name: feature for feature in known.columns} if known is not None else {}
+        for feature in self.spec.features:
+            if feature.name in plan.samplers:
+                sampler = plan.samplers[feature.name]
+                column = EpisodeColumn(feature.name, (len(sampler.names),), sampler.names, feature.dtype)
                 # Without names of its own, a feature is called by the topics of the first log.
-                if one.name in named and named[one.name].shape == column.shape:
-                    column = named[one.name]
-            elif one.name in named:
-                column = named[one.name]
+                if feature.name in named and named[feature.name].shape == column.shape:
+                    column = named[feature.name]
+            elif feature.name in named:
+                column = named[feature.name]
             else:
-                picker = plan.pickers[one.name]
-                shape = first_shape(picker.ch, planned.pictures[one.name], one.size)
+                picker = plan.pickers[feature.name]
+                shape = first_shape(picker.ch, planned.pictures[feature.name], feature.size)
                 if shape is None:
                     # All of them are broken.
-                    times = set(planned.pictures[one.name].tolist())
+                    times = set(planned.pictures[feature.name].tolist())
                     raise BrokenPicturesError(picker.ch.topic, times, "not one can be decoded")
-                column = Column(one.name, shape, (), "uint8", True)
-            if one.name in named and named[one.name] != column:
+                column = EpisodeColumn(feature.name, shape, (), "uint8", True)
+            if feature.name in named and named[feature.name] != column:
                 raise UsageError(
-                    f"{one.name} has {column.shape[0]} elements, but {named[one.name].shape[0]} in the logs before",
+                    f"{feature.name} has {column.shape[0]} elements, "
+                    f"but {named[feature.name].shape[0]} in the logs before",
                     path=plan.log.name,
                 )
             columns.append(column)
-        head = Head(self.spec, tuple(columns))
+        head = EpisodeHead(self.spec, tuple(columns))
         if known is None:
             self.records.set_columns(columns)
             self._open_store()
         return head
 
-    def _old_camera(self, record: Mapping[str, Any], name: str) -> Camera:
-        found = _opened_store(self.old.store).camera(record, name)
-        found.stats = as_arrays(record["stats"])[name]
-        return found
+    def _old_camera(self, record: Mapping[str, Any], name: str) -> EpisodeCamera:
+        camera = _opened_store(self.old.store).camera(record, name)
+        camera.stats = as_arrays(record["stats"])[name]
+        return camera
 
     def _add_old(self, old: Mapping[str, Any]) -> None:
         """Copy an episode of the old dataset, unless it is there already."""
@@ -633,7 +642,7 @@ class _Job:
             self.records.set_columns(() if head is None else head.columns)
             self._open_store()
         cameras = {name: self._old_camera(old, name) for name in old["cameras"]}
-        stats = {name: one for name, one in as_arrays(old["stats"]).items() if name not in cameras}
+        stats = {name: values for name, values in as_arrays(old["stats"]).items() if name not in cameras}
         record = {key: value for key, value in old.items() if key not in ("episode", "first", "stats")}
         self._add(record, _opened_store(self.old.store).vectors(old), cameras, stats)
         self.reused += 1
@@ -642,7 +651,7 @@ class _Job:
         self,
         record: dict[str, Any],
         vectors: Mapping[str, NDArray[Any]],
-        cameras: Mapping[str, Camera],
+        cameras: Mapping[str, EpisodeCamera],
         stats: dict[str, Stats],
     ) -> None:
         """Store one more episode, and count it as finished."""
@@ -671,33 +680,33 @@ def _opened_store(store: Store | None) -> Store:
     return store
 
 
-def _dtype(head: Head, name: str) -> str:
-    return next(one.dtype for one in head.columns if one.name == name)
+def _dtype(head: EpisodeHead, name: str) -> str:
+    return next(column.dtype for column in head.columns if column.name == name)
 
 
 def _reader(ch: Any, times: Any, feature: Feature, shape: tuple[int, int]) -> Callable[[], Any]:
     return lambda: frames(ch, times, feature.size, shape)
 
 
-def _known(old: Records | None) -> _Old:
+def _known(old: EpisodeRecords | None) -> _Old:
     """Return what can be reused of the dataset that is replaced."""
     if old is None:
-        return _Old(Records(Path(os.devnull)))
-    found = _Old(old)
-    for one in old.episodes:
-        found.episodes[one["key"]] = one
-        for name, key in one["cameras"].items():
-            found.cameras[key] = (one, name)
-    found.logs = {one["key"]: one for one in old.logs if one["key"]}
-    return found
+        return _Old(EpisodeRecords(Path(os.devnull)))
+    known = _Old(old)
+    for episode in old.episodes:
+        known.episodes[episode["key"]] = episode
+        for name, key in episode["cameras"].items():
+            known.cameras[key] = (episode, name)
+    known.logs = {episode["key"]: episode for episode in old.logs if episode["key"]}
+    return known
 
 
-def _broken_before(records: Records, old: _Old, identity: str) -> dict[str, list[int]]:
+def _broken_before(records: EpisodeRecords, old: _Old, identity: str) -> dict[str, list[int]]:
     """Return the pictures that an earlier run could not decode, of the log with the digest *identity*."""
-    for one in chain(records.logs, old.records.logs):
-        if one.get("identity") == identity:
-            found: dict[str, list[int]] = one["broken"]
-            return found
+    for log in chain(records.logs, old.records.logs):
+        if log.get("identity") == identity:
+            broken: dict[str, list[int]] = log["broken"]
+            return broken
     return {}
 
 
@@ -714,14 +723,14 @@ def _name_of(what: Any) -> str:
 def _identity(what: Any, definitions: Any) -> list[str]:
     """Return texts that differ if the content of a log or of its definitions does."""
     if isinstance(what, Log):
-        found = [part.source.identity for part in what.parts]
-        given = [os.fspath(path) for path in what.definitions]
+        identities = [part.source.identity for part in what.parts]
+        paths = [os.fspath(path) for path in what.definitions]
     else:
         several = what if isinstance(what, list | tuple) else [what]
-        found = [_opened(one) for one in several]
-        some = [definitions] if isinstance(definitions, str | os.PathLike) else definitions
-        given = [os.fspath(one) for one in some if isinstance(one, str | os.PathLike)]
-    return [*found, *(text for path in given for text in _files(Path(path)))]
+        identities = [_opened(item) for item in several]
+        listed = [definitions] if isinstance(definitions, str | os.PathLike) else definitions
+        paths = [os.fspath(item) for item in listed if isinstance(item, str | os.PathLike)]
+    return [*identities, *(text for path in paths for text in _files(Path(path)))]
 
 
 def _opened(what: Any) -> str:
@@ -735,8 +744,8 @@ def _opened(what: Any) -> str:
 
 
 def _files(path: Path) -> list[str]:
-    every = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    return [f"{one.name}-{one.stat().st_size}-{one.stat().st_mtime_ns}" for one in every]
+    every = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return [f"{file.name}-{file.stat().st_size}-{file.stat().st_mtime_ns}" for file in every]
 
 
 def _text_of(error: LogError | OSError) -> str:

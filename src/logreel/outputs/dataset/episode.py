@@ -34,7 +34,7 @@ _SIDE, _LARGE = 150, 300
 def vector_stats(values: NDArray[Any]) -> Stats:
     """Return min, max, mean, std, count and quantiles of each column of *values* [n, k]."""
     numbers = values.astype(np.float64)
-    found: Stats = {
+    stats: Stats = {
         "min": numbers.min(axis=0),
         "max": numbers.max(axis=0),
         "mean": numbers.mean(axis=0),
@@ -42,7 +42,7 @@ def vector_stats(values: NDArray[Any]) -> Stats:
         "count": np.array([len(numbers)]),
     }
     quantiles = np.quantile(numbers, list(QUANTILES.values()), axis=0)
-    return found | dict(zip(QUANTILES, quantiles, strict=True))
+    return stats | dict(zip(QUANTILES, quantiles, strict=True))
 
 
 def sampled_frames(count: int) -> set[int]:
@@ -87,49 +87,49 @@ class PictureStats:
             at[name] = np.array(
                 [levels[row.searchsorted(part * n)] for row, n in zip(running, total, strict=True)]
             )
-        found = {name: values.reshape(3, 1, 1) for name, values in at.items()}
-        return found | {"count": np.array([self._used])}
+        stats = {name: values.reshape(3, 1, 1) for name, values in at.items()}
+        return stats | {"count": np.array([self._used])}
 
 
-def combined(one: Mapping[str, Stats], two: Mapping[str, Stats]) -> dict[str, Stats]:
+def combined(first: Mapping[str, Stats], two: Mapping[str, Stats]) -> dict[str, Stats]:
     """Return the statistics of two sets of episodes; quantiles are the means of both, weighted by count."""
-    return {name: _both(one[name], two[name]) if name in one else two[name] for name in two}
+    return {name: _both(first[name], two[name]) if name in first else two[name] for name in two}
 
 
-def _both(one: Stats, two: Stats) -> Stats:
-    n, m = float(one["count"][0]), float(two["count"][0])
+def _both(first: Stats, two: Stats) -> Stats:
+    n, m = float(first["count"][0]), float(two["count"][0])
 
     def mean(key: str) -> NDArray[Any]:
-        found: NDArray[Any] = (one[key] * n + two[key] * m) / (n + m)
-        return found
+        weighted: NDArray[Any] = (first[key] * n + two[key] * m) / (n + m)
+        return weighted
 
     middle = mean("mean")
-    spread = [part["std"] ** 2 + (part["mean"] - middle) ** 2 for part in (one, two)]
-    found: Stats = {
-        "min": np.minimum(one["min"], two["min"]),
-        "max": np.maximum(one["max"], two["max"]),
+    spread = [part["std"] ** 2 + (part["mean"] - middle) ** 2 for part in (first, two)]
+    stats: Stats = {
+        "min": np.minimum(first["min"], two["min"]),
+        "max": np.maximum(first["max"], two["max"]),
         "mean": middle,
         "std": np.sqrt((spread[0] * n + spread[1] * m) / (n + m)),
-        "count": one["count"] + two["count"],
+        "count": first["count"] + two["count"],
     }
-    return found | {key: mean(key) for key in QUANTILES}
+    return stats | {key: mean(key) for key in QUANTILES}
 
 
 def as_lists(stats: Mapping[str, Stats]) -> dict[str, dict[str, Any]]:
     """Return statistics as JSON data."""
-    return {name: {key: value.tolist() for key, value in one.items()} for name, one in stats.items()}
+    return {name: {key: value.tolist() for key, value in values.items()} for name, values in stats.items()}
 
 
 def as_arrays(stats: Mapping[str, Mapping[str, Any]]) -> dict[str, Stats]:
     """Return statistics from JSON data."""
-    return {name: {key: np.array(value) for key, value in one.items()} for name, one in stats.items()}
+    return {name: {key: np.array(value) for key, value in values.items()} for name, values in stats.items()}
 
 
 RGB = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class EpisodeColumn:
     """One feature of a dataset: the same for all of its episodes.
 
     shape     number of elements of a vector; height and width of pictures
@@ -154,13 +154,13 @@ class Column:
         }
 
     @classmethod
-    def of(cls, name: str, data: Mapping[str, Any]) -> Column:
+    def of(cls, name: str, data: Mapping[str, Any]) -> EpisodeColumn:
         """Return the column from JSON data."""
         return cls(name, tuple(data["shape"]), tuple(data["names"]), data["dtype"], data["pictures"])
 
 
 @dataclass
-class Camera:
+class EpisodeCamera:
     """Pictures of an episode.
 
     shape   height and width
@@ -181,11 +181,11 @@ class Camera:
         if self.stats is not None:
             yield from self.read()
             return
-        found = PictureStats(self.count)
+        stats = PictureStats(self.count)
         for pixels in self.read():
-            found.add(pixels)
+            stats.add(pixels)
             yield pixels
-        self.stats = found.result()
+        self.stats = stats.result()
 
 
 @dataclass
@@ -205,34 +205,36 @@ class Episode:
     count: int
     task: str
     vectors: Mapping[str, NDArray[Any]]
-    cameras: Mapping[str, Camera]
+    cameras: Mapping[str, EpisodeCamera]
     stats: dict[str, Stats] = field(default_factory=dict)
 
     def all_stats(self) -> dict[str, Stats]:
         """Return the statistics of all features; call it after the pictures were read."""
-        return self.stats | {name: one.stats for name, one in self.cameras.items() if one.stats is not None}
+        return self.stats | {
+            name: camera.stats for name, camera in self.cameras.items() if camera.stats is not None
+        }
 
 
 @dataclass(frozen=True)
-class Head:
+class EpisodeHead:
     """What all episodes of a dataset share."""
 
     spec: Spec
-    columns: tuple[Column, ...]
+    columns: tuple[EpisodeColumn, ...]
 
     @property
-    def vectors(self) -> list[Column]:
+    def vectors(self) -> list[EpisodeColumn]:
         """Columns that are vectors."""
-        return [one for one in self.columns if not one.pictures]
+        return [column for column in self.columns if not column.pictures]
 
     @property
-    def cameras(self) -> list[Column]:
+    def cameras(self) -> list[EpisodeColumn]:
         """Columns that are pictures."""
-        return [one for one in self.columns if one.pictures]
+        return [column for column in self.columns if column.pictures]
 
     def picture_shape(self, name: str) -> tuple[int, int]:
         """Return height and width of the pictures of a feature."""
-        ((height, width),) = (one.shape for one in self.cameras if one.name == name)
+        ((height, width),) = (camera.shape for camera in self.cameras if camera.name == name)
         return height, width
 
 
@@ -265,7 +267,7 @@ class Store(Protocol):
         """Return the vectors of an episode, by feature."""
         ...
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """Return the pictures of an episode."""
         ...
 
@@ -283,7 +285,7 @@ TARGETS = {
 }
 
 
-def make_store(to: str, root: Path, head: Head, records: Sequence[Record]) -> Store:
+def make_store(to: str, root: Path, head: EpisodeHead, records: Sequence[Record]) -> Store:
     """Return the store of the target *to* at *root*; raises UsageError for an unknown one."""
     made: Store = importlib.import_module(module_of(to)).make(root, head, records)
     return made
@@ -303,17 +305,17 @@ def checked_index(record: Record) -> int:
 
 def typed(values: NDArray[np.float64], dtype: str) -> NDArray[Any]:
     """Return *values* as another type; for integers rounded, and limited to what the type holds."""
-    kind = np.dtype(dtype)
-    if kind.kind == "b":
-        found: NDArray[Any] = values != 0
-        return found
-    if kind.kind in "iu":
-        info = np.iinfo(kind)
+    numpy_type = np.dtype(dtype)
+    if numpy_type.kind == "b":
+        booleans: NDArray[Any] = values != 0
+        return booleans
+    if numpy_type.kind in "iu":
+        info = np.iinfo(numpy_type)
         # The largest int64 is no float64: limit it to the one below.
-        most = np.nextafter(2.0**63, 0) if kind == np.int64 else float(info.max)
-        return np.rint(values).clip(float(info.min), most).astype(kind)
+        most = np.nextafter(2.0**63, 0) if numpy_type == np.int64 else float(info.max)
+        return np.rint(values).clip(float(info.min), most).astype(numpy_type)
     with np.errstate(over="ignore"):
-        return values.astype(kind)
+        return values.astype(numpy_type)
 
 
 def link(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
@@ -333,11 +335,11 @@ VERSION = 1
 
 def digest_of(*parts: Any) -> str:
     """Return a digest of JSON data and bytes."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         raw = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True, default=_plain).encode()
-        found.update(len(raw).to_bytes(8, "little") + raw)
-    return found.hexdigest()
+        digest.update(len(raw).to_bytes(8, "little") + raw)
+    return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -350,7 +352,7 @@ def spec_data(spec: Spec) -> dict[str, Any]:
     return data
 
 
-class Records:
+class EpisodeRecords:
     """The records of the dataset at *root*; they may be those of an interrupted run.
 
     head      content of ``dataset.json``; empty if there is no dataset
@@ -379,16 +381,18 @@ class Records:
         self.head = dict(head)
         _write(self.folder / "dataset.json", self.head)
 
-    def head_of(self, spec: Spec) -> Head | None:
+    def head_of(self, spec: Spec) -> EpisodeHead | None:
         """Return what all episodes share; None as long as there is none."""
         columns = self.head.get("columns")
         if columns is None:
             return None
-        return Head(spec, tuple(Column.of(one["name"], one) for one in columns))
+        return EpisodeHead(spec, tuple(EpisodeColumn.of(column["name"], column) for column in columns))
 
-    def set_columns(self, columns: Iterable[Column]) -> None:
+    def set_columns(self, columns: Iterable[EpisodeColumn]) -> None:
         """Store the columns."""
-        self.write_head(self.head | {"columns": [{"name": one.name, **one.as_dict()} for one in columns]})
+        self.write_head(
+            self.head | {"columns": [{"name": column.name, **column.as_dict()} for column in columns]}
+        )
 
     def add_episode(self, record: Mapping[str, Any]) -> None:
         """Count one more episode as finished."""
@@ -419,10 +423,10 @@ class Records:
             self.write_head(self.head | {"complete": False})
 
 
-def _numbered(folder: Path, kind: str) -> Iterator[dict[str, Any]]:
+def _numbered(folder: Path, prefix: str) -> Iterator[dict[str, Any]]:
     """Yield the records of a folder, up to the first one that is missing."""
     number = 0
-    while (path := folder / f"{kind}-{number:06d}.json").exists():
+    while (path := folder / f"{prefix}-{number:06d}.json").exists():
         yield _read(path)
         number += 1
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
-from logreel.outputs.dataset.episode import Camera, Episode, Head, Record, checked_index
+from logreel.outputs.dataset.episode import Episode, EpisodeCamera, EpisodeHead, Record, checked_index
 from logreel.outputs.files import new_file
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> Hdf5Store:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> Hdf5Store:
     """Return the dataset at *root*; see ``Store``."""
     return Hdf5Store(root, head)
 
@@ -27,7 +27,7 @@ def make(root: Path, head: Head, records: Sequence[Record]) -> Hdf5Store:
 class Hdf5Store:
     """See ``Store``. A file gets its name when it is complete."""
 
-    def __init__(self, root: Path, head: Head) -> None:
+    def __init__(self, root: Path, head: EpisodeHead) -> None:
         try:
             import h5py
         except ImportError as error:
@@ -46,9 +46,9 @@ class Hdf5Store:
             file.attrs["fps"] = float(self.head.spec.rate)
             file.attrs["num_samples"] = episode.count
             file.attrs["task"] = episode.task
-            for one in self.head.vectors:
-                made = file.create_dataset(dataset_path(one.name), data=episode.vectors[one.name])
-                made.attrs["names"] = list(one.names)
+            for column in self.head.vectors:
+                made = file.create_dataset(dataset_path(column.name), data=episode.vectors[column.name])
+                made.attrs["names"] = list(column.names)
             times = np.arange(episode.count) / float(self.head.spec.rate)
             file.create_dataset("timestamp", data=times)
             for name, camera in episode.cameras.items():
@@ -71,9 +71,9 @@ class Hdf5Store:
     def vectors(self, record: Record) -> dict[str, NDArray[Any]]:
         """See ``Store``."""
         with self._h5py.File(self.path(checked_index(record)), "r") as file:
-            return {one.name: file[dataset_path(one.name)][:] for one in self.head.vectors}
+            return {column.name: file[dataset_path(column.name)][:] for column in self.head.vectors}
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
         path = self.path(checked_index(record))
 
@@ -82,7 +82,7 @@ class Hdf5Store:
                 for at in range(int(record["frames"])):
                     yield file[dataset_path(name)][at]
 
-        return Camera(self.head.picture_shape(name), int(record["frames"]), read)
+        return EpisodeCamera(self.head.picture_shape(name), int(record["frames"]), read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.outputs.dataset.episode import Camera, Episode, Head, Record, checked_index
+from logreel.outputs.dataset.episode import Episode, EpisodeCamera, EpisodeHead, Record, checked_index
 from logreel.outputs.files import sync_all
 from logreel.outputs.media.pictures import png
 
@@ -28,7 +28,7 @@ FEW, MANY = 16, 65536
 NAME = "frames.lance"
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> LanceStore:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> LanceStore:
     """Return the dataset at *root*; see ``Store``."""
     return LanceStore(root, head, records)
 
@@ -47,18 +47,18 @@ def _version_of(manifest: Path) -> int:
 class LanceStore:
     """See ``Store``. Lance itself adds an episode completely or not at all, but does not sync it to disk."""
 
-    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+    def __init__(self, root: Path, head: EpisodeHead, records: Sequence[Record]) -> None:
         try:
             import lance
         except ImportError as error:
             raise MissingDependencyError("pylance", "train") from error
         self.root, self.head, self._lance = root, head, lance
         self.path = root / NAME
-        names = [column_name(one.name) for one in head.columns]
+        names = [column_name(column.name) for column in head.columns]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(f"two features would be the column {twice!r}: name them differently")
         if self.path.exists():
-            self._drop_later_than(sum(int(one["frames"]) for one in records))
+            self._drop_later_than(sum(int(column["frames"]) for column in records))
 
     def _drop_later_than(self, rows: int) -> None:
         """Make the version with *rows* rows the latest one: after a power failure, later ones may be damaged."""
@@ -86,14 +86,16 @@ class LanceStore:
         for name in ("episode_index", "frame_index", "index"):
             fields.append(pa.field(name, pa.int64()))
         fields += [pa.field("timestamp", pa.float64()), pa.field("task", pa.string())]
-        for one in self.head.columns:
-            if one.pictures:
+        for column in self.head.columns:
+            if column.pictures:
                 media = {"media_type": "image/png"}
-                fields.append(pa.field(column_name(one.name), pa.large_binary(), metadata=media))
+                fields.append(pa.field(column_name(column.name), pa.large_binary(), metadata=media))
             else:
-                kind = pa.from_numpy_dtype(np.dtype(one.dtype))
-                names = {"names": ",".join(one.names)}
-                fields.append(pa.field(column_name(one.name), pa.list_(kind, one.shape[0]), metadata=names))
+                value_type = pa.from_numpy_dtype(np.dtype(column.dtype))
+                names = {"names": ",".join(column.names)}
+                fields.append(
+                    pa.field(column_name(column.name), pa.list_(value_type, column.shape[0]), metadata=names)
+                )
         return pa.schema(fields)
 
     def add(self, episode: Episode, records: Sequence[Record]) -> None:
@@ -135,13 +137,13 @@ class LanceStore:
                 pa.array(frames / float(self.head.spec.rate)),
                 pa.array([episode.task] * len(frames), pa.string()),
             ]
-            for one in self.head.columns:
-                if one.pictures:
-                    some = [png(next(coming[one.name])) for _ in frames]
-                    arrays.append(pa.array(some, pa.large_binary()))
+            for column in self.head.columns:
+                if column.pictures:
+                    images = [png(next(coming[column.name])) for _ in frames]
+                    arrays.append(pa.array(images, pa.large_binary()))
                 else:
-                    flat = pa.array(np.ascontiguousarray(episode.vectors[one.name][frames]).reshape(-1))
-                    arrays.append(pa.FixedSizeListArray.from_arrays(flat, one.shape[0]))
+                    flat = pa.array(np.ascontiguousarray(episode.vectors[column.name][frames]).reshape(-1))
+                    arrays.append(pa.FixedSizeListArray.from_arrays(flat, column.shape[0]))
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         for rest in coming.values():
             # After the last picture come errors and statistics.
@@ -152,12 +154,12 @@ class LanceStore:
 
     def vectors(self, record: Record) -> dict[str, NDArray[Any]]:
         """See ``Store``."""
-        table = self._rows(record, [column_name(one.name) for one in self.head.vectors])
-        found = {}
-        for one in self.head.vectors:
-            flat = table.column(column_name(one.name)).combine_chunks().flatten()
-            found[one.name] = np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, one.shape[0])
-        return found
+        table = self._rows(record, [column_name(column.name) for column in self.head.vectors])
+        values = {}
+        for column in self.head.vectors:
+            flat = table.column(column_name(column.name)).combine_chunks().flatten()
+            values[column.name] = np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, column.shape[0])
+        return values
 
     def _rows(self, record: Record, names: list[str], lo: int = 0, count: int | None = None) -> Any:
         rows = self._lance.dataset(self.path)
@@ -170,19 +172,19 @@ class LanceStore:
         )
         return scanned.to_table()
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
 
         def read() -> Iterator[NDArray[np.uint8]]:
             import av
 
             for lo in range(0, int(record["frames"]), FEW):
-                some = self._rows(record, [column_name(name)], lo, FEW)
-                for data in some.column(0).to_pylist():
-                    (found,) = av.CodecContext.create("png", "r").decode(av.Packet(data))
-                    yield found.to_ndarray(format="rgb24")
+                rows = self._rows(record, [column_name(name)], lo, FEW)
+                for data in rows.column(0).to_pylist():
+                    (frame,) = av.CodecContext.create("png", "r").decode(av.Packet(data))
+                    yield frame.to_ndarray(format="rgb24")
 
-        return Camera(self.head.picture_shape(name), int(record["frames"]), read)
+        return EpisodeCamera(self.head.picture_shape(name), int(record["frames"]), read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

@@ -22,10 +22,10 @@ from logreel.errors import MissingDependencyError, UsageError
 from logreel.io.atomic_file import make_folders, sync_folder
 from logreel.outputs.dataset.episode import (
     KEYS,
-    Camera,
-    Column,
     Episode,
-    Head,
+    EpisodeCamera,
+    EpisodeColumn,
+    EpisodeHead,
     Record,
     Stats,
     as_arrays,
@@ -56,7 +56,7 @@ DEFAULTS = {
 _DATA_MB, _VIDEO_MB = 100, 200
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> LeRobotStore:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> LeRobotStore:
     """Return the dataset at *root*; see ``Store``."""
     return LeRobotStore(root, head, records)
 
@@ -64,7 +64,7 @@ def make(root: Path, head: Head, records: Sequence[Record]) -> LeRobotStore:
 class LeRobotStore:
     """See ``Store``. An episode counts for readers when ``meta/info.json`` names it, which is written last."""
 
-    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+    def __init__(self, root: Path, head: EpisodeHead, records: Sequence[Record]) -> None:
         self.root, self.head = root, head
         if head.spec.rate.denominator != 1:
             raise UsageError(
@@ -76,13 +76,13 @@ class LeRobotStore:
         self._tasks: dict[str, int] = {}
         # All episodes of a file of meta/episodes are written again with each one that is added to it.
         self._number_stats = lru_cache(GROUP)(self._default_stats)
-        for one in records:
-            self._count(one)
+        for record in records:
+            self._count(record)
 
     def _count(self, record: Record) -> None:
         self._tasks.setdefault(record["task"], len(self._tasks))
-        whole = as_arrays(self._whole_stats(record))
-        self._stats = combined(self._stats, whole)
+        stats = as_arrays(self._whole_stats(record))
+        self._stats = combined(self._stats, stats)
         self._counted += 1
 
     def add(self, episode: Episode, records: Sequence[Record]) -> None:
@@ -100,8 +100,8 @@ class LeRobotStore:
 
     def publish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""
-        for one in records[self._counted :]:
-            self._count(one)
+        for record in records[self._counted :]:
+            self._count(record)
         group = checked_index(records[-1]) // GROUP * GROUP
         self._write_episodes(records[group:], group // GROUP)
         self._write_tasks()
@@ -121,14 +121,16 @@ class LeRobotStore:
         import pyarrow.parquet as pq
 
         table = pq.ParquetFile(self.data(checked_index(record))).read(use_threads=False)
-        found = {}
-        for one in self.head.vectors:
-            column: Any = table.column(one.name).combine_chunks()
-            flat = column.flatten() if len(_shape(one)) and one.shape[0] > 1 else column
-            found[one.name] = np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, one.shape[0])
-        return found
+        values = {}
+        for head_column in self.head.vectors:
+            column: Any = table.column(head_column.name).combine_chunks()
+            flat = column.flatten() if len(_shape(head_column)) and head_column.shape[0] > 1 else column
+            values[head_column.name] = np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(
+                -1, head_column.shape[0]
+            )
+        return values
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
         path = self.video(name, checked_index(record))
 
@@ -136,12 +138,12 @@ class LeRobotStore:
             # The file itself is used.
             return iter(())
 
-        return Camera(self.head.picture_shape(name), int(record["frames"]), read, video=path)
+        return EpisodeCamera(self.head.picture_shape(name), int(record["frames"]), read, video=path)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""
         count = len(records)
-        folders = ["data", *(f"videos/{one.name}" for one in self.head.cameras)]
+        folders = ["data", *(f"videos/{column.name}" for column in self.head.cameras)]
         for folder in folders:
             for path in sorted((self.root / folder).glob("chunk-*/file-*")):
                 if _number(path) >= count:
@@ -150,12 +152,12 @@ class LeRobotStore:
             if _number(path) * GROUP >= count:
                 path.unlink()
         videos = self.root / "videos"
-        known = {one.name for one in self.head.cameras}
+        known = {column.name for column in self.head.cameras}
         for path in sorted(videos.iterdir()) if videos.is_dir() else []:
             if path.name not in known:
                 shutil.rmtree(path)
 
-    def _encode(self, out: IO[bytes], camera: Camera) -> None:
+    def _encode(self, out: IO[bytes], camera: EpisodeCamera) -> None:
         try:
             import av
         except ImportError as error:
@@ -190,21 +192,21 @@ class LeRobotStore:
     def _whole_stats(self, record: Record) -> dict[str, dict[str, Any]]:
         """Return the statistics of an episode as JSON data, in the order of the features."""
         index, start, count = checked_index(record), int(record["first"]), int(record["frames"])
-        found = {**record["stats"], **self._number_stats(index, start, count, record["task"])}
-        names = [*(one.name for one in self.head.columns), *DEFAULTS]
-        return {name: {key: found[name][key] for key in KEYS} for name in names}
+        stats = {**record["stats"], **self._number_stats(index, start, count, record["task"])}
+        names = [*(column.name for column in self.head.columns), *DEFAULTS]
+        return {name: {key: stats[name][key] for key in KEYS} for name in names}
 
     def _write_data(self, episode: Episode) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         fields, arrays = list[Any](), list[Any]()
-        for one in self.head.vectors:
-            values, kind = episode.vectors[one.name], pa.from_numpy_dtype(np.dtype(one.dtype))
-            flat = pa.array(np.ascontiguousarray(values).reshape(-1), kind)
-            whole = flat if one.shape[0] == 1 else pa.FixedSizeListArray.from_arrays(flat, one.shape[0])
-            arrays.append(whole)
-            fields.append(pa.field(one.name, whole.type))
+        for column in self.head.vectors:
+            values, value_type = episode.vectors[column.name], pa.from_numpy_dtype(np.dtype(column.dtype))
+            flat = pa.array(np.ascontiguousarray(values).reshape(-1), value_type)
+            array = flat if column.shape[0] == 1 else pa.FixedSizeListArray.from_arrays(flat, column.shape[0])
+            arrays.append(array)
+            fields.append(pa.field(column.name, array.type))
         numbers = self._defaults(episode.index, episode.start, episode.count, episode.task)
         for name, values in numbers.items():
             arrays.append(pa.array(values))
@@ -218,7 +220,7 @@ class LeRobotStore:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        rows = [self._row(one, number) for one in records]
+        rows = [self._row(record, number) for record in records]
         path = self.root / "meta" / "episodes" / _file(number, "parquet")
         make_folders(path.parent)
         with new_file(path, force=True) as out:
@@ -236,12 +238,12 @@ class LeRobotStore:
             "dataset_from_index": int(record["first"]),
             "dataset_to_index": int(record["first"]) + count,
         }
-        for one in self.head.cameras:
+        for column in self.head.cameras:
             row |= {
-                f"videos/{one.name}/chunk_index": index // CHUNK,
-                f"videos/{one.name}/file_index": index % CHUNK,
-                f"videos/{one.name}/from_timestamp": 0.0,
-                f"videos/{one.name}/to_timestamp": count / self._fps,
+                f"videos/{column.name}/chunk_index": index // CHUNK,
+                f"videos/{column.name}/file_index": index % CHUNK,
+                f"videos/{column.name}/from_timestamp": 0.0,
+                f"videos/{column.name}/to_timestamp": count / self._fps,
             }
         for name, stats in self._whole_stats(record).items():
             row |= {f"stats/{name}/{key}": value for key, value in stats.items()}
@@ -261,9 +263,9 @@ class LeRobotStore:
             out.write(json.dumps(data, indent=4, ensure_ascii=False).encode() + b"\n")
 
     def _info(self, records: Sequence[Record]) -> dict[str, Any]:
-        features = {one.name: self._feature(one) for one in self.head.columns}
-        for name, kind in DEFAULTS.items():
-            features[name] = {"dtype": kind, "shape": [1], "names": None}
+        features = {column.name: self._feature(column) for column in self.head.columns}
+        for name, dtype in DEFAULTS.items():
+            features[name] = {"dtype": dtype, "shape": [1], "names": None}
         return {
             "codebase_version": VERSION,
             "robot_type": self.head.spec.robot or None,
@@ -282,10 +284,10 @@ class LeRobotStore:
             "features": features,
         }
 
-    def _feature(self, one: Column) -> dict[str, Any]:
-        if not one.pictures:
-            return {"dtype": one.dtype, "shape": list(one.shape), "names": list(one.names)}
-        height, width = _shape(one)
+    def _feature(self, column: EpisodeColumn) -> dict[str, Any]:
+        if not column.pictures:
+            return {"dtype": column.dtype, "shape": list(column.shape), "names": list(column.names)}
+        height, width = _shape(column)
         return {
             "dtype": "video",
             "shape": [height, width, 3],
@@ -303,9 +305,9 @@ class LeRobotStore:
         }
 
 
-def _shape(one: Column) -> tuple[int, ...]:
+def _shape(column: EpisodeColumn) -> tuple[int, ...]:
     """Return the shape of a column in files: videos have even sizes."""
-    return tuple(n + n % 2 for n in one.shape) if one.pictures else one.shape
+    return tuple(n + n % 2 for n in column.shape) if column.pictures else column.shape
 
 
 def _file(number: int, suffix: str) -> str:
@@ -315,7 +317,7 @@ def _file(number: int, suffix: str) -> str:
 def _number(path: Path) -> int:
     """Return the number of a file by its name and folder; -1 for another name."""
     parts = (path.parent.name.partition("-")[2], path.stem.partition("-")[2])
-    return int(parts[0]) * CHUNK + int(parts[1]) if all(one.isdecimal() for one in parts) else -1
+    return int(parts[0]) * CHUNK + int(parts[1]) if all(part.isdecimal() for part in parts) else -1
 
 
 def _put(src: Path, dst: Path) -> None:
@@ -349,8 +351,14 @@ def tasks_table(tasks: Sequence[str]) -> pa.Table:
             }
         ],
         "columns": [
-            {"name": name, "field_name": field, "pandas_type": kind, "numpy_type": numpy, "metadata": None}
-            for name, field, kind, numpy in columns
+            {
+                "name": name,
+                "field_name": field,
+                "pandas_type": pandas_type,
+                "numpy_type": numpy,
+                "metadata": None,
+            }
+            for name, field, pandas_type, numpy in columns
         ],
         "creator": {"library": "pyarrow", "version": pa.__version__},
         "pandas_version": "2.0.0",

@@ -69,18 +69,24 @@ class LogPlan:
 
     def __post_init__(self) -> None:
         self.samplers = {
-            one.name: VectorSampler(self.log, one) for one in self.spec.features if not one.pictures
+            feature.name: VectorSampler(self.log, feature)
+            for feature in self.spec.features
+            if not feature.pictures
         }
-        self.pickers = {one.name: PicturePicker(self.log, one) for one in self.spec.features if one.pictures}
+        self.pickers = {
+            feature.name: PicturePicker(self.log, feature)
+            for feature in self.spec.features
+            if feature.pictures
+        }
 
     def stretches(self) -> Iterator[SampledStretch]:
         """Yield the intervals of the log, sampled one after another."""
-        found = stretches(self.log, self.spec)
-        if not found:
+        wanted = stretches(self.log, self.spec)
+        if not wanted:
             self.note("no episode in this log")
-        for one in found:
-            count, moments = regular_times(self.log, one.start, one.end, self.spec.rate)
-            yield SampledStretch(self, one, moments(0, count))
+        for stretch in wanted:
+            count, moments = regular_times(self.log, stretch.start, stretch.end, self.spec.rate)
+            yield SampledStretch(self, stretch, moments(0, count))
 
     def note(self, text: str, lost: bool = False) -> None:
         """Keep a sentence; *lost*: about data that should have been used."""
@@ -94,23 +100,25 @@ class SampledStretch:
 
     def __init__(self, plan: LogPlan, stretch: Stretch, times: I64) -> None:
         self.plan, self.stretch, self.times = plan, stretch, times
-        self.vectors: dict[str, Sampled] = {name: one.at(times) for name, one in plan.samplers.items()}
-        self.pictures = {name: one.at(times) for name, one in plan.pickers.items()}
+        self.vectors: dict[str, Sampled] = {
+            name: sampler.at(times) for name, sampler in plan.samplers.items()
+        }
+        self.pictures = {name: sampler.at(times) for name, sampler in plan.pickers.items()}
 
     def good(self) -> NDArray[np.bool_]:
         """Return bool[n]: frames for which every feature has a value within its bound."""
-        found = np.ones(len(self.times), np.bool_)
-        for one in self.plan.spec.features:
-            found &= self._within(one)
-        return found
+        good = np.ones(len(self.times), np.bool_)
+        for feature in self.plan.spec.features:
+            good &= self._within(feature)
+        return good
 
     def _within(self, feature: Feature) -> NDArray[np.bool_]:
-        found = self._errors(feature.name) <= np.uint64(feature.max_error)
+        near = self._errors(feature.name) <= np.uint64(feature.max_error)
         if feature.pictures:
             broken = self.plan.broken.get(self.plan.pickers[feature.name].ch.topic)
             if broken:
-                found &= ~np.isin(self.pictures[feature.name][0], np.array(sorted(broken), np.int64))
-        return found
+                near &= ~np.isin(self.pictures[feature.name][0], np.array(sorted(broken), np.int64))
+        return near
 
     def _errors(self, name: str) -> U64:
         return self.vectors[name].errors if name in self.vectors else self.pictures[name][1]
@@ -127,16 +135,16 @@ class SampledStretch:
             self._note(bad, bool(len(bad) == len(considered)) or self.plan.spec.beyond == "fail")
         beyond = self.plan.spec.beyond
         if beyond == "fail":
-            found = [] if len(bad) else [considered]
+            runs = [] if len(bad) else [considered]
         elif beyond == "drop":
-            found = [considered[good[considered]]]
+            runs = [considered[good[considered]]]
         else:
             kept = considered[good[considered]]
-            found = np.split(kept, np.flatnonzero(np.diff(kept) != 1) + 1)
+            runs = np.split(kept, np.flatnonzero(np.diff(kept) != 1) + 1)
         period = SECOND / self.plan.spec.rate
         least = self.plan.spec.episodes.min_length
-        long = [one for one in found if len(one) and len(one) * period >= least]
-        short = sum(len(one) for one in found) - sum(map(len, long))
+        long = [column for column in runs if len(column) and len(column) * period >= least]
+        short = sum(len(column) for column in runs) - sum(map(len, long))
         if short:
             self.plan.note(
                 f"{self._place()}: left out {short} frames in pieces shorter than {duration_text(least)}"
@@ -150,15 +158,15 @@ class SampledStretch:
     def _note(self, bad: I64, lost: bool) -> None:
         """Note how many frames are too far from messages, for the features of which that is so."""
         reasons = []
-        for one in self.plan.spec.features:
-            wrong = bad[~self._within(one)[bad]]
+        for column in self.plan.spec.features:
+            wrong = bad[~self._within(column)[bad]]
             if not len(wrong):
                 continue
-            worst = self._errors(one.name)[wrong]
+            worst = self._errors(column.name)[wrong]
             known = worst[worst != NEVER]
             far = f", worst {duration_text(int(known.max()))}" if len(known) else ""
             reasons.append(
-                f"{one.name} has no value within {duration_text(one.max_error)} for {len(wrong)}{far}"
+                f"{column.name} has no value within {duration_text(column.max_error)} for {len(wrong)}{far}"
             )
         what = "all frames left out, because of" if self.plan.spec.beyond == "fail" else "left out"
         text = f"{self._place()}: {what} {len(bad)} of {len(self.times)} frames: {'; '.join(reasons)}"
@@ -168,9 +176,9 @@ class SampledStretch:
         """Return the episode of some of the frames."""
         return Planned(
             self.times[frames],
-            {name: one.values[frames] for name, one in self.vectors.items()},
-            {name: some[frames] for name, (some, _) in self.pictures.items()},
-            {one.name: self._errors(one.name)[frames] for one in self.plan.spec.features},
+            {name: column.values[frames] for name, column in self.vectors.items()},
+            {name: times[frames] for name, (times, _) in self.pictures.items()},
+            {column.name: self._errors(column.name)[frames] for column in self.plan.spec.features},
             self.stretch,
             frames,
         )
@@ -179,14 +187,14 @@ class SampledStretch:
 def sync_data(spec: Spec, planned: Planned) -> dict[str, Any]:
     """Return the error in time of each feature of an episode as JSON data: largest and mean, in ns."""
     return {
-        one.name: {
-            "method": one.method,
-            "offset_ns": one.offset,
-            "bound_ns": one.max_error,
-            "max_ns": int(planned.errors[one.name].max()),
-            "mean_ns": round(float(planned.errors[one.name].astype(np.float64).mean()), 3),
+        column.name: {
+            "method": column.method,
+            "offset_ns": column.offset,
+            "bound_ns": column.max_error,
+            "max_ns": int(planned.errors[column.name].max()),
+            "mean_ns": round(float(planned.errors[column.name].astype(np.float64).mean()), 3),
         }
-        for one in spec.features
+        for column in spec.features
     }
 
 
@@ -208,26 +216,30 @@ def stretches(log: Log, spec: Spec) -> list[Stretch]:
     rule = spec.episodes
     if log.start is None or log.end is None:
         return []
-    whole = _bounded(log, interval(log, rule.start, rule.end))
+    bounds = _bounded(log, interval(log, rule.start, rule.end))
     if rule.rule == "list":
-        found = []
-        for one in rule.listed:
-            if one.is_for(log.name):
-                task = spec.task if one.task is None else one.task
-                asked = _bounded(log, interval(log, one.start, one.end))
-                found += [Stretch(*span, task) for span in _inside([asked], whole)]
-        return found
+        result = []
+        for listed in rule.listed:
+            if listed.is_for(log.name):
+                task = spec.task if listed.task is None else listed.task
+                asked = _bounded(log, interval(log, listed.start, listed.end))
+                result += [Stretch(*span, task) for span in _inside([asked], bounds)]
+        return result
     if rule.rule == "where":
-        spans = true_intervals(log, rule.where, whole)
+        spans = true_intervals(log, rule.where, bounds)
     elif rule.rule == "band":
         every = bands(log)
-        spans = [(one.start, one.end) for one in every if rule.band in (one.kind, f"{one.kind}={one.label}")]
-        kinds = {one.kind for one in every}
+        spans = [
+            (listed.start, listed.end)
+            for listed in every
+            if rule.band in (listed.kind, f"{listed.kind}={listed.label}")
+        ]
+        kinds = {listed.kind for listed in every}
         if rule.band.partition("=")[0] not in kinds:
             raise NotFoundError("kind of band", rule.band, sorted(kinds), path=log.name)
     else:
-        spans = [whole]
-    return [Stretch(*span, spec.task) for span in _inside(spans, whole)]
+        spans = [bounds]
+    return [Stretch(*span, spec.task) for span in _inside(spans, bounds)]
 
 
 def _bounded(log: Log, span: Span) -> tuple[int, int]:
@@ -237,9 +249,9 @@ def _bounded(log: Log, span: Span) -> tuple[int, int]:
     return max(start, first), min(end, last)
 
 
-def _inside(spans: list[Span] | list[tuple[int, int]], whole: tuple[int, int]) -> list[tuple[int, int]]:
-    found = intersect_intervals(spans, [whole])
-    return [(start, end) for start, end in found if start is not None and end is not None and start < end]
+def _inside(spans: list[Span] | list[tuple[int, int]], bounds: tuple[int, int]) -> list[tuple[int, int]]:
+    inside = intersect_intervals(spans, [bounds])
+    return [(start, end) for start, end in inside if start is not None and end is not None and start < end]
 
 
 #: Distance in time of a frame without a value, ns.
@@ -284,15 +296,15 @@ class VectorSampler:
             self._parts.append((ch, Follower(ch, own_paths(ch, unique), how, Shape()), unique))
         widths: list[dict[str, tuple[int, list[str]]]] = []
         for ch, follower, unique in self._parts:
-            at, found = 0, dict[str, tuple[int, list[str]]]()
+            at, paths_by_channel = 0, dict[str, tuple[int, list[str]]]()
             none = follower.matched(np.zeros(0, np.int64), "previous")
             for path, column in zip(unique, none.columns, strict=True):
                 items = [name for name, _ in _numbers(path, column)]
                 if not items:
                     raise UsageError(why_no_curve(ch, path, column.type), path=log.name)
-                found[path] = (at, items)
+                paths_by_channel[path] = (at, items)
                 at += len(items)
-            widths.append(found)
+            widths.append(paths_by_channel)
             counts.append(at)
         starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
         columns: list[int] = []
@@ -318,12 +330,12 @@ class VectorSampler:
         lo = 0
         while lo < count:
             hi = min(lo + ROWS, count)
-            while hi - lo > 1 and sum(one.weight(at[lo:hi]) for _, one, _ in self._parts) > BYTES:
+            while hi - lo > 1 and sum(each.weight(at[lo:hi]) for _, each, _ in self._parts) > BYTES:
                 hi = lo + (hi - lo) // 2
             every = []
             for _, follower, paths in self._parts:
-                some, error = self._part(follower, paths, at[lo:hi])
-                every.append(some)
+                part, error = self._part(follower, paths, at[lo:hi])
+                every.append(part)
                 errors[lo:hi] = np.maximum(errors[lo:hi], error)
             values[lo:hi] = np.concatenate(every, axis=1)[:, self._columns]
             lo = hi
@@ -337,8 +349,8 @@ class VectorSampler:
         """Return the elements that are in one channel, and their distances in time."""
         method = self.feature.method
         if method != "linear":
-            found = follower.matched(at, method)
-            return _matrix(paths, found), _distance(found, at)
+            matched = follower.matched(at, method)
+            return _matrix(paths, matched), _distance(matched, at)
         before, after = follower.matched(at, "previous"), follower.matched(at, "next")
         first, last = _matrix(paths, before), _matrix(paths, after)
         span = (after.times - before.times).astype(np.float64)
@@ -362,27 +374,27 @@ def _numbers(path: str, column: Any) -> list[tuple[str, F64]]:
 
     flat = flattened(pa.table({path: column}))
     return [
-        found
-        for field, some in zip(flat.schema, flat.columns, strict=True)
-        for found in sample_numbers(field.name, some.combine_chunks())
+        numbers
+        for field, flat_column in zip(flat.schema, flat.columns, strict=True)
+        for numbers in sample_numbers(field.name, flat_column.combine_chunks())
     ]
 
 
-def _matrix(paths: list[str], found: Matched) -> F64:
+def _matrix(paths: list[str], matched: Matched) -> F64:
     """Return float64[n, k]: all numbers of the columns; NaN for none."""
-    some = [
+    columns = [
         values
-        for path, column in zip(paths, found.columns, strict=True)
+        for path, column in zip(paths, matched.columns, strict=True)
         for _, values in _numbers(path, column)
     ]
-    return np.stack(some, axis=1)
+    return np.stack(columns, axis=1)
 
 
-def _distance(found: Matched, at: I64) -> U64:
+def _distance(matched: Matched, at: I64) -> U64:
     """Return uint64[n] ns between times and what matched them; ``NEVER`` where nothing did."""
     # Differences of signed times need the 64th bit.
-    gap = (np.maximum(found.times, at) - np.minimum(found.times, at)).view(np.uint64)
-    return np.where(found.found, gap, NEVER)
+    gap = (np.maximum(matched.times, at) - np.minimum(matched.times, at)).view(np.uint64)
+    return np.where(matched.matched, gap, NEVER)
 
 
 class PicturePicker:
@@ -407,5 +419,5 @@ class PicturePicker:
         rows = pick(self._times, at, self.feature.method, None)
         if not len(self._times):
             return at, np.full(len(at), NEVER)
-        found = Matched([], self._times[np.maximum(rows, 0)], rows >= 0)
-        return found.times, _distance(found, at)
+        matched = Matched([], self._times[np.maximum(rows, 0)], rows >= 0)
+        return matched.times, _distance(matched, at)

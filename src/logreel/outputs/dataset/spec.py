@@ -219,26 +219,26 @@ class _Reader:
         coding = Video(video.take("crf", 23, _number(0, 51)), video.take("gop", 2, _number(1, 1000)))
         video.done()
         tables = _Table(("features",), top.take("features", {}, _any))
-        features = tuple(self.feature(name, one, method, max_error) for name, one in tables.rest.items())
+        features = tuple(self.feature(name, entry, method, max_error) for name, entry in tables.rest.items())
         top.done()
         if not features:
             raise _KeyError(("features",), 'needs a feature at least, such as [features."observation.state"]')
-        for one in features:
+        for entry in features:
             for other in features:
-                if other.name.startswith(f"{one.name}."):
-                    raise _KeyError(("features", other.name), f"{one.name!r} is a feature already")
+                if other.name.startswith(f"{entry.name}."):
+                    raise _KeyError(("features", other.name), f"{entry.name!r} is a feature already")
         return Spec(rate, features, episodes, task, robot, beyond, coding)
 
     def episodes(self) -> Episodes:
         table = _Table(("episodes",), self.top.take("episodes", {}, _any))
         where = table.take("where", (), _texts)
         band = table.take("band", "", _text)
-        listed = tuple(self.entry(one) for one in table.take("list", [], _list))
-        given = [name for name, value in (("where", where), ("band", band), ("list", listed)) if value]
-        rule = table.take("rule", given[0] if given else "log", _one_of(RULES))
-        if given != ([] if rule == "log" else [rule]):
-            there = " and ".join(given) or "none of them"
-            raise _KeyError(("episodes",), f"the rule {rule!r} does not go with it, there is {there}")
+        listed = tuple(self.entry(entry) for entry in table.take("list", [], _list))
+        rules = [name for name, value in (("where", where), ("band", band), ("list", listed)) if value]
+        rule = table.take("rule", rules[0] if rules else "log", _one_of(RULES))
+        if rules != ([] if rule == "log" else [rule]):
+            names = " and ".join(rules) or "none of them"
+            raise _KeyError(("episodes",), f"the rule {rule!r} does not go with it, there is {names}")
         chosen = Episodes(
             rule,
             where,
@@ -253,14 +253,14 @@ class _Reader:
 
     def entry(self, value: Any) -> Listed:
         table = _Table(("episodes", "list"), value)
-        found = Listed(
+        listed = Listed(
             table.take("log", "*", _text),
             table.take("start", None, self.time),
             table.take("end", None, self.time),
             table.take("task", None, _text),
         )
         table.done()
-        return found
+        return listed
 
     def feature(self, name: str, value: Any, method: str, max_error: int | None) -> Feature:
         keys = ("features", name)
@@ -274,7 +274,7 @@ class _Reader:
         size = table.take("size", None, _size)
         names = table.take("names", (), _texts)
         dtype = table.take("dtype", "float32", _one_of(DTYPES))
-        given = table.take("method", None, _one_of(METHODS))
+        own_method = table.take("method", None, _one_of(METHODS))
         bound = table.take("max_error", max_error, _length)
         offset = table.take("offset", 0, _signed_length)
         table.done()
@@ -285,16 +285,16 @@ class _Reader:
         if pictures:
             if names or topic:
                 raise _KeyError(keys, "pictures have neither names nor topic: write pictures = TOPIC")
-            if given == "linear":
+            if own_method == "linear":
                 raise _KeyError((*keys, "method"), "pictures are not interpolated: nearest or previous")
-            chosen = given or ("nearest" if method == "linear" else method)
+            chosen = own_method or ("nearest" if method == "linear" else method)
             return Feature(name, (), pictures, (), "uint8", chosen, bound, offset, size)
         if size:
             raise _KeyError((*keys, "size"), "only pictures have a size")
-        whole = tuple(f"{topic}.{one}" if topic else one for text in fields for one in _items(keys, text))
-        if len(whole) > MAX_ELEMENTS:
+        paths = tuple(f"{topic}.{item}" if topic else item for text in fields for item in _items(keys, text))
+        if len(paths) > MAX_ELEMENTS:
             raise _KeyError((*keys, "fields"), f"more than {MAX_ELEMENTS} elements")
-        return Feature(name, whole, "", names, dtype, given or method, bound, offset)
+        return Feature(name, paths, "", names, dtype, own_method or method, bound, offset)
 
 
 def _items(keys: tuple[str, ...], text: str) -> list[str]:
@@ -319,10 +319,10 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    some = [value] if isinstance(value, str) else value
-    if not isinstance(some, list | tuple) or not all(isinstance(one, str) and one for one in some):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
         raise UsageError(f"expected a list of texts, not {value!r:.60}")
-    return tuple(some)
+    return tuple(texts)
 
 
 def _list(value: Any) -> list[Any]:
@@ -362,10 +362,10 @@ def _signed_length(value: Any) -> int:
 
 
 def _length(value: Any) -> int:
-    found = _signed_length(value)
-    if found < 0:
+    length = _signed_length(value)
+    if length < 0:
         raise UsageError(f"{value!r} is less than nothing")
-    return found
+    return length
 
 
 def _time(value: Any) -> str | int:

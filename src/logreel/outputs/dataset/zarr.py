@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError
-from logreel.outputs.dataset.episode import Camera, Episode, Head, Record
+from logreel.outputs.dataset.episode import Episode, EpisodeCamera, EpisodeHead, Record
 from logreel.outputs.files import new_file, sync_all
 
 NAME = "replay_buffer.zarr"
@@ -29,17 +29,17 @@ ROWS = 4096
 PICTURES = 1
 
 
-def make(root: Path, head: Head, records: Sequence[Record]) -> ZarrStore:
+def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> ZarrStore:
     """Return the dataset at *root*; see ``Store``."""
     return ZarrStore(root, head, records)
 
 
-def array_names(head: Head) -> dict[str, str]:
+def array_names(head: EpisodeHead) -> dict[str, str]:
     """Return the name of the array of each feature: its last part, or all of it where that is not unique."""
-    last = [one.name.rpartition(".")[2] for one in head.columns]
+    last = [column.name.rpartition(".")[2] for column in head.columns]
     return {
-        one.name: short if last.count(short) == 1 else one.name
-        for one, short in zip(head.columns, last, strict=True)
+        column.name: short if last.count(short) == 1 else column.name
+        for column, short in zip(head.columns, last, strict=True)
     }
 
 
@@ -72,7 +72,7 @@ class ZarrStore:
     Readers see the shapes in the metadata of the root, which is replaced in one step when an episode is complete.
     """
 
-    def __init__(self, root: Path, head: Head, records: Sequence[Record]) -> None:
+    def __init__(self, root: Path, head: EpisodeHead, records: Sequence[Record]) -> None:
         try:
             import zarr
         except ImportError as error:
@@ -89,15 +89,15 @@ class ZarrStore:
             return
         group.attrs["fps"] = float(head.spec.rate)
         data, meta = group.require_group("data"), group.require_group("meta")
-        for one in head.columns:
-            shape = (*one.shape, 3) if one.pictures else one.shape
+        for column in head.columns:
+            shape = (*column.shape, 3) if column.pictures else column.shape
             data.create_array(
-                self.names[one.name],
+                self.names[column.name],
                 shape=(0, *shape),
-                chunks=(PICTURES if one.pictures else ROWS, *shape),
-                dtype=one.dtype,
+                chunks=(PICTURES if column.pictures else ROWS, *shape),
+                dtype=column.dtype,
                 overwrite=True,
-                attributes={} if one.pictures else {"names": list(one.names)},
+                attributes={} if column.pictures else {"names": list(column.names)},
             )
         # A chunk per episode: adding one changes no file that readers may be reading.
         meta.create_array("episode_ends", shape=(0,), chunks=(1,), dtype="int64", overwrite=True)
@@ -106,10 +106,10 @@ class ZarrStore:
         """See ``Store``."""
         end = episode.start + episode.count
         data = self._group["data"]
-        for one in self.head.vectors:
-            array = data[self.names[one.name]]
+        for column in self.head.vectors:
+            array = data[self.names[column.name]]
             array.resize((end, *array.shape[1:]))
-            array[episode.start : end] = episode.vectors[one.name]
+            array[episode.start : end] = episode.vectors[column.name]
         for name, camera in episode.cameras.items():
             array = data[self.names[name]]
             array.resize((end, *array.shape[1:]))
@@ -135,9 +135,9 @@ class ZarrStore:
         """See ``Store``."""
         lo, hi = _rows(record)
         data = self._group["data"]
-        return {one.name: data[self.names[one.name]][lo:hi] for one in self.head.vectors}
+        return {column.name: data[self.names[column.name]][lo:hi] for column in self.head.vectors}
 
-    def camera(self, record: Record, name: str) -> Camera:
+    def camera(self, record: Record, name: str) -> EpisodeCamera:
         """See ``Store``."""
         lo, hi = _rows(record)
         array = self._group["data"][self.names[name]]
@@ -146,7 +146,7 @@ class ZarrStore:
             for at in range(lo, hi):
                 yield array[at]
 
-        return Camera(self.head.picture_shape(name), hi - lo, read)
+        return EpisodeCamera(self.head.picture_shape(name), hi - lo, read)
 
     def finish(self, records: Sequence[Record]) -> None:
         """See ``Store``."""

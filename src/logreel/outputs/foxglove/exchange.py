@@ -163,10 +163,10 @@ def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
     match lens:
         case Position():
             return "LocationFix", motion.location(lens, shift)
-        case Pose(many=many):
-            return "PosesInFrame" if many else "PoseInFrame", motion.pose(lens, shift)
-        case Transform(many=many):
-            return "FrameTransforms" if many else "FrameTransform", motion.transform(lens, shift)
+        case Pose(repeated=repeated):
+            return "PosesInFrame" if repeated else "PoseInFrame", motion.pose(lens, shift)
+        case Transform(repeated=repeated):
+            return "FrameTransforms" if repeated else "FrameTransform", motion.transform(lens, shift)
         case Text():
             return "Log", motion.log_lines(lens, shift)
         case ActorPose():

@@ -34,29 +34,29 @@ def location(lens: Position, shift: int) -> Fill:
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         fixes = lens.fixes(ch, start, end, quality=True)
-        found = fixes.take(fixes.valid)
+        valid = fixes.take(fixes.valid)
         values = {
-            "timestamp": stamped(ch, found.time, found.stamp, shift),
-            "latitude": found.latitude,
-            "longitude": found.longitude,
-            "altitude": found.altitude,
+            "timestamp": stamped(ch, valid.time, valid.stamp, shift),
+            "latitude": valid.latitude,
+            "longitude": valid.longitude,
+            "altitude": valid.altitude,
         }
-        return found.time, {**values, **({} if found.quality is None else _quality(found.quality))}
+        return valid.time, {**values, **({} if valid.quality is None else _quality(valid.quality))}
 
     return fill
 
 
-def _quality(found: Quality) -> Values:
+def _quality(quality: Quality) -> Values:
     """Return the columns of ``LocationFix`` with accuracy, velocity and heading, where they are known."""
-    known = np.asarray(found.kind != UNKNOWN, np.bool_)
-    moving = np.asarray(np.isfinite(found.velocity[:, :2]).all(axis=1), np.bool_)
+    known = np.asarray(quality.kind != UNKNOWN, np.bool_)
+    moving = np.asarray(np.isfinite(quality.velocity[:, :2]).all(axis=1), np.bool_)
     # Zeros are not written, and an unknown heading must not be: north is a negative zero.
-    heading = np.where(found.heading == 0, -0.0, np.nan_to_num(found.heading))
+    heading = np.where(quality.heading == 0, -0.0, np.nan_to_num(quality.heading))
     return {
-        "position_covariance": Many(_counted(known) * 9, found.covariance[known].reshape(-1)),
-        "position_covariance_type": found.kind.astype(np.int32),
+        "position_covariance": Many(_counted(known) * 9, quality.covariance[known].reshape(-1)),
+        "position_covariance_type": quality.kind.astype(np.int32),
         "heading": heading,
-        "velocity": Many(_counted(moving), vector(np.nan_to_num(found.velocity[moving]))),
+        "velocity": Many(_counted(moving), vector(np.nan_to_num(quality.velocity[moving]))),
     }
 
 
@@ -65,15 +65,15 @@ def pose(lens: Pose | VehiclePose, shift: int) -> Fill:
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         places = _track(lens, ch, start, end)
-        found = {"position": vector(places.position), "orientation": quaternion(places.rotation)}
+        poses = {"position": vector(places.position), "orientation": quaternion(places.rotation)}
         stamp = stamped(ch, places.time, places.stamp, shift)
-        if not (isinstance(lens, Pose) and lens.many):
+        if not (isinstance(lens, Pose) and lens.repeated):
             frame = _frames(places.frame, len(places.time), WORLD)
-            return places.time, {"timestamp": stamp, "frame_id": frame, "pose": found}
+            return places.time, {"timestamp": stamp, "frame_id": frame, "pose": poses}
         first, offsets = grouped(places.row)
         frame = _frames(None if places.frame is None else places.frame[first], len(first), WORLD)
-        many = {"timestamp": stamp[first], "frame_id": frame, "poses": Many(offsets, found)}
-        return places.time[first], many
+        columns = {"timestamp": stamp[first], "frame_id": frame, "poses": Many(offsets, poses)}
+        return places.time[first], columns
 
     return fill
 
@@ -83,11 +83,11 @@ def transform(lens: Transform | VehiclePose, shift: int) -> Fill:
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         places = _track(lens, ch, start, end)
-        found = _transforms(places, ch, shift)
-        if not (isinstance(lens, Transform) and lens.many):
-            return places.time, found
+        transforms = _transforms(places, ch, shift)
+        if not (isinstance(lens, Transform) and lens.repeated):
+            return places.time, transforms
         first, offsets = grouped(places.row)
-        return places.time[first], {"transforms": Many(offsets, found)}
+        return places.time[first], {"transforms": Many(offsets, transforms)}
 
     return fill
 
@@ -130,10 +130,10 @@ def scene(lens: ActorPose, shift: int) -> Fill:
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
         states = lens.states(ch, start, end)
         first, offsets = grouped(states.time)
-        time, one = states.time[first], np.arange(len(first) + 1, dtype=np.int64)
+        time, each = states.time[first], np.arange(len(first) + 1, dtype=np.int64)
         every = np.full(len(first), number_of("SceneEntityDeletion.Type", "ALL"), np.int32)
         deletion = {"timestamp": time + shift, "type": every}
-        return time, {"deletions": Many(one, deletion), "entities": Many(offsets, _entities(states, shift))}
+        return time, {"deletions": Many(each, deletion), "entities": Many(offsets, _entities(states, shift))}
 
     return fill
 
@@ -173,8 +173,8 @@ def _arrows(states: ActorStates, which: NDArray[np.bool_]) -> Values:
 
 
 def _colours(kinds: NDArray[Any]) -> Values:
-    found = np.array([_COLOURS.get(kind, _GREY) for kind in kinds], np.float64).reshape(-1, 3)
-    return dict(zip("rgb", found.T, strict=True)) | {"a": np.full(len(found), _ALPHA)}
+    colours = np.array([_COLOURS.get(actor_type, _GREY) for actor_type in kinds], np.float64).reshape(-1, 3)
+    return dict(zip("rgb", colours.T, strict=True)) | {"a": np.full(len(colours), _ALPHA)}
 
 
 def vector(values: F64) -> Values:

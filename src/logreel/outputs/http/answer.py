@@ -103,7 +103,7 @@ class Flow:
             self._lock.acquire()
             self._since = time.monotonic()
 
-    def _put_piece(self, piece: bytes) -> None:
+    def _put_piece(self, data: bytes) -> None:
         if not self._room.acquire(blocking=False):
             self._lock.release()
             try:
@@ -112,7 +112,7 @@ class Flow:
                 self._lock.acquire()
                 self._since = time.monotonic()
         self._check_in()
-        self._give(piece)
+        self._give(data)
 
     def _give(self, what: bytes | Exception | None) -> None:
         # RuntimeError: the event loop is closed, so no coroutine waits for the piece.
@@ -125,11 +125,11 @@ class Flow:
         """Return the next piece, None at the end; raises errors of the thread, Disconnected after ``stop``."""
         if self._stopped:
             raise Disconnected
-        piece = await self._queue.get()
-        if isinstance(piece, Exception):
-            raise piece
+        data = await self._queue.get()
+        if isinstance(data, Exception):
+            raise data
         self._room.release()
-        return piece
+        return data
 
     def stop(self) -> None:
         """End the work; the thread stops before its next piece."""
@@ -184,7 +184,7 @@ class Flows:
             flow.stop()
 
 
-class Answer:
+class StreamAnswer:
     """ASGI application that sends a slice, or another stream.
 
     lost, skipped  for the headers: places where the logs lost data, logs that are left out
@@ -237,14 +237,14 @@ class Answer:
 
     async def _send(self, flow: Flow, send: Send) -> None:
         # An error before the first piece is raised, and becomes an error response.
-        piece = await flow.next()
-        headers = self.headers(0 if piece is None else flow.size)
+        data = await flow.next()
+        headers = self.headers(0 if data is None else flow.size)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
-            while piece is not None:
-                body = {"type": "http.response.body", "body": piece, "more_body": True}
+            while data is not None:
+                body = {"type": "http.response.body", "body": data, "more_body": True}
                 await asyncio.wait_for(send(body), PATIENCE)
-                piece = await flow.next()
+                data = await flow.next()
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             self._tell(f"{self._stream.name}: broken off: nothing was taken for {PATIENCE:.0f} s")
@@ -295,7 +295,7 @@ class ErrorAnswers:
             case NotFoundError() | FileNotFoundError():
                 status, text = 404, getattr(error, "text", "the file is gone")
             case LogError():
-                known = (code for kind, code in self._statuses.items() if isinstance(error, kind))
+                known = (code for error_type, code in self._statuses.items() if isinstance(error, error_type))
                 status, text = next(known, 422), error.text
             case _:
                 status, text = 500, self._broken

@@ -59,7 +59,7 @@ class Rules:
         cls, token: str, host: str, hosts: Iterable[str], origins: Iterable[str] = (), **others: Any
     ) -> Rules:
         """Return the rules of a service that listens at *host* and has the further names *hosts*; *others*: fields."""
-        names = {_normal_name(one.lower()) for one in (*LOCAL, host, *hosts)}
+        names = {_normal_name(name.lower()) for name in (*LOCAL, host, *hosts)}
         return cls(token, frozenset(names), frozenset(map(_normal_origin, origins)), **others)
 
     def wrong_sender(self, headers: Headers) -> str:
@@ -75,13 +75,13 @@ class Rules:
 
     def has_token(self, headers: Headers, query: bytes) -> bool:
         """Return whether a request has the token, in its headers or in the query of its address."""
-        kind, _, given = headers.only("authorization").partition(" ")
-        if kind.lower() != "bearer":
+        scheme, _, token = headers.only("authorization").partition(" ")
+        if scheme.lower() != "bearer":
             if not self.in_query or headers.count("authorization"):
                 return False
             tokens = parse_qs(query.decode("latin-1")).get("token", [])
-            given = tokens[0] if len(tokens) == 1 else ""
-        return hmac.compare_digest(given.strip().encode(), self.token.encode())
+            token = tokens[0] if len(tokens) == 1 else ""
+        return hmac.compare_digest(token.strip().encode(), self.token.encode())
 
 
 def _normal_name(host: str) -> str:
@@ -177,12 +177,12 @@ class Headers:
 
     def count(self, name: str) -> int:
         """Return the number of headers with this name."""
-        return sum(one == name for one, _ in self._all)
+        return sum(other == name for other, _ in self._all)
 
     def only(self, name: str) -> str:
         """Return the value of a header that is sent exactly once, else the empty string."""
-        found = [value for one, value in self._all if one == name]
-        return found[0] if len(found) == 1 else ""
+        values = [value for other, value in self._all if other == name]
+        return values[0] if len(values) == 1 else ""
 
 
 def _error(status: int, text: str, headers: dict[str, str] | None = None) -> Response:

@@ -72,7 +72,7 @@ def choice(values: Collection[str]) -> ParameterType:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class RequestParameter:
     """A parameter of a request: in the path of its address if that names it, else in the query.
 
     text      what it is, for people
@@ -133,7 +133,7 @@ class Route:
 
     path: str
     handler: Callable[..., ASGIApp]
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[RequestParameter, ...] = ()
     result: Result = JSON
     name: str = ""
     text: str = ""
@@ -147,9 +147,9 @@ class Route:
         return tuple(_IN_PATH.findall(self.path))
 
     @property
-    def known(self) -> dict[str, Parameter]:
+    def known(self) -> dict[str, RequestParameter]:
         """All parameters by name."""
-        return {name: Parameter(name) for name in self.in_path} | {p.name: p for p in self.parameters}
+        return {name: RequestParameter(name) for name in self.in_path} | {p.name: p for p in self.parameters}
 
 
 class Cancelled(Exception):
@@ -170,7 +170,7 @@ class Parameters:
     def __init__(
         self,
         items: Iterable[tuple[str, str]],
-        known: Mapping[str, Parameter],
+        known: Mapping[str, RequestParameter],
         stop: Event | None = None,
         in_path: Mapping[str, str] | None = None,
     ) -> None:
@@ -356,8 +356,8 @@ def _operations(route: Route, errors: Sequence[int]) -> dict[str, Any]:
     success: dict[str, Any] = {"description": route.result.text, "content": _content(route.result)}
     if route.result.headers:
         success["headers"] = {
-            name: {"description": text, "schema": {"type": kind}}
-            for name, (text, kind) in route.result.headers.items()
+            name: {"description": text, "schema": {"type": json_type}}
+            for name, (text, json_type) in route.result.headers.items()
         }
     failures = {
         str(status): {"$ref": "#/components/responses/Error"} for status in sorted({*errors, *route.errors})
@@ -374,7 +374,7 @@ def _operations(route: Route, errors: Sequence[int]) -> dict[str, Any]:
     return {method: {"operationId": prefix + route.name, **operation} for method, prefix in methods.items()}
 
 
-def _described(parameter: Parameter, place: str) -> dict[str, Any]:
+def _described(parameter: RequestParameter, place: str) -> dict[str, Any]:
     return {
         "name": parameter.name,
         "in": place,

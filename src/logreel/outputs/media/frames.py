@@ -27,7 +27,7 @@ _UNIT = re.compile(rb"\x00\x00\x01([^\x00])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class VideoFrame:
     """One picture of a video.
 
     codec   codec of *packet*; empty for *pixels*
@@ -43,7 +43,7 @@ class Frame:
     key: bool = True
 
 
-def frame_of(picture: Picture) -> Frame:
+def frame_of(picture: Picture) -> VideoFrame:
     """Return *picture* as a frame; PNG is decoded.
 
     Raises UnsupportedError for a broken picture, or one that no video can store.
@@ -56,18 +56,18 @@ def frame_of(picture: Picture) -> Frame:
         kinds = {unit[1][0] >> shift & mask for unit in _UNIT.finditer(data)}
         if not kinds:
             raise UnsupportedError(f"it is no packet of {picture.format}")
-        return Frame(codec, (0, 0), data, key=bool(kinds & key))
-    whole = encoded(picture)
-    if whole.kind == ".jpg":
-        return Frame("mjpeg", (whole.width, whole.height), whole.data)
-    return _raw(decode_png(whole.data), "PNG")
+        return VideoFrame(codec, (0, 0), data, key=bool(kinds & key))
+    blob = encoded(picture)
+    if blob.kind == ".jpg":
+        return VideoFrame("mjpeg", (blob.width, blob.height), blob.data)
+    return _raw(decode_png(blob.data), "PNG")
 
 
-def _raw(pixels: NDArray[Any], name: str) -> Frame:
+def _raw(pixels: NDArray[Any], name: str) -> VideoFrame:
     if pixels.dtype != np.uint8:
         raise UnsupportedError(f"no video holds {8 * pixels.itemsize} bits of {name}")
     colours = pixels if pixels.ndim == 2 else pixels[..., :3]
-    return Frame("", (pixels.shape[1], pixels.shape[0]), pixels=np.ascontiguousarray(colours))
+    return VideoFrame("", (pixels.shape[1], pixels.shape[0]), pixels=np.ascontiguousarray(colours))
 
 
 def decode_png(png: bytes) -> NDArray[Any]:
@@ -98,7 +98,7 @@ class FrameDecoder:
         self._times: dict[int, int] = {}
         self._count = 0
 
-    def single(self, time: int, frame: Frame | None, problem: str) -> Decoded:
+    def single(self, time: int, frame: VideoFrame | None, problem: str) -> Decoded:
         """Return time, pixels and problem of a picture that needs no other."""
         import av
 
@@ -112,14 +112,14 @@ class FrameDecoder:
                 if self._size is None:
                     return time, np.ascontiguousarray(pixels), ""
                 return time, self._rgb(av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")), ""
-            found = av.CodecContext.create(frame.codec, "r").decode(av.Packet(frame.packet))
-            if not found:
+            decoded = av.CodecContext.create(frame.codec, "r").decode(av.Packet(frame.packet))
+            if not decoded:
                 return time, None, f"its {frame.codec} holds no picture"
-            return time, self._rgb(found[0]), ""
+            return time, self._rgb(decoded[0]), ""
         except (av.FFmpegError, ValueError) as error:
             return time, None, f"it cannot be decoded: {error}"
 
-    def chained(self, time: int, frame: Frame) -> Iterator[Decoded]:
+    def chained(self, time: int, frame: VideoFrame) -> Iterator[Decoded]:
         """Yield the pictures that are complete after this packet."""
         import av
 
@@ -133,10 +133,10 @@ class FrameDecoder:
         self._times[self._count] = time
         self._count += 1
         try:
-            found = context.decode(packet)
+            decoded = context.decode(packet)
         except (av.FFmpegError, ValueError):
             return
-        yield from self._of_time(found)
+        yield from self._of_time(decoded)
 
     def rest(self) -> Iterator[Decoded]:
         """Yield the pictures that decoders still hold."""
@@ -144,21 +144,21 @@ class FrameDecoder:
 
         for context in self._contexts.values():
             try:
-                found = context.decode(None)
+                decoded = context.decode(None)
             except (av.FFmpegError, ValueError):
                 continue
-            yield from self._of_time(found)
+            yield from self._of_time(decoded)
 
-    def _of_time(self, found: list[Any]) -> Iterator[Decoded]:
-        for one in found:
-            time = self._times.pop(one.pts, None)
+    def _of_time(self, decoded: list[Any]) -> Iterator[Decoded]:
+        for frame in decoded:
+            time = self._times.pop(frame.pts, None)
             if time is not None:
-                yield time, self._rgb(one), ""
+                yield time, self._rgb(frame), ""
 
     def _rgb(self, frame: Any) -> RGB:
         width, height = self._size or (frame.width, frame.height)
-        found: RGB = frame.reformat(width, height, "rgb24", interpolation="AREA").to_ndarray()
-        return found
+        pixels: RGB = frame.reformat(width, height, "rgb24", interpolation="AREA").to_ndarray()
+        return pixels
 
 
 CODEC = "libx264"

@@ -92,15 +92,15 @@ def time_taken(picture: bytes) -> int | None:
     inner = {e.tag: e for e in _entries(tiff, order, first)[0]}.get(_EXIF_IFD)
     if inner is None or inner.kind != _LONG:
         return None
-    found = {e.tag: e for e in _entries(tiff, order, struct.unpack(f"{order}I", inner.value)[0])[0]}
-    if _DATE_TIME_ORIGINAL not in found:
+    tags = {e.tag: e for e in _entries(tiff, order, struct.unpack(f"{order}I", inner.value)[0])[0]}
+    if _DATE_TIME_ORIGINAL not in tags:
         return None
-    text = _content(tiff, order, found[_DATE_TIME_ORIGINAL]).split(b"\0")[0].decode("ascii", "replace")
+    text = _content(tiff, order, tags[_DATE_TIME_ORIGINAL]).split(b"\0")[0].decode("ascii", "replace")
     try:
         moment = datetime.strptime(text.strip(), "%Y:%m:%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         return None
-    part = _content(tiff, order, found[_SUBSECONDS]).split(b"\0")[0].strip() if _SUBSECONDS in found else b""
+    part = _content(tiff, order, tags[_SUBSECONDS]).split(b"\0")[0].strip() if _SUBSECONDS in tags else b""
     rest = int(part[:9].ljust(9, b"0")) if part.isdigit() else 0
     return int(moment.timestamp()) * 10**9 + rest
 
@@ -140,9 +140,9 @@ def _entries(tiff: bytes, order: str, at: int) -> tuple[list[_Entry], int]:
     count = struct.unpack_from(f"{order}H", tiff, at)[0]
     if count * 12 > len(tiff) - at - 2:
         raise LogError("the EXIF data of the picture are invalid")
-    found = [_Entry(*struct.unpack_from(f"{order}HHI4s", tiff, at + 2 + 12 * n)) for n in range(count)]
+    entries = [_Entry(*struct.unpack_from(f"{order}HHI4s", tiff, at + 2 + 12 * n)) for n in range(count)]
     end = at + 2 + 12 * count
-    return found, struct.unpack_from(f"{order}I", tiff, end)[0] if end <= len(tiff) - 4 else 0
+    return entries, struct.unpack_from(f"{order}I", tiff, end)[0] if end <= len(tiff) - 4 else 0
 
 
 def _content(tiff: bytes, order: str, entry: _Entry) -> bytes:
@@ -207,9 +207,9 @@ def _gps_entries(order: str, place: GpsPlace) -> Iterator[_Entry]:
 def _angle(degrees: float) -> tuple[Fraction, Fraction, Fraction]:
     """Return degrees, minutes and seconds, with a hundred-thousandth of a second (0.3 mm)."""
     parts = round(abs(degrees) * 3600 * 100_000)
-    whole, rest = divmod(parts, 3600 * 100_000)
+    full_degrees, rest = divmod(parts, 3600 * 100_000)
     minutes, seconds = divmod(rest, 60 * 100_000)
-    return Fraction(whole), Fraction(minutes), Fraction(seconds, 100_000)
+    return Fraction(full_degrees), Fraction(minutes), Fraction(seconds, 100_000)
 
 
 #: How pictures are matched to positions.
@@ -291,7 +291,7 @@ def _tag(
     """Write the copies of the pictures *paths*; times in ns."""
     decrypted_notes(log)
     ch, fixes = _positions(log, topic)
-    found = Geotagged(ch.topic)
+    tagged_pictures = Geotagged(ch.topic)
     method = by or ("order" if fixes.number is not None else "time")
     utc = utc_shift(log)
     if method == "time" and utc is None:
@@ -300,7 +300,7 @@ def _tag(
         )
     os.makedirs(out, exist_ok=True)
     if method == "order" and len(paths) != len(fixes):
-        found.skipped.append(f"{len(paths)} pictures, but {len(fixes)} positions of {ch.topic!r}")
+        tagged_pictures.skipped.append(f"{len(paths)} pictures, but {len(fixes)} positions of {ch.topic!r}")
     for path in paths:
         keep_sources(Path(out) / path.name, [*paths, *inputs_of(log)])
     for n, path in enumerate(paths):
@@ -312,18 +312,18 @@ def _tag(
             place, at = _place(fixes, row, utc)
             tagged = with_place(content, place)
         except LogError as error:
-            found.skipped.append(f"{path.name} was left out: {error.text}")
+            tagged_pictures.skipped.append(f"{path.name} was left out: {error.text}")
             continue
         with new_file(Path(out) / path.name, force) as file:
             file.write(tagged)
         number = None if fixes.number is None or row != int(row) else int(fixes.number[int(row)])
-        found.pictures.append(
+        tagged_pictures.pictures.append(
             {
                 "name": path.name, "path": str(Path(out) / path.name), "number": number, "time_ns": at,
                 "latitude": place.latitude, "longitude": place.longitude, "altitude": place.altitude,
             }
         )  # fmt: skip
-    return found
+    return tagged_pictures
 
 
 def _natural(path: Path) -> tuple[Any, ...]:
@@ -335,16 +335,16 @@ def _natural(path: Path) -> tuple[Any, ...]:
 def _positions(log: Log, topic: str | None) -> tuple[Channel, Fixes]:
     """Return the channel with positions, and its valid ones by time."""
     wanted: Sequence[Channel] = log.match([topic]) if topic is not None else list(log.channels.values())
-    found: list[tuple[bool, int, Channel, Fixes]] = []
+    candidates: list[tuple[bool, int, Channel, Fixes]] = []
     for ch in wanted:
         for read in readers(ch, "fixes")[:1]:
             fixes, _ = valid_fixes(read(ch, None, None))
             if len(fixes):
-                found.append((fixes.number is None, len(found), ch, fixes))
-    if not found:
+                candidates.append((fixes.number is None, len(candidates), ch, fixes))
+    if not candidates:
         where = "the log" if topic is None else f"channel {topic!r}"
         raise LogError(f"{where} has no valid positions", path=log.name)
-    _, _, ch, fixes = min(found, key=lambda one: one[:2])
+    _, _, ch, fixes = min(candidates, key=lambda candidate: candidate[:2])
     return ch, fixes
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class MediaItem:
     """Content of one file.
 
     suffix  suffix of the file name
@@ -39,15 +39,15 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
     encode = output.writer()
     name, shift = time_namer(), shift_of(job.log, job.utc) or 0
     bad, short, done = SkipCounter(), SkipCounter(), 0
-    for one in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, output.reads)):
+    for content in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, output.reads)):
         done += 1
         try:
-            item: Item = encode(one)
+            item: MediaItem = encode(content)
         except UnsupportedError as error:
             bad.add(error.text)
         else:
             folder.mkdir(exist_ok=True)
-            with open(folder / (name(one.time + shift) + item.suffix), "xb") as out:
+            with open(folder / (name(content.time + shift) + item.suffix), "xb") as out:
                 out.writelines(item.parts)
             job.rows[ch.topic] = job.rows.get(ch.topic, 0) + 1
             if item.lacks:

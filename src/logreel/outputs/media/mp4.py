@@ -14,7 +14,7 @@ from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.log.times import SECOND, utc_shift, utc_text
 from logreel.outputs.job import Job, SkipCounter
-from logreel.outputs.media.frames import Frame, add_stream, encode, frame_of
+from logreel.outputs.media.frames import VideoFrame, add_stream, encode, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ class _VideoWriter:
         length = (job.log.end or 0) - (job.log.start or 0)
         self._rate = _FINE if length * _FINE < _MOST * SECOND else _COARSE
         self._stream: Any = None
-        self._first: Frame | None = None
+        self._first: VideoFrame | None = None
         self._origin, self._last = 0, -1
         self._buffered: Any = None
         self._step = self._rate
         self.jumps = SkipCounter()
 
-    def add(self, time: int, frame: Frame) -> None:
+    def add(self, time: int, frame: VideoFrame) -> None:
         """Add *frame* at *time* (ns); raises UnsupportedError if codec or size differ from the first frame."""
         if self._first is None:
             if not frame.key:
@@ -99,7 +99,7 @@ class _VideoWriter:
         if self._buffered is not None:
             self._mux(self._step)
 
-    def _add_stream(self, frame: Frame) -> Any:
+    def _add_stream(self, frame: VideoFrame) -> Any:
         import av
 
         base = Fraction(1, self._rate)
@@ -163,6 +163,6 @@ class _VideoWriter:
         self._file.mux(packet)
 
 
-def _frame_text(frame: Frame) -> str:
+def _frame_text(frame: VideoFrame) -> str:
     size = f"{frame.size[0]} × {frame.size[1]} pixels" if any(frame.size) else "video"
     return f"{frame.codec or 'raw'} of {size}"

@@ -19,7 +19,7 @@ PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedPicture:
     """A complete encoded picture: suffix (``.jpg`` or ``.png``), bytes, and size in pixels."""
 
     kind: str
@@ -28,45 +28,45 @@ class Encoded:
     height: int
 
 
-def encoded(picture: Picture) -> Encoded:
+def encoded(picture: Picture) -> EncodedPicture:
     """Return *picture* after a check that it is a complete JPEG or PNG.
 
     Raises UnsupportedError if it is not, or has another size than stated.
     """
     data = bytes(picture.data)
     if data.startswith(JPEG_MAGIC):
-        kind, size = ".jpg", jpeg_size(data)
+        suffix, size = ".jpg", jpeg_size(data)
     elif data.startswith(PNG_MAGIC):
-        kind, size = ".png", _png_size(data)
+        suffix, size = ".png", _png_size(data)
     else:
         name = picture.encoding or picture.format or "content of unknown kind"
         raise UnsupportedError(f"no picture file holds {name[:60]!r}" if data else "it is empty")
     if size is None:
-        raise UnsupportedError(f"its {'JPEG' if kind == '.jpg' else 'PNG'} is broken or cut off")
+        raise UnsupportedError(f"its {'JPEG' if suffix == '.jpg' else 'PNG'} is broken or cut off")
     if 0 in size:
         raise UnsupportedError("it has no pixels")
     if picture.width and picture.height and (picture.width, picture.height) != size:
         raise UnsupportedError(
             f"it is said to have {picture.width} × {picture.height} pixels, but has {size[0]} × {size[1]}"
         )
-    return Encoded(kind, data, *size)
+    return EncodedPicture(suffix, data, *size)
 
 
 def _png_size(data: bytes) -> tuple[int, int] | None:
     """Return the size of a complete PNG, else None; all checksums are verified (PNG specification, section 5)."""
     at, size = len(PNG_MAGIC), None
     while len(data) - at >= 12:
-        length, kind = struct.unpack_from(">I4s", data, at)
+        length, chunk_type = struct.unpack_from(">I4s", data, at)
         if length > len(data) - at - 12:
             break
         content = data[at + 4 : at + 8 + length]
         if zlib.crc32(content) != int.from_bytes(data[at + 8 + length : at + 12 + length], "big"):
             break
         if size is None:
-            if kind != b"IHDR" or length != 13:
+            if chunk_type != b"IHDR" or length != 13:
                 break
             size = struct.unpack_from(">II", data, at + 8)
-        if kind == b"IEND":
+        if chunk_type == b"IEND":
             return size
         at += 12 + length
     return None
@@ -121,8 +121,8 @@ def _rgb(pixels: NDArray[np.uint8], first: int, second: int, blue: int, red: int
     rgb = np.stack(
         [luma + 1.596027 * cr, luma - 0.391762 * cb - 0.812968 * cr, luma + 2.017232 * cb], axis=-1
     )
-    found: NDArray[np.uint8] = np.rint(rgb).clip(0, 255).astype(np.uint8).reshape(height, width, 3)
-    return found
+    rounded: NDArray[np.uint8] = np.rint(rgb).clip(0, 255).astype(np.uint8).reshape(height, width, 3)
+    return rounded
 
 
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
@@ -146,8 +146,13 @@ def png(pixels: NDArray[Any]) -> bytes:
     head = struct.pack(">IIBBBBB", width, height, 8 * pixels.dtype.itemsize, _COLOUR_TYPES[samples], 0, 0, 0)
     body = packer.compress(filtered.data) + packer.flush()
     parts = ((b"IHDR", head), (b"IDAT", body), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_part(kind, content) for kind, content in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_part(chunk_type, content) for chunk_type, content in parts)
 
 
-def _part(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+def _part(chunk_type: bytes, content: bytes) -> bytes:
+    return (
+        struct.pack(">I", len(content))
+        + chunk_type
+        + content
+        + struct.pack(">I", zlib.crc32(chunk_type + content))
+    )

@@ -12,7 +12,7 @@ from logreel._version import __version__
 from logreel.errors import UnsupportedError
 from logreel.lenses import Points
 from logreel.log.tables import distinct
-from logreel.outputs.media.items import Item
+from logreel.outputs.media.items import MediaItem
 
 _TYPES = {
     "i1": "char", "u1": "uchar", "i2": "short", "u2": "ushort", "i4": "int", "u4": "uint",
@@ -27,7 +27,7 @@ _COLOURS = {
 }
 
 
-def write(cloud: Points) -> Item:
+def write(cloud: Points) -> MediaItem:
     """Return a PLY file of the points of *cloud* with finite coordinates.
 
     ``x``, ``y``, ``z`` are first, as float unless the log has doubles; then all other values, with their types. 64-bit
@@ -35,12 +35,16 @@ def write(cloud: Points) -> Item:
     than 4096 values per point.
     """
     columns = values_of(cloud)
-    there = np.isfinite(columns["x"]) & np.isfinite(columns["y"]) & np.isfinite(columns["z"])
-    vertices = np.empty(np.count_nonzero(there), [(name, _type(values)) for name, values in columns.items()])
+    is_finite = np.isfinite(columns["x"]) & np.isfinite(columns["y"]) & np.isfinite(columns["z"])
+    vertices = np.empty(
+        np.count_nonzero(is_finite), [(name, _type(values)) for name, values in columns.items()]
+    )
     for name, values in columns.items():
-        vertices[name] = values if there.all() else values[there]
+        vertices[name] = values if is_finite.all() else values[is_finite]
     lacks = f"it lacks {cloud.lost} of its points" if cloud.lost else ""
-    return Item(".ply", [_header(cloud, vertices, len(there) - len(vertices)), vertices.tobytes()], lacks)
+    return MediaItem(
+        ".ply", [_header(cloud, vertices, len(is_finite) - len(vertices)), vertices.tobytes()], lacks
+    )
 
 
 def values_of(cloud: Points) -> dict[str, NDArray[Any]]:
@@ -73,8 +77,8 @@ def _properties(name: str, values: NDArray[Any]) -> list[tuple[str, NDArray[Any]
 
 def _type(values: NDArray[Any]) -> str:
     """Return the NumPy type in the file: that of *values*, or float64 if PLY does not have it."""
-    kind = "u1" if values.dtype.kind == "b" else values.dtype.str[1:]
-    return f"<{kind}" if kind in _TYPES else "<f8"
+    dtype = "u1" if values.dtype.kind == "b" else values.dtype.str[1:]
+    return f"<{dtype}" if dtype in _TYPES else "<f8"
 
 
 def _header(cloud: Points, vertices: NDArray[Any], without: int) -> bytes:

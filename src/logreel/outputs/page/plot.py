@@ -88,8 +88,8 @@ class Plot(Panels):
     def __repr__(self) -> str:
         names = [curve.name for panel in self.panels for curve in panel.curves]
         first, last = self.span
-        some = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        return f"<logreel.Plot of {some}: {duration_text(last - first)}>"
+        listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        return f"<logreel.Plot of {listed}: {duration_text(last - first)}>"
 
     def text(self, width: int = 100, height: int = 0, color: bool = False) -> str:
         """Return the plot as text of *width* columns; needs ``logreel[plot]``.
@@ -149,12 +149,12 @@ def plot(
         if not fields:
             raise UsageError("say what to plot: topic.field", path=opened.name)
         panels = [Panel(tuple(curves(opened, wanted, start, end))) for wanted in fields]
-        found = Plot(
+        made = Plot(
             opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened), inputs_of(opened)
         )
         # Its class is frozen, and has no such field.
-        object.__setattr__(found, "_refusal", refusal(opened))
-        return found
+        object.__setattr__(made, "_refusal", refusal(opened))
+        return made
 
 
 def _begins(log: Log) -> str:
@@ -220,8 +220,8 @@ def _panel(
     figure.plot_size(width, height)
     figure.theme("colorless")
     drawn = [curve.reduced(2 * width) for curve in panel.curves]
-    some = [curve.values[np.isfinite(curve.values)] for curve in drawn]
-    values = np.concatenate(some) if some else np.empty(0)
+    known = [curve.values[np.isfinite(curve.values)] for curve in drawn]
+    values = np.concatenate(known) if known else np.empty(0)
     lo, hi = _limits(values)
     for number, curve in enumerate(drawn):
         for seconds, numbers in _pieces(plot, curve):

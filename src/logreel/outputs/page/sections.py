@@ -48,16 +48,16 @@ def findings(log: Log, about: Summary, bands: Sequence[Band], lines: Sequence[Te
     about         what happened in the log
     bands, lines  those of the part that is shown
     """
-    found = [*_damage(log), *_failsafes(bands), *_told_facts(about), *_told_lines(lines), *_checks(log)]
+    told = [*_damage(log), *_failsafes(bands), *_told_facts(about), *_told_lines(lines), *_checks(log)]
     order = (BAD, WARN, NOTE)
-    if not any(one.severity in (BAD, WARN) for one in found):
+    if not any(finding.severity in (BAD, WARN) for finding in told):
         other = "other " if any(_is_failed_check(line) for line in lines) else ""
         looked = (
             "no damage, no jumps of the clock, no gaps in regular channels, no failsafe, "
             f"no {other}error in the text"
         )
-        found.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
-    return sorted(found, key=lambda one: (*order, GOOD).index(one.severity))
+        told.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
+    return sorted(told, key=lambda finding: (*order, GOOD).index(finding.severity))
 
 
 def _damage(log: Log) -> Iterator[Told]:
@@ -77,11 +77,11 @@ def _told_facts(about: Summary) -> Iterator[Told]:
 
 
 def _failsafes(bands: Sequence[Band]) -> Iterator[Told]:
-    some = [band for band in bands if band.kind == "failsafe"]
-    for band in some[:TOLD]:
+    failsafes = [band for band in bands if band.kind == "failsafe"]
+    for band in failsafes[:TOLD]:
         yield Told(BAD, f"{band.label} for {duration_text(band.end - band.start)}.", band.start)
-    if len(some) > TOLD:
-        yield Told(BAD, f"{len(some) - TOLD} more times in failsafe.", some[TOLD].start)
+    if len(failsafes) > TOLD:
+        yield Told(BAD, f"{len(failsafes) - TOLD} more times in failsafe.", failsafes[TOLD].start)
 
 
 def _is_failed_check(line: TextLine) -> bool:
@@ -161,7 +161,7 @@ def panels_of(
     """Return a panel for each chart that has values; see ``report`` for *progress*."""
     curves = sum(len(chart.series) for chart in charts if chart.kind == LINE)
     pixels = min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
-    found = []
+    panels = []
     for number, chart in enumerate(_grouped(charts)):
         if progress is not None:
             progress(number, len(charts))
@@ -172,8 +172,8 @@ def panels_of(
         else:
             panel = _panel(log, chart, clock, pixels, start, end)
         if panel is not None:
-            found.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
-    return found
+            panels.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
+    return panels
 
 
 def _grouped(charts: Sequence[Chart]) -> list[Chart]:
@@ -221,33 +221,33 @@ def _values(values: Any) -> dict[str, Any]:
 
 
 def _spectrum_panel(log: Log, chart: Chart, start: int | None, end: int | None) -> dict[str, Any] | None:
-    found: list[Spectrum] = []
+    spectra: list[Spectrum] = []
     for series in chart.series:
         try:
-            one = spectrum(log, series, start, end)
+            density = spectrum(log, series, start, end)
         except LogError:
             continue
-        if one is not None:
-            found.append(one)
-    if not found:
+        if density is not None:
+            spectra.append(density)
+    if not spectra:
         return None
-    unit = f"{found[0].unit}/√Hz" if found[0].unit else "1/√Hz"
+    unit = f"{spectra[0].unit}/√Hz" if spectra[0].unit else "1/√Hz"
     peaks = [
-        f"{one.series.name} is strongest at {one.frequency[int(np.argmax(one.density))]:.1f} Hz"
-        for one in found
+        f"{density.series.name} is strongest at {density.frequency[int(np.argmax(density.density))]:.1f} Hz"
+        for density in spectra
     ]
     return {
         "kind": "spectrum",
         "unit": unit,
         "curves": [
             {
-                "name": printable(one.series.name),
+                "name": printable(density.series.name),
                 "unit": unit,
-                "first": float(one.frequency[0]),
-                "step": float(one.frequency[0]),
-                "values": packed(one.density.astype("<f4")),
+                "first": float(density.frequency[0]),
+                "step": float(density.frequency[0]),
+                "values": packed(density.density.astype("<f4")),
             }
-            for one in found
+            for density in spectra
         ],
         "about": printable("; ".join(peaks)),
     }
@@ -264,7 +264,7 @@ def _about(curves: Iterable[tuple[str, Any, str]]) -> str:
 
 def band_data(bands: Sequence[Band], clock: PageClock) -> list[dict[str, Any]]:
     """Return the longest bands as JSON data, in order of time."""
-    some = sorted(bands, key=lambda band: band.start - band.end)[:BANDS]
+    longest = sorted(bands, key=lambda band: band.start - band.end)[:BANDS]
     return [
         {
             "from": clock.seconds(band.start),
@@ -273,7 +273,7 @@ def band_data(bands: Sequence[Band], clock: PageClock) -> list[dict[str, Any]]:
             "kind": band.kind,
             "source": printable(band.source),
         }
-        for band in sorted(some, key=lambda band: band.start)
+        for band in sorted(longest, key=lambda band: band.start)
     ]
 
 
@@ -330,14 +330,14 @@ def _bytes(size: int) -> str:
 
 def text_table(lines: Sequence[TextLine], moment: Callable[[int], str]) -> str:
     """Return the table of text lines; if there are too many, the most severe."""
-    some = list(lines)
-    if len(some) > ROWS:
-        chosen = sorted(range(len(some)), key=lambda i: (7 if some[i].level is None else some[i].level, i))[
-            :ROWS
-        ]
-        some = [some[i] for i in sorted(chosen)]
+    shown = list(lines)
+    if len(shown) > ROWS:
+        chosen = sorted(
+            range(len(shown)), key=lambda i: (7 if shown[i].level is None else shown[i].level, i)
+        )[:ROWS]
+        shown = [shown[i] for i in sorted(chosen)]
     rows = []
-    for line in some:
+    for line in shown:
         level = level_name(line.level)
         rows.append(
             (
@@ -358,20 +358,27 @@ def _severity(level: int | None) -> str:
     return "warn" if level == 4 else "bad"
 
 
-def parameters_table(found: Sequence[Parameter], moment: Callable[[int], str]) -> str:
+def parameters_table(listed: Sequence[Parameter], moment: Callable[[int], str]) -> str:
     """Return the table of parameters: changed ones first, then those that differ from a default."""
-    order = sorted(found, key=lambda p: (not p.changes, not differs(p), p.name))
+    order = sorted(listed, key=lambda p: (not p.changes, not differs(p), p.name))
     rows = []
-    for one in order[:ROWS]:
-        changes = ", ".join(f"{moment(c.time)} → {cell_text(_short(c.value), 40)}" for c in one.changes[:8])
-        if len(one.changes) > 8:
-            changes += f" and {len(one.changes) - 8} more"
-        defaults = ", ".join(f"{value}" for value in dict.fromkeys(map(_short, one.defaults.values())))
+    for parameter in order[:ROWS]:
+        changes = ", ".join(
+            f"{moment(c.time)} → {cell_text(_short(c.value), 40)}" for c in parameter.changes[:8]
+        )
+        if len(parameter.changes) > 8:
+            changes += f" and {len(parameter.changes) - 8} more"
+        defaults = ", ".join(f"{value}" for value in dict.fromkeys(map(_short, parameter.defaults.values())))
         rows.append(
-            (cell_text(one.name, 80), cell_text(_short(one.value), 60), cell_text(defaults, 60), changes)
+            (
+                cell_text(parameter.name, 80),
+                cell_text(_short(parameter.value), 60),
+                cell_text(defaults, 60),
+                changes,
+            )
         )
     return table(("Parameter", "Value", "Default", "Changes"), rows, (1, 2)) + _left_out(
-        len(found), "parameters"
+        len(listed), "parameters"
     )
 
 
@@ -465,7 +472,7 @@ def report_page(
         label = f"{seconds:.2f} s" if shift is None else utc_text(time + shift, 3)[11:-1]
         return f'<button type="button" class="at" data-at="{seconds:.6f}">{label}</button>'
 
-    found = {
+    texts = {
         "Findings": _findings(told, moment),
         "Track": _track(tracks),
         "What happened": _sections(about),
@@ -476,8 +483,8 @@ def report_page(
         "Problems": problems_table(log) if log.problems else "",
         "About the file": _folded(len(log.metadata), metadata_table(log)),
     }
-    there = {name: text for name, text in found.items() if text}
-    ids = {name: name.lower().replace(" ", "-") for name in there}
+    filled = {name: text for name, text in texts.items() if text}
+    ids = {name: name.lower().replace(" ", "-") for name in filled}
     frame = Drawing.around(tracks.tracks) if tracks else None
     data = {
         "utc": shift is not None,
@@ -496,9 +503,9 @@ def report_page(
         version=__version__,
         title=title,
         facts=facts_list([*facts(log), *_counts(log), *_part(clock, shift, part)]),
-        links="".join(f'<a href="#{ids[name]}">{name}</a>' for name in there),
+        links="".join(f'<a href="#{ids[name]}">{name}</a>' for name in filled),
         sections="\n".join(
-            f'<section id="{ids[name]}"><h2>{name}</h2>{text}</section>' for name, text in there.items()
+            f'<section id="{ids[name]}"><h2>{name}</h2>{text}</section>' for name, text in filled.items()
         ),
     )
     return page(title, body, data, "report.css", ["plot.js", "report.js"])
@@ -521,9 +528,9 @@ def _part(clock: PageClock, shift: int | None, part: bool) -> list[tuple[str, st
 
 def _findings(told: Sequence[Told], moment: Any) -> str:
     items = [
-        f'<li class="{one.severity}"><span class="mark">{one.severity}</span> '
-        f"{moment(one.time) if one.time is not None else ''} {cell_text(one.text, 600)}</li>"
-        for one in told
+        f'<li class="{finding.severity}"><span class="mark">{finding.severity}</span> '
+        f"{moment(finding.time) if finding.time is not None else ''} {cell_text(finding.text, 600)}</li>"
+        for finding in told
     ]
     return f'<ul class="findings">{"".join(items)}</ul>'
 

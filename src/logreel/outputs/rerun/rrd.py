@@ -47,7 +47,7 @@ from logreel.meaning.tracks import segments
 from logreel.ops.query.record_batches import rows_per_batch
 from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.media.frames import VIDEO, frame_of
-from logreel.outputs.media.pictures import Encoded, encoded, pixels_of
+from logreel.outputs.media.pictures import EncodedPicture, encoded, pixels_of
 from logreel.outputs.tracks.tracks import noted_valid
 
 if TYPE_CHECKING:
@@ -131,13 +131,13 @@ class Rows:
         self._things: list[Any] = []
         self._size = self._sent = 0
 
-    def add(self, make: Make, time: int, thing: Any, size: int) -> None:
+    def add(self, make: Make, time: int, row: Any, size: int) -> None:
         """Add a row of *size* bytes; *make* converts a list of rows to Rerun columns."""
         if make is not self._make:
             self.send()
             self._make = make
         self._times.append(time)
-        self._things.append(thing)
+        self._things.append(row)
         self._size += size
         if self._size > BYTES or len(self._times) >= ROWS:
             self.send()
@@ -188,8 +188,8 @@ def show_pictures(entities: Entities, ch: Channel, lens: Image) -> int:
             elif (pixels := pixels_of(picture)) is not None:
                 rows.add(_images, picture.time, pixels, pixels.nbytes)
             else:
-                whole = encoded(picture)
-                rows.add(_encoded, picture.time, whole, len(whole.data))
+                blob = encoded(picture)
+                rows.add(_encoded, picture.time, blob, len(blob.data))
         except UnsupportedError as error:
             bad.add(error.text)
         entities.job.advance(1)
@@ -197,10 +197,10 @@ def show_pictures(entities: Entities, ch: Channel, lens: Image) -> int:
     return rows.send()
 
 
-def _encoded(pictures: list[Encoded]) -> Iterable[Any]:
+def _encoded(pictures: list[EncodedPicture]) -> Iterable[Any]:
     import rerun
 
-    blobs, kinds = [one.data for one in pictures], [_MEDIA[one.kind] for one in pictures]
+    blobs, kinds = [picture.data for picture in pictures], [_MEDIA[picture.kind] for picture in pictures]
     columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=kinds)
     return columns
 
@@ -245,12 +245,12 @@ def _format(image: NDArray[Any]) -> Any:
     import rerun
 
     high, wide, samples = image.shape if image.ndim == 3 else (*image.shape, 1)
-    kind = "F" if image.dtype.kind == "f" else "U"
+    letter = "F" if image.dtype.kind == "f" else "U"
     return rerun.components.ImageFormat(
         width=wide,
         height=high,
         color_model=getattr(rerun.ColorModel, _MODELS[samples]),
-        channel_datatype=getattr(rerun.ChannelDatatype, f"{kind}{8 * image.dtype.itemsize}"),
+        channel_datatype=getattr(rerun.ChannelDatatype, f"{letter}{8 * image.dtype.itemsize}"),
     )
 
 
@@ -270,8 +270,8 @@ def _positions(entities: Entities, ch: Channel, lens: Position) -> int:
     good = noted_valid(entities.job, ch, lens.fixes(ch, entities.job.start, entities.job.end, quality=True))
     places = np.stack([good.latitude, good.longitude], axis=-1)
     for lo in range(0, len(good), ROWS):
-        some = slice(lo, lo + ROWS)
-        entities.send(entities.path(ch), good.time[some], lo, rerun.GeoPoints.columns(positions=places[some]))
+        rows = slice(lo, lo + ROWS)
+        entities.send(entities.path(ch), good.time[rows], lo, rerun.GeoPoints.columns(positions=places[rows]))
     if len(good):
         lines = [np.stack([part.latitude, part.longitude], axis=-1) for part in segments(good)]
         entities.fix(entities.path(ch, "track"), rerun.GeoLineStrings(lat_lon=lines))
@@ -316,16 +316,16 @@ def _poses(entities: Entities, ch: Channel, lens: Pose) -> int:
 
     done = rows = 0
     for start, end in windows(entities.job, ch):
-        found = lens.track(ch, start, end)
-        times = found.time
-        if lens.many:
-            first, offsets = grouped(found.time)
+        places = lens.track(ch, start, end)
+        times = places.time
+        if lens.repeated:
+            first, offsets = grouped(places.time)
             times, counts = times[first], np.diff(offsets)
-            columns = rerun.Points3D.columns(positions=found.position).partition(counts)
+            columns = rerun.Points3D.columns(positions=places.position).partition(counts)
         else:
-            columns = _transform(entities, found, slice(None), {})
+            columns = _transform(entities, places, slice(None), {})
         entities.send(entities.path(ch), times, done, columns)
-        done, rows = done + len(times), rows + len(found.time)
+        done, rows = done + len(times), rows + len(places.time)
     return rows
 
 
@@ -340,14 +340,14 @@ def _bodies(entities: Entities, ch: Channel, lens: LocalPose) -> int:
         return 0
     done = 0
     for start, end in windows(entities.job, ch):
-        found = lens.track(ch, start, end) if pose is None else pose.track(start, end, ch)
+        places = lens.track(ch, start, end) if pose is None else pose.track(start, end, ch)
         own = (
-            {"child_frame": _names(found.child).tolist()}
-            if entities.framed and found.child is not None
+            {"child_frame": _names(places.child).tolist()}
+            if entities.framed and places.child is not None
             else {}
         )
-        entities.send(entities.path(ch), found.time, done, _transform(entities, found, slice(None), own))
-        done += len(found.time)
+        entities.send(entities.path(ch), places.time, done, _transform(entities, places, slice(None), own))
+        done += len(places.time)
     if done and pose is not None:
         entities.fix(entities.path(ch, "body"), rerun.TransformAxes3D(1.0))
         if entities.framed:
@@ -359,23 +359,23 @@ def _transforms(entities: Entities, ch: Channel, lens: Transform) -> int:
     """Send transforms between frames, with an entity per child frame."""
     sent: Counter[str] = Counter()
     for start, end in windows(entities.job, ch):
-        found = lens.track(ch, start, end)
-        child = _names(found.child if found.child is not None else [""] * len(found.time))
+        places = lens.track(ch, start, end)
+        child = _names(places.child if places.child is not None else [""] * len(places.time))
         for name in dict.fromkeys(child.tolist()):
             rows = np.flatnonzero(child == name)
             own = {"child_frame": [name] * len(rows)} if name else {}
-            columns = _transform(entities, found, rows, own)
-            entities.send(entities.path(ch, name), found.time[rows], sent[name], columns)
+            columns = _transform(entities, places, rows, own)
+            entities.send(entities.path(ch, name), places.time[rows], sent[name], columns)
             sent[name] += len(rows)
     return sum(sent.values())
 
 
-def _transform(entities: Entities, found: Places, rows: I64 | slice, own: dict[str, list[str]]) -> Any:
+def _transform(entities: Entities, places: Places, rows: I64 | slice, own: dict[str, list[str]]) -> Any:
     import rerun
 
-    if entities.framed and found.frame is not None:
-        own = {**own, "parent_frame": _names(found.frame[rows]).tolist()}
-    place, turn = found.position[rows], found.rotation[rows]
+    if entities.framed and places.frame is not None:
+        own = {**own, "parent_frame": _names(places.frame[rows]).tolist()}
+    place, turn = places.position[rows], places.rotation[rows]
     return rerun.Transform3D.columns(translation=place, quaternion=turn, **own)
 
 
@@ -434,19 +434,19 @@ def _actors(entities: Entities, ch: Channel, lens: ActorPose) -> int:
 
     done = rows = 0
     for start, end in windows(entities.job, ch):
-        found = lens.states(ch, start, end)
-        first, offsets = grouped(found.time)
-        times, counts = found.time[first], np.diff(offsets)
+        states = lens.states(ch, start, end)
+        first, offsets = grouped(states.time)
+        times, counts = states.time[first], np.diff(offsets)
         columns = rerun.Boxes3D.columns(
-            half_sizes=np.nan_to_num(found.size) / 2,
-            centers=found.middle,
-            quaternions=found.rotation,
+            half_sizes=np.nan_to_num(states.size) / 2,
+            centers=states.middle,
+            quaternions=states.rotation,
             labels=[
-                f"{number} {model}".rstrip() for number, model in zip(found.id, found.model, strict=True)
+                f"{number} {model}".rstrip() for number, model in zip(states.id, states.model, strict=True)
             ],
         )
         entities.send(entities.path(ch), times, done, columns.partition(counts))
-        done, rows = done + len(times), rows + len(found.time)
+        done, rows = done + len(times), rows + len(states.time)
     return rows
 
 
@@ -455,15 +455,15 @@ def _joints(entities: Entities, ch: Channel, lens: Joints) -> int:
 
     most = 0
     for name, joint in lens.series(ch).items():
-        mine = entities.job.in_interval(joint.time)
-        most = max(most, int(np.count_nonzero(mine)))
+        inside = entities.job.in_interval(joint.time)
+        most = max(most, int(np.count_nonzero(inside)))
         quantities: dict[str, F64] = {
             "position": joint.position, "velocity": joint.velocity, "effort": joint.effort
         }  # fmt: skip
         for what, values in quantities.items():
-            if np.isfinite(values[mine]).any():
-                columns = rerun.Scalars.columns(scalars=values[mine])
-                entities.send(entities.path(ch, name, what), joint.time[mine], 0, columns)
+            if np.isfinite(values[inside]).any():
+                columns = rerun.Scalars.columns(scalars=values[inside])
+                entities.send(entities.path(ch, name, what), joint.time[inside], 0, columns)
     return most
 
 
@@ -598,24 +598,26 @@ def _curves(path: tuple[str, ...], array: pa.Array[Any]) -> Iterator[tuple[tuple
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = array.type
-    if pa.types.is_struct(kind):
+    arrow_type = array.type
+    if pa.types.is_struct(arrow_type):
         for i, child in enumerate(as_struct(array).flatten()):
-            yield from _curves((*path, kind.field(i).name), child)
-    elif pa.types.is_fixed_size_list(kind) and kind.list_size <= _MOST:
-        if _is_number(kind.value_type):
-            yield path, _values(as_fixed_list(array).flatten()).reshape(len(array), kind.list_size)
+            yield from _curves((*path, arrow_type.field(i).name), child)
+    elif pa.types.is_fixed_size_list(arrow_type) and arrow_type.list_size <= _MOST:
+        if _is_number(arrow_type.value_type):
+            yield path, _values(as_fixed_list(array).flatten()).reshape(len(array), arrow_type.list_size)
         else:
-            for i in range(kind.list_size):
+            for i in range(arrow_type.list_size):
                 yield from _curves((*path[:-1], f"{path[-1]}[{i}]"), pc.list_element(array, i))
-    elif _is_number(kind):
+    elif _is_number(arrow_type):
         yield path, _values(array)
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(arrow_type: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+    return bool(
+        pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_boolean(arrow_type)
+    )
 
 
 def _values(array: pa.Array[Any]) -> F64:

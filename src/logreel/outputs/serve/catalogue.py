@@ -19,7 +19,7 @@ ID_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class FileStamp:
     """Identity, size and time of a file, to detect changes."""
 
     device: int
@@ -28,13 +28,13 @@ class Stamp:
     modified_ns: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> Stamp:
+    def of(cls, status: os.stat_result) -> FileStamp:
         """Return the stamp for the result of ``os.stat``."""
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ServedLog:
     """A log that is served.
 
     id    digest of the name, so that it does not change while the file stays in its place
@@ -45,11 +45,11 @@ class Entry:
     id: str
     name: str
     path: Path
-    stamp: Stamp
+    stamp: FileStamp
     format: str
 
 
-class Catalogue:
+class LogCatalogue:
     """Finds the logs at and below *paths*; folders are scanned again for each list.
 
     Hidden files, symbolic links that lead out of a folder, and files of unknown formats are left out. Raises OSError
@@ -59,19 +59,19 @@ class Catalogue:
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
         self._roots = [Path(os.path.abspath(path)) for path in paths]
         self._lock = Lock()
-        self._known: dict[str, Entry] = {}
-        self._formats: dict[Path, tuple[Stamp, str | None]] = {}
+        self._known: dict[str, ServedLog] = {}
+        self._formats: dict[Path, tuple[FileStamp, str | None]] = {}
         for root in self._roots:
             if not stat.S_ISDIR(os.stat(root).st_mode):
                 find_format(Source.open(root))
 
-    def list(self) -> list[Entry]:
+    def list(self) -> list[ServedLog]:
         """Return the current logs, sorted by name."""
         with self._lock:
             self._known = {entry.id: entry for entry in self._found()}
             return sorted(self._known.values(), key=lambda entry: (entry.name, entry.id))
 
-    def find(self, id: str) -> Entry:
+    def find(self, id: str) -> ServedLog:
         """Return the current log with this id; raises NotFoundError with the nearest ids."""
         with self._lock:
             known = self._known.get(id)
@@ -87,7 +87,7 @@ class Catalogue:
         real = Path(os.path.realpath(path))
         return real == path and any(real.is_relative_to(os.path.realpath(root)) for root in self._roots)
 
-    def _found(self) -> Iterator[Entry]:
+    def _found(self) -> Iterator[ServedLog]:
         seen = set[Path]()
         for number, root in enumerate(self._roots):
             for path, name in _files(root):
@@ -101,20 +101,20 @@ class Catalogue:
                     yield entry
         self._formats = {path: known for path, known in self._formats.items() if path in seen}
 
-    def _entry(self, path: Path, name: str, id: str) -> Entry | None:
+    def _entry(self, path: Path, name: str, id: str) -> ServedLog | None:
         """Return the entry of the file at *path*; None if it is no log."""
         try:
-            found = os.stat(path)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.stat(path)
+            if not stat.S_ISREG(status.st_mode):
                 return None
-            stamp = Stamp.of(found)
+            stamp = FileStamp.of(status)
             known = self._formats.get(path)
             if known is None or known[0] != stamp:
                 known = self._formats[path] = stamp, _format_of(path)
         except OSError:
             return None
         text = os.fsencode(name).decode("utf-8", "backslashreplace")
-        return None if known[1] is None else Entry(id, text, path, stamp, known[1])
+        return None if known[1] is None else ServedLog(id, text, path, stamp, known[1])
 
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:

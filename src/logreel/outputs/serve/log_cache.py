@@ -22,7 +22,7 @@ from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Channel, Log
 from logreel.log.times import utc_shift
 from logreel.ops.inspect.info import info
-from logreel.outputs.serve.catalogue import Entry, Stamp
+from logreel.outputs.serve.catalogue import FileStamp, ServedLog
 from logreel.registry.open import open_one_of_several
 
 #: Number of open logs; each may have its index and 64 MiB of unpacked chunks in memory.
@@ -41,7 +41,7 @@ class ChangedError(LogError):
 class CachedLog:
     """An open log for one thread at a time; the thread that uses it holds *lock*."""
 
-    def __init__(self, entry: Entry, definitions: Definitions = (), decrypt: bool = False) -> None:
+    def __init__(self, entry: ServedLog, definitions: Definitions = (), decrypt: bool = False) -> None:
         self.entry, self.lock = entry, Lock()
         self._definitions, self._decrypt = definitions, decrypt
         self._log: Log | None = None
@@ -74,10 +74,10 @@ class CachedLog:
         """Raise ChangedError if the file was written to; a replaced or removed file stays readable."""
         was = self.entry.stamp
         try:
-            found = Stamp.of(os.stat(self.entry.path))
+            stamp = FileStamp.of(os.stat(self.entry.path))
         except OSError:
-            found = was
-        if (found.device, found.inode) == (was.device, was.inode) and found != was:
+            stamp = was
+        if (stamp.device, stamp.inode) == (was.device, was.inode) and stamp != was:
             raise ChangedError(_CHANGED)
         try:
             if self._log is not None:
@@ -95,7 +95,7 @@ class LogsTogether:
 
     def __init__(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[ServedLog],
         definitions: Definitions = (),
         decrypt: bool = False,
         anyway: bool = False,
@@ -111,26 +111,26 @@ class LogsTogether:
     def log(self) -> Iterator[Log]:
         """Yield all logs as one. Raises what ``logreel.open`` raises for several files, and ChangedError."""
         with self.lock, ExitStack() as stack:
-            logs = [stack.enter_context(one.log()) for one in self._each]
+            logs = [stack.enter_context(cached.log()) for cached in self._each]
             align = None if all(log.epoch == "unix" for log in logs) else "utc"
             yield open_one_of_several(logs, align=align, anyway=self._anyway)
 
     def check(self) -> None:
         """Raise ChangedError if one of the files was written to."""
-        for one in self._each:
-            one.check()
+        for cached in self._each:
+            cached.check()
 
 
-class Logs:
+class OpenLogs:
     """The most recently used logs, opened with *definitions* and *decrypt* as for ``logreel.open``."""
 
     def __init__(self, definitions: Definitions = (), decrypt: bool = False) -> None:
         self._definitions, self._decrypt = definitions, decrypt
         self._lock = Lock()
         self._cached: OrderedDict[str, CachedLog] = OrderedDict()
-        self._summaries: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._summaries: dict[str, tuple[FileStamp, dict[str, Any]]] = {}
 
-    def cached(self, entry: Entry) -> CachedLog:
+    def cached(self, entry: ServedLog) -> CachedLog:
         """Return the log of *entry*, which other threads may be using."""
         with self._lock:
             cached = self._cached.get(entry.id)
@@ -141,7 +141,7 @@ class Logs:
                 self._cached.popitem(last=False)
             return cached
 
-    def summary(self, entry: Entry) -> dict[str, Any]:
+    def summary(self, entry: ServedLog) -> dict[str, Any]:
         """Return the entry of a log in the list; the log is opened for it once."""
         known = self._summaries.get(entry.id)
         if known is None or known[0] != entry.stamp:
@@ -150,12 +150,12 @@ class Logs:
             known = self._summaries[entry.id] = entry.stamp, self._new_summary(entry)
         return known[1]
 
-    def info(self, entry: Entry) -> dict[str, Any]:
+    def info(self, entry: ServedLog) -> dict[str, Any]:
         """Return the object of ``info --json``, with the name in the catalogue as path."""
         with self.cached(entry).log() as log:
             return info(log).as_dict()
 
-    def _new_summary(self, entry: Entry) -> dict[str, Any]:
+    def _new_summary(self, entry: ServedLog) -> dict[str, Any]:
         facts: dict[str, Any] = dict.fromkeys(
             ("version", "epoch", "start_ns", "end_ns", "utc_offset_ns", "messages", "channels", "problems")
         )
@@ -185,7 +185,7 @@ CHANNELS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ChannelSpan:
     """Messages of a channel: their number, and the ns of the earliest and of the latest; None if there are none."""
 
     messages: int
@@ -202,7 +202,7 @@ class ChannelContents:
     type: str
     encoding: str
     facts: Mapping[str, tuple[str, ...]]
-    every: Stretch
+    every: ChannelSpan
 
     @classmethod
     def of(cls, ch: Channel) -> ChannelContents:
@@ -220,39 +220,39 @@ class Contents:
     error     why it cannot be opened; else empty
     """
 
-    entry: Entry
+    entry: ServedLog
     epoch: str | None
     shift: int | None
     channels: Mapping[str, ChannelContents]
     error: str = ""
 
     @classmethod
-    def of(cls, entry: Entry, log: Log) -> Contents:
+    def of(cls, entry: ServedLog, log: Log) -> Contents:
         """Return the contents of an open log."""
         channels = {topic: ChannelContents.of(ch) for topic, ch in log.channels.items()}
         return cls(entry, log.epoch, utc_shift(log), channels)
 
 
-def stretch(log: Log, number: int, first: int | None = None, last: int | None = None) -> Stretch:
+def stretch(log: Log, number: int, first: int | None = None, last: int | None = None) -> ChannelSpan:
     """Return the messages of a channel with first <= time < last (ns); None: no bound."""
     times = log.index.times(number)
     if (first, last) != (None, None):
         times = times[log.index.rows_between(number, first, last)]
     if not len(times):
-        return Stretch(0, None, None)
-    return Stretch(len(times), int(np.min(times)), int(np.max(times)))
+        return ChannelSpan(0, None, None)
+    return ChannelSpan(len(times), int(np.min(times)), int(np.max(times)))
 
 
 class ContentsCache:
     """The contents of the logs that were asked for last; a log is opened for them once, until its file changes."""
 
-    def __init__(self, logs: Logs) -> None:
+    def __init__(self, logs: OpenLogs) -> None:
         self._logs = logs
         self._lock = Lock()
         self._kept: OrderedDict[str, Contents] = OrderedDict()
         self._channels = 0
 
-    def of(self, entry: Entry) -> Contents:
+    def of(self, entry: ServedLog) -> Contents:
         """Return the contents of a log; if it cannot be opened, ``error`` says why."""
         with self._lock:
             kept = self._kept.get(entry.id)
@@ -261,20 +261,20 @@ class ContentsCache:
                 return kept
         try:
             with self._logs.cached(entry).log() as log:
-                found = Contents.of(entry, log)
+                contents = Contents.of(entry, log)
         except LogError as failed:
-            found = Contents(entry, None, None, {}, failed.text)
+            contents = Contents(entry, None, None, {}, failed.text)
         except OSError as failed:
-            found = Contents(entry, None, None, {}, failed.strerror or "cannot be read")
-        self._keep(found)
-        return found
+            contents = Contents(entry, None, None, {}, failed.strerror or "cannot be read")
+        self._keep(contents)
+        return contents
 
-    def _keep(self, found: Contents) -> None:
+    def _keep(self, contents: Contents) -> None:
         with self._lock:
-            self._drop(found.entry.id)
-            self._kept[found.entry.id] = found
+            self._drop(contents.entry.id)
+            self._kept[contents.entry.id] = contents
             # Logs without channels take room, too.
-            self._channels += len(found.channels) + 1
+            self._channels += len(contents.channels) + 1
             while self._channels > CHANNELS and len(self._kept) > 1:
                 self._drop(next(iter(self._kept)))
 
@@ -283,7 +283,7 @@ class ContentsCache:
         if old is not None:
             self._channels -= len(old.channels) + 1
 
-    def between(self, contents: Contents, topic: str, first: int | None, last: int | None) -> Stretch:
+    def between(self, contents: Contents, topic: str, first: int | None, last: int | None) -> ChannelSpan:
         """Return the messages of a channel with first <= time < last (ns); the log is opened only if it must be."""
         ch = contents.channels[topic]
         every = ch.every
@@ -292,6 +292,6 @@ class ContentsCache:
         if (first is None or first <= every.first) and (last is None or last > every.last):
             return every
         if (first is not None and first > every.last) or (last is not None and last <= every.first):
-            return Stretch(0, None, None)
+            return ChannelSpan(0, None, None)
         with self._logs.cached(contents.entry).log() as log:
             return stretch(log, ch.number, first, last)

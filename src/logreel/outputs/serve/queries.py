@@ -22,8 +22,8 @@ from logreel.log.topic_match import (
 )
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.http.routes import Parameters
-from logreel.outputs.serve.catalogue import Entry
-from logreel.outputs.serve.log_cache import Contents, ContentsCache, Logs, Stretch
+from logreel.outputs.serve.catalogue import ServedLog
+from logreel.outputs.serve.log_cache import ChannelSpan, Contents, ContentsCache, OpenLogs
 from logreel.outputs.slice_stream import SliceRequest
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.
@@ -53,7 +53,7 @@ class TextFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Question:
     """The channels and the interval that a request is about.
 
     groups  conditions or patterns by parameter; a channel fits if it fits one of each group
@@ -70,7 +70,7 @@ class Wanted:
     end: str | None = None
 
     @classmethod
-    def of(cls, parameters: Parameters) -> Wanted:
+    def of(cls, parameters: Parameters) -> Question:
         """Return what the parameters of a request want; raises UsageError for those that contradict each other."""
         groups = {name: tuple(parameters.all(name)) for name in GROUPS if name in parameters}
         first, last = _unix_time(parameters, "from", "start"), _unix_time(parameters, "to", "end")
@@ -120,13 +120,13 @@ class Wanted:
         """Return the interval since 1970 by a clock that is *shift* ns behind."""
         return tuple(None if t is None else t - shift for t in (self.first, self.last))  # type: ignore[return-value]
 
-    def slice_of(self, log: Log, kind: str | None) -> SliceRequest:
-        """Return the request for a slice of *log* in the format *kind*; raises as ``topics`` and ``span``."""
+    def slice_of(self, log: Log, format: str | None) -> SliceRequest:
+        """Return the request for a slice of *log* in the format *format*; raises as ``topics`` and ``span``."""
         start, end = self.span(log) if self.has_interval else (self.start, self.end)
         plain = {**self.groups, "topic": ()}
         if any(plain.values()):
-            return SliceRequest(tuple(self.topics(log.channels)), (), start, end, kind)
-        return SliceRequest(self.groups.get("topic"), self.exclude, start, end, kind)
+            return SliceRequest(tuple(self.topics(log.channels)), (), start, end, format)
+        return SliceRequest(self.groups.get("topic"), self.exclude, start, end, format)
 
 
 def _fitting(channels: Mapping[str, Described], name: str, value: str, strict: bool) -> set[str]:
@@ -134,14 +134,14 @@ def _fitting(channels: Mapping[str, Described], name: str, value: str, strict: b
     if name == "topic":
         return set(match_topics(channels, value)) if strict else fitting(channels, value)
     asked = [Condition(name, value)]
-    found = channels_with(channels, asked)
+    topics = channels_with(channels, asked)
     if name == "channel":
         # Channels of formats that have no such key are named by their topics.
-        found = {value} & channels.keys() or found | channels_with(channels, [Condition(TOPIC, value)])
+        topics = {value} & channels.keys() or topics | channels_with(channels, [Condition(TOPIC, value)])
         asked = asked if any(name in ch.facts for ch in channels.values()) else [Condition(TOPIC, value)]
-    if strict and not found:
+    if strict and not topics:
         raise no_such_channel(channels, asked)
-    return found
+    return topics
 
 
 def _unix_time(parameters: Parameters, name: str, clock: str) -> int | None:
@@ -160,18 +160,18 @@ class _Found:
     """Messages of a channel in the interval that was asked for."""
 
     topic: str
-    stretch: Stretch
+    stretch: ChannelSpan
 
 
 class Queries:
     """Answers questions with plain JSON data; the logs are those of a list of entries, in its order."""
 
-    def __init__(self, logs: Logs) -> None:
+    def __init__(self, logs: OpenLogs) -> None:
         self._logs, self._contents = logs, ContentsCache(logs)
 
     # ---------------------------------------------------------------------------------------------- one log
 
-    def index_of(self, entry: Entry, wanted: Wanted) -> Json:
+    def index_of(self, entry: ServedLog, wanted: Question) -> Json:
         """Return the kinds of data of one log.
 
         Raises LogError if it cannot be opened, TopicError for channels that it does not have, UsageError for an
@@ -183,16 +183,16 @@ class Queries:
         contents = self._contents.of(entry)
         if contents.error:
             raise LogError(contents.error)
-        found = self._found(contents, topics, span)
+        channels = self._found(contents, topics, span)
         return {
-            "kinds": _kinds([(contents, found)]),
-            "logs": [_log_json(contents, found)],
+            "kinds": _kinds([(contents, channels)]),
+            "logs": [_log_json(contents, channels)],
             "skipped": [],
             "next": None,
         }
 
     def text_of(
-        self, entry: Entry, wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
+        self, entry: ServedLog, wanted: Question, chosen: TextFilter, limit: int, after: str | None
     ) -> Json:
         """Return lines of one log; raises as ``index_of``."""
         begin = _place(after, [entry.id])[1]
@@ -204,41 +204,51 @@ class Queries:
 
     # --------------------------------------------------------------------------------------------- all logs
 
-    def index(self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None) -> Json:
+    def index(self, entries: Sequence[ServedLog], wanted: Question, limit: int, after: str | None) -> Json:
         """Return the kinds of data of the logs behind *after*, at most *limit* of those that have any."""
-        found, skipped, more = self._matching(entries, wanted, limit, after)
-        logs = [_log_json(contents, some) for contents, some in found]
-        return {"kinds": _kinds(found), "logs": logs, "skipped": skipped, "next": more}
+        matching, skipped, more = self._matching(entries, wanted, limit, after)
+        logs = [_log_json(contents, channels) for contents, channels in matching]
+        return {"kinds": _kinds(matching), "logs": logs, "skipped": skipped, "next": more}
 
-    def query(self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None) -> Json:
+    def query(self, entries: Sequence[ServedLog], wanted: Question, limit: int, after: str | None) -> Json:
         """Return the logs behind *after* that have wanted messages, at most *limit*, each with its channels."""
-        found, skipped, more = self._matching(entries, wanted, limit, after)
+        matching, skipped, more = self._matching(entries, wanted, limit, after)
         logs = [
-            {**_log_json(contents, some), "channels": [_channel_json(contents, one) for one in some]}
-            for contents, some in found
+            {
+                **_log_json(contents, channels),
+                "channels": [_channel_json(contents, channel) for channel in channels],
+            }
+            for contents, channels in matching
         ]
         return {"logs": logs, "skipped": skipped, "next": more}
 
-    def logs_to_join(self, entries: Sequence[Entry], wanted: Wanted) -> tuple[list[Entry], list[Json]]:
+    def logs_to_join(
+        self, entries: Sequence[ServedLog], wanted: Question
+    ) -> tuple[list[ServedLog], list[Json]]:
         """Return the logs with wanted messages, for one slice of all of them, and those that cannot be asked.
 
         Raises UsageError if there are too many, LogError if there are none or if not all logs could be looked at.
         """
-        found, skipped, more = self._matching(entries, wanted, JOINED, None)
-        if more is not None and len(found) == JOINED:
+        matching, skipped, more = self._matching(entries, wanted, JOINED, None)
+        if more is not None and len(matching) == JOINED:
             raise UsageError(
                 f"more than {JOINED} logs have such messages: choose a shorter interval or fewer channels"
             )
         if more is not None:
             raise LogError("there are too many logs to look at for one slice: ask /query, page by page")
-        if not found:
+        if not matching:
             raise LogError(
                 "no log has such messages" + (f", and {len(skipped)} cannot be asked" if skipped else "")
             )
-        return [contents.entry for contents, _ in found], skipped
+        return [contents.entry for contents, _ in matching], skipped
 
     def text(
-        self, entries: Sequence[Entry], wanted: Wanted, chosen: TextFilter, limit: int, after: str | None
+        self,
+        entries: Sequence[ServedLog],
+        wanted: Question,
+        chosen: TextFilter,
+        limit: int,
+        after: str | None,
     ) -> Json:
         """Return lines of the logs behind *after*, log by log, at most *limit*."""
         begin, row = _place(after, [entry.id for entry in entries])
@@ -263,36 +273,36 @@ class Queries:
         return {"lines": page, "skipped": skipped, "next": None}
 
     def _matching(
-        self, entries: Sequence[Entry], wanted: Wanted, limit: int, after: str | None
+        self, entries: Sequence[ServedLog], wanted: Question, limit: int, after: str | None
     ) -> tuple[list[tuple[Contents, list[_Found]]], list[Json], str | None]:
         """Return the logs with wanted messages, those that cannot be asked, and the id to go on from."""
         ids = [entry.id for entry in entries]
         begin = 0 if after is None else _position(after, ids) + 1
-        found: list[tuple[Contents, list[_Found]]] = []
+        matching: list[tuple[Contents, list[_Found]]] = []
         skipped: list[Json] = []
         for n, entry in _examined(entries, begin):
-            if n is None or len(found) == limit:
-                return found, skipped, ids[ids.index(entry.id) - 1]
+            if n is None or len(matching) == limit:
+                return matching, skipped, ids[ids.index(entry.id) - 1]
             contents = self._contents.of(entry)
             if why := _no_answer(contents, wanted):
                 skipped.append(_skipped(entry, why))
                 continue
             with _reported(entry, skipped):
                 topics = wanted.topics(contents.channels, strict=False)
-                some = self._found(contents, topics, wanted.by_clock(contents.shift or 0))
-                if some:
-                    found.append((contents, some))
-        return found, skipped, None
+                channels = self._found(contents, topics, wanted.by_clock(contents.shift or 0))
+                if channels:
+                    matching.append((contents, channels))
+        return matching, skipped, None
 
     def _found(
         self, contents: Contents, topics: Iterable[str], span: tuple[int | None, int | None]
     ) -> list[_Found]:
         """Return the channels with messages in the interval; without an interval, empty ones too."""
         each = (_Found(topic, self._contents.between(contents, topic, *span)) for topic in topics)
-        return [one for one in each if one.stretch.messages or span == (None, None)]
+        return [channel for channel in each if channel.stretch.messages or span == (None, None)]
 
 
-def _examined(entries: Sequence[Entry], begin: int) -> Iterator[tuple[int | None, Entry]]:
+def _examined(entries: Sequence[ServedLog], begin: int) -> Iterator[tuple[int | None, ServedLog]]:
     """Yield the entries from *begin* with their positions; at a limit of the request, None and the next entry."""
     end = monotonic() + SECONDS
     for n in range(begin, len(entries)):
@@ -302,7 +312,7 @@ def _examined(entries: Sequence[Entry], begin: int) -> Iterator[tuple[int | None
         yield n, entries[n]
 
 
-def _no_answer(contents: Contents, wanted: Wanted) -> str:
+def _no_answer(contents: Contents, wanted: Question) -> str:
     """Return why a log cannot be asked; empty if it can."""
     if contents.error:
         return contents.error
@@ -311,12 +321,12 @@ def _no_answer(contents: Contents, wanted: Wanted) -> str:
     return ""
 
 
-def _skipped(entry: Entry, why: str) -> Json:
+def _skipped(entry: ServedLog, why: str) -> Json:
     return {"id": entry.id, "name": entry.name, "why": why}
 
 
 @contextmanager
-def _reported(entry: Entry, skipped: list[Json]) -> Iterator[None]:
+def _reported(entry: ServedLog, skipped: list[Json]) -> Iterator[None]:
     """Add a log that fails in the block to those that were skipped."""
     try:
         yield
@@ -342,11 +352,13 @@ def _place(after: str | None, ids: list[str]) -> tuple[int, int]:
     return _position(log, ids), int(row)
 
 
-def _lines(entry: Entry, log: Log, span: tuple[int | None, int | None], chosen: TextFilter) -> Iterator[Json]:
+def _lines(
+    entry: ServedLog, log: Log, span: tuple[int | None, int | None], chosen: TextFilter
+) -> Iterator[Json]:
     for line in lines_between(log, chosen.level, *span):
         if chosen.kinds and line.kind not in chosen.kinds:
             continue
-        if chosen.sources and not any(fitting([line.source], one) for one in chosen.sources):
+        if chosen.sources and not any(fitting([line.source], source) for source in chosen.sources):
             continue
         yield {
             "log": entry.id, "time_ns": line.time, "kind": line.kind, "level": line.level, "source": line.source,
@@ -354,7 +366,7 @@ def _lines(entry: Entry, log: Log, span: tuple[int | None, int | None], chosen: 
         }  # fmt: skip
 
 
-def _span_json(stretch: Stretch, shift: int | None) -> Json:
+def _span_json(stretch: ChannelSpan, shift: int | None) -> Json:
     """Return the times of messages: as a half-open interval since 1970, and by the clock of the log."""
     if stretch.first is None or stretch.last is None:
         return dict.fromkeys(("from_nsec", "to_nsec", "start_ns", "end_ns"))
@@ -363,16 +375,16 @@ def _span_json(stretch: Stretch, shift: int | None) -> Json:
     return {"from_nsec": since, "to_nsec": until, "start_ns": stretch.first, "end_ns": stretch.last}
 
 
-def _joined(stretches: Iterable[Stretch]) -> Stretch:
-    some = [one for one in stretches if one.first is not None and one.last is not None]
-    if not some:
-        return Stretch(0, None, None)
-    first, last = min(one.first or 0 for one in some), max(one.last or 0 for one in some)
-    return Stretch(sum(one.messages for one in some), first, last)
+def _joined(stretches: Iterable[ChannelSpan]) -> ChannelSpan:
+    spans = [span for span in stretches if span.first is not None and span.last is not None]
+    if not spans:
+        return ChannelSpan(0, None, None)
+    first, last = min(span.first or 0 for span in spans), max(span.last or 0 for span in spans)
+    return ChannelSpan(sum(span.messages for span in spans), first, last)
 
 
-def _log_json(contents: Contents, found: list[_Found]) -> Json:
-    entry, whole = contents.entry, _joined(one.stretch for one in found)
+def _log_json(contents: Contents, channels: list[_Found]) -> Json:
+    entry, joined = contents.entry, _joined(channel.stretch for channel in channels)
     return {
         "id": entry.id,
         "name": entry.name,
@@ -380,40 +392,40 @@ def _log_json(contents: Contents, found: list[_Found]) -> Json:
         "size": entry.stamp.size,
         "epoch": contents.epoch,
         "utc_offset_ns": contents.shift,
-        "messages": whole.messages,
-        **_span_json(whole, contents.shift),
+        "messages": joined.messages,
+        **_span_json(joined, contents.shift),
     }
 
 
-def _channel_json(contents: Contents, found: _Found) -> Json:
-    ch = contents.channels[found.topic]
+def _channel_json(contents: Contents, channel: _Found) -> Json:
+    ch = contents.channels[channel.topic]
     return {
         "topic": ch.topic,
         "type": ch.type,
         "encoding": ch.encoding,
-        "messages": found.stretch.messages,
-        **_span_json(found.stretch, contents.shift),
+        "messages": channel.stretch.messages,
+        **_span_json(channel.stretch, contents.shift),
     }
 
 
 def _kinds(logs: list[tuple[Contents, list[_Found]]]) -> list[Json]:
     """Return each topic with one type and encoding: its messages and times in all *logs*, and what they say of it."""
     every: dict[tuple[str, str, str], list[tuple[Contents, _Found]]] = {}
-    for contents, found in logs:
-        for one in found:
-            ch = contents.channels[one.topic]
-            every.setdefault((ch.topic, ch.type, ch.encoding), []).append((contents, one))
-    return [_kind_json(*kind, parts) for kind, parts in every.items()]
+    for contents, channels in logs:
+        for channel in channels:
+            ch = contents.channels[channel.topic]
+            every.setdefault((ch.topic, ch.type, ch.encoding), []).append((contents, channel))
+    return [_kind_json(*key, parts) for key, parts in every.items()]
 
 
 def _kind_json(topic: str, type: str, encoding: str, parts: list[tuple[Contents, _Found]]) -> Json:
     facts: dict[str, dict[str, None]] = {}
     since, until = [], []
-    for contents, one in parts:
+    for contents, channel in parts:
         for key, values in contents.channels[topic].facts.items():
             if key not in HIDDEN and values:
                 facts.setdefault(key, {}).update(dict.fromkeys(values))
-        span = _span_json(one.stretch, contents.shift)
+        span = _span_json(channel.stretch, contents.shift)
         if span["from_nsec"] is not None:
             since.append(span["from_nsec"])
             until.append(span["to_nsec"])
@@ -421,7 +433,7 @@ def _kind_json(topic: str, type: str, encoding: str, parts: list[tuple[Contents,
         "topic": topic,
         "type": type,
         "encoding": encoding,
-        "messages": sum(one.stretch.messages for _, one in parts),
+        "messages": sum(channel.stretch.messages for _, channel in parts),
         "from_nsec": min(since, default=None),
         "to_nsec": max(until, default=None),
         "facts": {key: list(values) for key, values in facts.items()},

@@ -7,11 +7,11 @@ from typing import Any
 
 def schemas() -> dict[str, Any]:
     """Return the schemas; all members of an object are always there."""
-    text, whole = {"type": "string"}, {"type": "integer"}
+    text, integer = {"type": "string"}, {"type": "integer"}
     maybe = {"type": ["integer", "null"], "format": "int64"}
     after = {"type": ["string", "null"], "description": "For `after`; null at the end"}
     span = {"from_nsec": maybe, "to_nsec": maybe, "start_ns": maybe, "end_ns": maybe}
-    problem = _object(code=text, offset=whole, size=whole, lost={"type": "boolean"}, text=text)
+    problem = _object(code=text, offset=integer, size=integer, lost={"type": "boolean"}, text=text)
     return {
         "Error": _object(error=text),
         "Index": _object(
@@ -43,7 +43,7 @@ def schemas() -> dict[str, Any]:
             topic=text,
             type=text,
             encoding=text,
-            messages=whole,
+            messages=integer,
             from_nsec=maybe,
             to_nsec=maybe,
             facts={
@@ -57,17 +57,17 @@ def schemas() -> dict[str, Any]:
             id=text,
             name=text,
             format=text,
-            size=whole,
+            size=integer,
             epoch={"enum": ["unix", "boot", "start"]},
             utc_offset_ns=maybe,
-            messages=whole,
+            messages=integer,
             **span,
         ),
-        "ChannelPart": _object(topic=text, type=text, encoding=text, messages=whole, **span),
+        "ChannelPart": _object(topic=text, type=text, encoding=text, messages=integer, **span),
         "Skipped": _object(id=text, name=text, why=text),
         "Line": _object(
             log={"type": "string", "description": "Id"},
-            time_ns=whole,
+            time_ns=integer,
             kind={"enum": ["text", "comment", "event", "check"]},
             level={"type": ["integer", "null"], "description": "0 (emergency) to 7 (debug)"},
             source=text,
@@ -81,8 +81,8 @@ def schemas() -> dict[str, Any]:
             id=text,
             name=text,
             format=text,
-            size=whole,
-            modified_ns=whole,
+            size=integer,
+            modified_ns=integer,
             version={"type": ["string", "null"]},
             epoch={"enum": ["unix", "boot", "start", None]},
             start_ns=maybe,
@@ -97,11 +97,11 @@ def schemas() -> dict[str, Any]:
             path=text,
             format=text,
             version=text,
-            size=whole,
+            size=integer,
             epoch=text,
             start_ns=maybe,
             end_ns=maybe,
-            messages=whole,
+            messages=integer,
             channels={"type": "array", "items": {"$ref": "#/components/schemas/Channel"}},
             metadata={"type": "object"},
             attachments={"type": "array", "items": {"type": "object"}},
@@ -109,9 +109,9 @@ def schemas() -> dict[str, Any]:
             problems={"type": "array", "items": {"$ref": "#/components/schemas/Problem"}},
         ),
         "Channel": _object(
-            topic=text, type=text, encoding=text, messages=whole, bytes=maybe, start_ns=maybe, end_ns=maybe
+            topic=text, type=text, encoding=text, messages=integer, bytes=maybe, start_ns=maybe, end_ns=maybe
         ),
-        "Segment": _object(number=whole, offset=whole, start_ns=maybe, end_ns=maybe, messages=whole),
+        "Segment": _object(number=integer, offset=integer, start_ns=maybe, end_ns=maybe, messages=integer),
         "Problem": problem,
     }
 

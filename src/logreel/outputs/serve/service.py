@@ -22,13 +22,13 @@ from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
 from logreel.ops.selection import keywords
-from logreel.outputs.http.answer import Answer, ErrorAnswers, Flows, Tell
+from logreel.outputs.http.answer import ErrorAnswers, Flows, StreamAnswer, Tell
 from logreel.outputs.http.routes import (
     FLAG,
     TEXT,
-    Parameter,
     Parameters,
     ParameterType,
+    RequestParameter,
     Result,
     Route,
     RoutedApp,
@@ -38,9 +38,9 @@ from logreel.outputs.http.routes import (
     number,
 )
 from logreel.outputs.http.server import Endpoint, OpenEndpointOptions
-from logreel.outputs.serve.catalogue import Catalogue, Entry
-from logreel.outputs.serve.log_cache import CachedLog, ChangedError, Logs, LogsTogether
-from logreel.outputs.serve.queries import KINDS, Queries, TextFilter, Wanted
+from logreel.outputs.serve.catalogue import LogCatalogue, ServedLog
+from logreel.outputs.serve.log_cache import CachedLog, ChangedError, LogsTogether, OpenLogs
+from logreel.outputs.serve.queries import KINDS, Queries, Question, TextFilter
 from logreel.outputs.serve.schemas import schemas
 from logreel.outputs.slice_stream import SliceStream, kinds
 
@@ -58,7 +58,7 @@ class App:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: LogCatalogue,
         flows: Flows,
         tell: Tell,
         definitions: Definitions = (),
@@ -66,7 +66,7 @@ class App:
     ) -> None:
         self._catalogue, self._flows, self._tell = catalogue, flows, tell
         self._options = definitions, decrypt
-        self._logs = Logs(*self._options)
+        self._logs = OpenLogs(*self._options)
         self._queries = Queries(self._logs)
         errors = ErrorAnswers(
             tell,
@@ -124,54 +124,56 @@ class App:
 
     def slice(self, parameters: Parameters) -> Any:
         """Return a part of a log as a stream."""
-        wanted = Wanted.of(parameters)
+        wanted = Question.of(parameters)
         return self._slice_of(self._entry(parameters), wanted, parameters.get("format"))
 
-    def _slice_of(self, entry: Entry, wanted: Wanted, kind: str | None, skipped: int = 0) -> Answer:
-        return self._stream(self._logs.cached(entry), wanted, kind, skipped)
+    def _slice_of(
+        self, entry: ServedLog, wanted: Question, format: str | None, skipped: int = 0
+    ) -> StreamAnswer:
+        return self._stream(self._logs.cached(entry), wanted, format, skipped)
 
     def _stream(
-        self, cached: CachedLog | LogsTogether, wanted: Wanted, kind: str | None, skipped: int
-    ) -> Answer:
+        self, cached: CachedLog | LogsTogether, wanted: Question, format: str | None, skipped: int
+    ) -> StreamAnswer:
         with cached.log() as log:
-            stream = SliceStream(log, wanted.slice_of(log, kind))
+            stream = SliceStream(log, wanted.slice_of(log, format))
             lost = sum(problem.lost for problem in log.problems)
         logs = len(cached) if isinstance(cached, LogsTogether) else 1
-        return Answer(cached, stream, self._flows, self._tell, lost, skipped, logs)
+        return StreamAnswer(cached, stream, self._flows, self._tell, lost, skipped, logs)
 
     def slice_of_all(self, parameters: Parameters) -> Any:
         """Return one log with a part of all logs, as a stream."""
-        wanted, kind = Wanted.of(parameters), parameters.get("format")
+        wanted, wanted_format = Question.of(parameters), parameters.get("format")
         entries, skipped = self._queries.logs_to_join(self._catalogue.list(), wanted)
         if len(entries) == 1:
-            return self._slice_of(entries[0], wanted, kind, len(skipped))
+            return self._slice_of(entries[0], wanted, wanted_format, len(skipped))
         together = LogsTogether(entries, *self._options, anyway=bool(parameters.get("anyway")))
-        return self._stream(together, wanted, kind, len(skipped))
+        return self._stream(together, wanted, wanted_format, len(skipped))
 
     def log_index(self, parameters: Parameters) -> Any:
         """Return the kinds of data in a log."""
-        wanted = Wanted.of(parameters)
+        wanted = Question.of(parameters)
         return self._queries.index_of(self._entry(parameters), wanted)
 
     def index_of_all(self, parameters: Parameters) -> Any:
         """Return the kinds of data in all logs."""
-        return self._queries.index(self._catalogue.list(), Wanted.of(parameters), *_page(parameters))
+        return self._queries.index(self._catalogue.list(), Question.of(parameters), *_page(parameters))
 
     def query(self, parameters: Parameters) -> Any:
         """Return the logs that have wanted messages."""
-        return self._queries.query(self._catalogue.list(), Wanted.of(parameters), *_page(parameters))
+        return self._queries.query(self._catalogue.list(), Question.of(parameters), *_page(parameters))
 
     def log_text(self, parameters: Parameters) -> Any:
         """Return lines of text of a log."""
-        wanted, lines = Wanted.of(parameters), _lines_of(parameters)
+        wanted, lines = Question.of(parameters), _lines_of(parameters)
         return self._queries.text_of(self._entry(parameters), wanted, lines, *_page(parameters))
 
     def text(self, parameters: Parameters) -> Any:
         """Return lines of text of all logs."""
-        wanted, lines = Wanted.of(parameters), _lines_of(parameters)
+        wanted, lines = Question.of(parameters), _lines_of(parameters)
         return self._queries.text(self._catalogue.list(), wanted, lines, *_page(parameters))
 
-    def _entry(self, parameters: Parameters) -> Entry:
+    def _entry(self, parameters: Parameters) -> ServedLog:
         return self._catalogue.find(parameters.text("id"))
 
 
@@ -219,44 +221,46 @@ _TIMES = (
     "12.5 or +12.5s from the start, -30s from the end, 00:01:30, 2024-05-01T12:00:00Z, 1714564800.5 since 1970, or "
     "log:598.6 and 123ns by the log's own clock"
 )
-_ID = Parameter("id", text="Of a log, as the list has it")
+_ID = RequestParameter("id", text="Of a log, as the list has it")
 CHANNELS = (
-    Parameter(
+    RequestParameter(
         "topic",
         _PATTERN,
         f"Name, {_SPELLED}, or key=value, several joined by commas; all without it",
         repeated=True,
     ),
-    Parameter("exclude", _PATTERN, "Written like topic: channels to leave out", repeated=True),
-    Parameter("channel", _PATTERN, f"Name of a channel: {_SPELLED}", repeated=True),
-    Parameter("type", _PATTERN, f"Name of the schema: {_SPELLED}", repeated=True),
-    Parameter("service", _PATTERN, f"Service of requests and responses: {_SPELLED}", repeated=True),
+    RequestParameter("exclude", _PATTERN, "Written like topic: channels to leave out", repeated=True),
+    RequestParameter("channel", _PATTERN, f"Name of a channel: {_SPELLED}", repeated=True),
+    RequestParameter("type", _PATTERN, f"Name of the schema: {_SPELLED}", repeated=True),
+    RequestParameter("service", _PATTERN, f"Service of requests and responses: {_SPELLED}", repeated=True),
 )
 UNIX = (
-    Parameter("from_nsec", _UNIX_NS, "First moment in ns since 1970"),
-    Parameter("from_sec", _UNIX_SECONDS, "The same in seconds"),
-    Parameter("to_nsec", _UNIX_NS, "End in ns since 1970, itself not included"),
-    Parameter("to_sec", _UNIX_SECONDS, "The same in seconds"),
+    RequestParameter("from_nsec", _UNIX_NS, "First moment in ns since 1970"),
+    RequestParameter("from_sec", _UNIX_SECONDS, "The same in seconds"),
+    RequestParameter("to_nsec", _UNIX_NS, "End in ns since 1970, itself not included"),
+    RequestParameter("to_sec", _UNIX_SECONDS, "The same in seconds"),
 )
 CLOCK = (
-    Parameter("start", _CLOCK_TIME, f"First moment: {_TIMES}"),
-    Parameter("end", _CLOCK_TIME, "End, itself not included; written like start"),
+    RequestParameter("start", _CLOCK_TIME, f"First moment: {_TIMES}"),
+    RequestParameter("end", _CLOCK_TIME, "End, itself not included; written like start"),
 )
 LINES = (
-    Parameter("level", _LEVEL, "Least severe level, by name or 0 to 7; lines without a level are included"),
-    Parameter("source", _PATTERN, f"Sender: {_SPELLED}", repeated=True),
-    Parameter(
+    RequestParameter(
+        "level", _LEVEL, "Least severe level, by name or 0 to 7; lines without a level are included"
+    ),
+    RequestParameter("source", _PATTERN, f"Sender: {_SPELLED}", repeated=True),
+    RequestParameter(
         "kind", choice(KINDS), "Messages, comments of operators, or events; all without it", repeated=True
     ),
 )
-_AS_FORMAT = Parameter("format", _FORMAT, "Of the slice; that of the log without it")
-_ANYWAY = Parameter("anyway", FLAG, "Also one slice of logs of different robots")
+_AS_FORMAT = RequestParameter("format", _FORMAT, "Of the slice; that of the log without it")
+_ANYWAY = RequestParameter("anyway", FLAG, "Also one slice of logs of different robots")
 
 
-def _pages(items: str, after: str = "As `next` of the answer before says") -> tuple[Parameter, ...]:
+def _pages(items: str, after: str = "As `next` of the answer before says") -> tuple[RequestParameter, ...]:
     return (
-        Parameter("limit", number(1, MOST), f"{items} in the answer", PAGE),
-        Parameter("after", TEXT, after),
+        RequestParameter("limit", number(1, MOST), f"{items} in the answer", PAGE),
+        RequestParameter("after", TEXT, after),
     )
 
 
@@ -408,7 +412,7 @@ class Service:
         self.token = endpoint.token or ""
         tell = tell or _discard
         self._flows = Flows()
-        self._app = App(Catalogue(paths), self._flows, tell, definitions, decrypt)
+        self._app = App(LogCatalogue(paths), self._flows, tell, definitions, decrypt)
         self._server = endpoint.listen()
         #: URL of the service, without the token.
         self.url = self._server.url

@@ -190,7 +190,9 @@ class Foxglove(Sink):
             self._declare(self._context, ch)
             if self._player.is_latched(ch):
                 served = [self._unchanged.get(ch), *map(self._translated.get, self._by_source.get(ch, ()))]
-                self._latched |= {one.id(): ch for one in served if one is not None}
+                self._latched |= {
+                    served_channel.id(): ch for served_channel in served if served_channel is not None
+                }
 
     @property
     def _ws(self) -> Any:
@@ -283,9 +285,9 @@ class Foxglove(Sink):
         else:
             span = passed if passed <= time + 1 else time, time + 1
             self._passed = time + 1
-        found = [(at, made, data) for made in self._translated for at, data in made.between(*span)]
-        found.sort(key=itemgetter(0), reverse=self._player.backwards)
-        for at, made, data in found:
+        messages = [(at, made, data) for made in self._translated for at, data in made.between(*span)]
+        messages.sort(key=itemgetter(0), reverse=self._player.backwards)
+        for at, made, data in messages:
             self._translated[made].log(data, log_time=self._absolute(at))
 
     def _absolute(self, time: int) -> int:
@@ -388,7 +390,7 @@ def _bounded(backlog: int, logs: Sequence[Log]) -> int:
 
 def _listed(text: str) -> tuple[str, ...]:
     """Return the parts of *text* between commas."""
-    return tuple(one.strip() for one in text.split(",") if one.strip())
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _is_origin(text: str) -> bool:

@@ -65,5 +65,5 @@ def _value(option: str, value: Any, default: Any) -> Any:
             ]
         return type(default)(value) if isinstance(default, (int, float)) else value
     except (KeyError, ValueError):
-        kind = "yes or no" if isinstance(default, bool) else "a number"
-        raise UsageError(f"the option {option!r} is {kind}, not {value!r}") from None
+        expected = "yes or no" if isinstance(default, bool) else "a number"
+        raise UsageError(f"the option {option!r} is {expected}, not {value!r}") from None

@@ -151,11 +151,11 @@ class Rerun(Sink):
         for part in self._parts:
             self.skipped += dict.fromkeys(part.job.skipped)
 
-    def _reach(self, played: int, whole: int) -> None:
-        """Record the position *played*; all messages up to *whole* were played."""
+    def _reach(self, played: int, end: int) -> None:
+        """Record the position *played*; all messages up to *end* were played."""
         self._played = played
         if time.monotonic() >= self._due:
-            self._send_up_to(whole)
+            self._send_up_to(end)
             self._due = time.monotonic() + EVERY
 
     def _send_up_to(self, place: int) -> None:

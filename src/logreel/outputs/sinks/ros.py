@@ -88,20 +88,20 @@ class Ros(Sink):
         latched, by_topic = {_topic(ch) for ch in channels if self._player.is_latched(ch)}, self._by_topic
         for ch in channels:
             try:
-                kind = self._message_class(ch)
+                message_class = self._message_class(ch)
             except DefinitionError as error:
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 continue
             topic = _topic(ch)
-            md5, publisher = by_topic.get(topic, (kind._md5sum, None))
-            if md5 != kind._md5sum:
+            md5, publisher = by_topic.get(topic, (message_class._md5sum, None))
+            if md5 != message_class._md5sum:
                 self.skipped.append(
                     f"channel {ch.topic!r} was left out: {topic} has another type in this replay"
                 )
                 continue
             if publisher is None:
-                publisher = self._publisher(topic, kind, topic in latched)
-                by_topic[topic] = kind._md5sum, publisher
+                publisher = self._publisher(topic, message_class, topic in latched)
+                by_topic[topic] = message_class._md5sum, publisher
             self._publishers[ch] = publisher
 
     def moved(self, time: int) -> None:
@@ -127,13 +127,17 @@ class Ros(Sink):
         content = {"_type": ch.schema.name, "_md5sum": md5, "_full_text": text, "__slots__": []}
         return type("Raw", (self._rospy.AnyMsg,), content)
 
-    def _publisher(self, topic: str, kind: Any, latch: bool) -> Any:
+    def _publisher(self, topic: str, message_class: Any, latch: bool) -> Any:
         listener = self._listener() if latch else None
         with warnings.catch_warnings():
             # Without a queue, publish sends at once and drops nothing; rospy warns about it.
             warnings.simplefilter("ignore", SyntaxWarning)
             publisher = self._rospy.Publisher(
-                topic, kind, subscriber_listener=listener, latch=latch, queue_size=self._queue or None
+                topic,
+                message_class,
+                subscriber_listener=listener,
+                latch=latch,
+                queue_size=self._queue or None,
             )
         if listener is not None:
             listener.publisher = publisher
@@ -161,7 +165,7 @@ class Ros(Sink):
         with impl.publock:
             # Sending to one subscriber changes the message that rospy keeps for later ones.
             last = impl.latch
-            for ch in [ch for ch, one in self._publishers.items() if one is publisher]:
+            for ch in [ch for ch, other in self._publishers.items() if other is publisher]:
                 for message in self._player.in_force(ch):
                     if message.data != last._buff:
                         send(_raw(publisher, message))
@@ -180,7 +184,7 @@ class Ros(Sink):
         until = time.monotonic() + self._wait
         waiting = set(self._publishers.values())
         while waiting and time.monotonic() < until:
-            waiting = {one for one in waiting if not one.get_num_connections()}
+            waiting = {publisher for publisher in waiting if not publisher.get_num_connections()}
             time.sleep(0.02)
 
 

@@ -166,7 +166,7 @@ class Frames(Sink):
 def _default_description(start: int) -> Describe:
     def describe(frame: Sequence[Message]) -> list[str]:
         counts = Counter(message.channel.topic for message in frame)
-        some = ", ".join(topic if n == 1 else f"{topic} ×{n}" for topic, n in counts.items())
-        return [f"{seconds_text(frame[0].time - start)} s: {some}"]
+        topics = ", ".join(topic if n == 1 else f"{topic} ×{n}" for topic, n in counts.items())
+        return [f"{seconds_text(frame[0].time - start)} s: {topics}"]
 
     return describe

@@ -75,16 +75,16 @@ def long_table(job: Job) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 def _decodable_channels(job: Job) -> list[Channel]:
     """Return the channels of *job* that can be decoded; report the others as skipped."""
-    found = []
+    channels = []
     for ch in job.channels:
         try:
             _ = ch.layout
-            found.append(ch)
+            channels.append(ch)
         except DefinitionError as error:
             job.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
-    if job.skipped and not found:
+    if job.skipped and not channels:
         raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
-    return found
+    return channels
 
 
 def _long_batches(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -97,9 +97,9 @@ def _long_batches(batch: pa.RecordBatch, topic: str, schema: pa.Schema) -> Itera
         names, arrays = flatten(batch.slice(lo, step))
         for name, array in zip(names[1:], arrays[1:], strict=True):
             value, text = _value_and_text(array)
-            label = (pa.repeat(pa.scalar(one), len(array)) for one in (topic, name))
-            found = pa.RecordBatch.from_arrays([arrays[0], *label, value, text], schema=schema)
-            yield found if not array.null_count else found.filter(array.is_valid())
+            label = (pa.repeat(pa.scalar(text_value), len(array)) for text_value in (topic, name))
+            rows = pa.RecordBatch.from_arrays([arrays[0], *label, value, text], schema=schema)
+            yield rows if not array.null_count else rows.filter(array.is_valid())
 
 
 def _value_and_text(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
@@ -107,16 +107,16 @@ def _value_and_text(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = array.type
-    if pa.types.is_temporal(kind):
-        array, kind = array.cast(pa.int64()), pa.int64()
-    if pa.types.is_string(kind):
+    value_type = array.type
+    if pa.types.is_temporal(value_type):
+        array, value_type = array.cast(pa.int64()), pa.int64()
+    if pa.types.is_string(value_type):
         return pa.nulls(len(array), pa.float64()), array
-    if kind not in (pa.int64(), pa.uint64()):
+    if value_type not in (pa.int64(), pa.uint64()):
         return array.cast(pa.float64()), pa.nulls(len(array), pa.string())
-    exact = pc.less_equal(array, pa.scalar(EXACT, kind))
-    if kind == pa.int64():
-        exact = pc.and_(exact, pc.greater_equal(array, pa.scalar(-EXACT, kind)))
+    exact = pc.less_equal(array, pa.scalar(EXACT, value_type))
+    if value_type == pa.int64():
+        exact = pc.and_(exact, pc.greater_equal(array, pa.scalar(-EXACT, value_type)))
     digits = pc.if_else(exact, pa.scalar(None, pa.string()), array.cast(pa.string()))
     return array.cast(pa.float64(), safe=False), digits
 

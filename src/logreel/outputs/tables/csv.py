@@ -230,7 +230,7 @@ def guarded(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pc.if_else(risky, pc.binary_join_element_wise(mark, values, empty), values)
 
     names = [safe_text(name) for name in batch.schema.names]
-    return pa.RecordBatch.from_arrays([column(one) for one in batch.columns], names=names)
+    return pa.RecordBatch.from_arrays([column(array) for array in batch.columns], names=names)
 
 
 def flat(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -34,16 +34,16 @@ def line(message: Message, data: dict[str, Any], shift: int | None = None, log: 
     shift  ns to add for UTC; adds ``"utc"`` in RFC 3339. None: no ``"utc"``
     log    name of the log, of several; adds ``"log"``. None: no ``"log"``
     """
-    found: dict[str, Any] = {} if log is None else {"log": log}
-    found |= {"topic": message.channel.topic, "time_ns": message.time}
+    values: dict[str, Any] = {} if log is None else {"log": log}
+    values |= {"topic": message.channel.topic, "time_ns": message.time}
     if shift is not None:
-        found["utc"] = utc_text(message.time + shift)
-    found["data"] = data
+        values["utc"] = utc_text(message.time + shift)
+    values["data"] = data
     try:
-        return _ENCODER.encode(found)
+        return _ENCODER.encode(values)
     except ValueError:
         # NaN or infinity in the message: rare, so values are checked only then.
-        return _ENCODER.encode(to_json_values(found))
+        return _ENCODER.encode(to_json_values(values))
 
 
 class Decoder:

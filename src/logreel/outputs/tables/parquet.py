@@ -110,39 +110,39 @@ def _without_empty_structs(schema: pa.Schema) -> pa.Schema | None:
     )
 
 
-def _without_empty(kind: pa.DataType) -> pa.DataType:
-    """Return *kind* with ``null`` instead of empty structs."""
+def _without_empty(data_type: pa.DataType) -> pa.DataType:
+    """Return *data_type* with ``null`` instead of empty structs."""
     import pyarrow as pa
 
-    if pa.types.is_struct(kind):
-        members = [kind.field(i) for i in range(kind.num_fields)]
+    if pa.types.is_struct(data_type):
+        members = [data_type.field(i) for i in range(data_type.num_fields)]
         return pa.struct([f.with_type(_without_empty(f.type)) for f in members]) if members else pa.null()
-    if pa.types.is_fixed_size_list(kind):
-        return fixed_list_type(_without_empty(item_type(kind)), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(_without_empty(item_type(kind)))
-    return kind
+    if pa.types.is_fixed_size_list(data_type):
+        return fixed_list_type(_without_empty(item_type(data_type)), data_type.list_size)
+    if pa.types.is_list(data_type):
+        return pa.list_(_without_empty(item_type(data_type)))
+    return data_type
 
 
-def _as_type(array: pa.Array[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """Return *array* as *kind*, which is ``_without_empty`` of its type."""
+def _as_type(array: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
+    """Return *array* as *data_type*, which is ``_without_empty`` of its type."""
     import pyarrow as pa
 
-    if array.type == kind:
+    if array.type == data_type:
         return array
-    if pa.types.is_null(kind):
+    if pa.types.is_null(data_type):
         return pa.nulls(len(array))
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(data_type):
         members = zip(
-            as_struct(array).flatten(), (kind.field(i) for i in range(kind.num_fields)), strict=True
+            as_struct(array).flatten(), (data_type.field(i) for i in range(data_type.num_fields)), strict=True
         )
-        return pa.StructArray.from_arrays([_as_type(a, f.type) for a, f in members], fields=list(kind))
-    if pa.types.is_fixed_size_list(kind):
-        items = _as_type(as_fixed_list(array).flatten(), item_type(kind))
-        return pa.FixedSizeListArray.from_arrays(items, kind.list_size)
+        return pa.StructArray.from_arrays([_as_type(a, f.type) for a, f in members], fields=list(data_type))
+    if pa.types.is_fixed_size_list(data_type):
+        items = _as_type(as_fixed_list(array).flatten(), item_type(data_type))
+        return pa.FixedSizeListArray.from_arrays(items, data_type.list_size)
     import pyarrow.compute as pc
 
     lists = as_list(array)
     first, last = (lists.offsets[0].as_py(), lists.offsets[-1].as_py()) if len(array) else (0, 0)
-    items = _as_type(lists.values.slice(first, last - first), item_type(kind))
+    items = _as_type(lists.values.slice(first, last - first), item_type(data_type))
     return pa.ListArray.from_arrays(pc.subtract(lists.offsets, lists.offsets[0]), items)

@@ -54,30 +54,32 @@ def _value(value: Any) -> Any:
     return int(value) if isinstance(value, Decimal) else to_json_values(value)
 
 
-def mapped(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Return *kind* with *change* applied to every type in it that is no struct or list."""
+def mapped(data_type: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return *data_type* with *change* applied to every type in it that is no struct or list."""
     import pyarrow as pa
 
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(mapped(field.type, change)) for field in kind])
-    if pa.types.is_fixed_size_list(kind):
-        return fixed_list_type(kind.value_field.with_type(mapped(item_type(kind), change)), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(mapped(item_type(kind), change)))
-    return change(kind)
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(mapped(field.type, change)) for field in data_type])
+    if pa.types.is_fixed_size_list(data_type):
+        return fixed_list_type(
+            data_type.value_field.with_type(mapped(item_type(data_type), change)), data_type.list_size
+        )
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(mapped(item_type(data_type), change)))
+    return change(data_type)
 
 
-def _in_ns(kind: pa.DataType) -> pa.DataType:
+def _in_ns(data_type: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("ns", kind.tz)
-    return pa.duration("ns") if pa.types.is_duration(kind) else kind
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("ns", data_type.tz)
+    return pa.duration("ns") if pa.types.is_duration(data_type) else data_type
 
 
-def _as_number(kind: pa.DataType) -> pa.DataType:
+def _as_number(data_type: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
-    if pa.types.is_decimal(kind) and kind.scale:
+    if pa.types.is_decimal(data_type) and data_type.scale:
         return pa.float64()
-    return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else kind
+    return pa.int64() if pa.types.is_timestamp(data_type) or pa.types.is_duration(data_type) else data_type

@@ -47,8 +47,8 @@ def _pictures(track: FixedTrack) -> Iterator[list[str]]:
 
 def _feature(track: FixedTrack) -> Iterator[str]:
     are_points = all(len(segment) == 1 for segment in track.segments)
-    several, kind = len(track.segments) > 1, "Point" if are_points else "LineString"
-    yield f'{{"type": "Feature", "geometry": {{"type": "{"Multi" * several}{kind}", "coordinates": '
+    several, geometry = len(track.segments) > 1, "Point" if are_points else "LineString"
+    yield f'{{"type": "Feature", "geometry": {{"type": "{"Multi" * several}{geometry}", "coordinates": '
     yield from _nested(track, are_points, _coordinates)
     yield f'}}, "properties": {{"topic": {json.dumps(track.topic)}, "type": {json.dumps(track.type)}'
     if track.shift is not None:
@@ -66,15 +66,15 @@ def _number(name: str, point: Point) -> str:
 
 def _nested(track: FixedTrack, are_points: bool, text: Callable[[Point], str]) -> Iterator[str]:
     """Return *text* of each position, as a list per line, and a list of these for several lines or points."""
-    many = len(track.segments) > 1
-    yield "[" if many else ""
+    is_nested = len(track.segments) > 1
+    yield "[" if is_nested else ""
     for number, segment in enumerate(track.segments):
         yield ",\n" if number else ""
         if are_points:
             yield from map(text, track.points(segment))
         else:
             yield from _line(track, segment, text)
-    yield "]" if many else ""
+    yield "]" if is_nested else ""
 
 
 def _line(track: FixedTrack, segment: Fixes, text: Callable[[Point], str]) -> Iterator[str]:

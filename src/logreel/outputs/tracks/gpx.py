@@ -59,11 +59,11 @@ def _track(track: FixedTrack) -> Iterator[str]:
     yield "</trk>"
 
 
-def _point(point: Point, kind: str = "trkpt", name: str = "") -> str:
+def _point(point: Point, element: str = "trkpt", name: str = "") -> str:
     # GPX calls the meridian of 180 degrees -180.
     longitude = -180.0 if point.longitude == 180 else point.longitude
     inner = "" if point.altitude is None else f"<ele>{metres(point.altitude)}</ele>"
     inner += "" if point.time is None else f"<time>{point.time}</time>"
     inner += f"<name>{name}</name>" if name else ""
     inner += "".join(f"<{key}>{metres(point.more[key])}</{key}>" for key in GPX if key in point.more)
-    return f'<{kind} lat="{degrees(point.latitude)}" lon="{degrees(longitude)}">{inner}</{kind}>'
+    return f'<{element} lat="{degrees(point.latitude)}" lon="{degrees(longitude)}">{inner}</{element}>'

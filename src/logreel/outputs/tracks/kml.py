@@ -47,16 +47,16 @@ def write(out: IO[bytes], job: Job) -> None:
 
 def _placemark(track: FixedTrack) -> Iterator[str]:
     around, part = ("MultiGeometry", _line) if track.shift is None else ("gx:MultiTrack", _timed)
-    many = len(track.segments) > 1
+    is_multiple = len(track.segments) > 1
     yield f"<Placemark><name>{xml_text(track.topic)}</name><description>{xml_text(track.type)}</description>"
     yield "<styleUrl>#track</styleUrl>"
-    if many:
+    if is_multiple:
         yield f"<{around}>"
     for segment in track.segments:
         high = bool(np.isfinite(segment.altitude).all())
         mode = f"<altitudeMode>{'absolute' if high else 'clampToGround'}</altitudeMode>"
         yield from part(track, segment, mode, high)
-    if many:
+    if is_multiple:
         yield f"</{around}>"
     yield "</Placemark>"
 
@@ -90,11 +90,11 @@ def _timed(track: FixedTrack, segment: Fixes, mode: str, high: bool) -> Iterator
 
 def _line(track: FixedTrack, segment: Fixes, mode: str, high: bool) -> Iterator[str]:
     # A line has two ends.
-    kind = "LineString" if len(segment) > 1 else "Point"
-    yield f"<{kind}>{mode}<coordinates>"
+    geometry = "LineString" if len(segment) > 1 else "Point"
+    yield f"<{geometry}>{mode}<coordinates>"
     for point in track.points(segment):
         yield ",".join(_numbers(point, high))
-    yield f"</coordinates></{kind}>"
+    yield f"</coordinates></{geometry}>"
 
 
 def _numbers(point: Point, high: bool) -> tuple[str, str, str]:

@@ -72,24 +72,24 @@ class FixedTrack:
 
 def qualities(fixes: Fixes) -> dict[str, list[float]]:
     """Return what is known of positions besides their place, by name; NaN where it is not, nothing if it never is."""
-    found = fixes.quality
-    if found is None:
+    quality = fixes.quality
+    if quality is None:
         return {}
     values = {
-        "hdop": found.hdop,
-        "vdop": found.vdop,
-        "accuracy": found.accuracy,
-        "speed": found.speed,
-        "course": found.course,
-        "heading": np.degrees(found.heading) % 360,
+        "hdop": quality.hdop,
+        "vdop": quality.vdop,
+        "accuracy": quality.accuracy,
+        "speed": quality.speed,
+        "course": quality.course,
+        "heading": np.degrees(quality.heading) % 360,
     }
     return {name: column.tolist() for name, column in values.items() if np.isfinite(column).any()}
 
 
-def left_out(track: FixedTrack, held: Collection[str]) -> dict[str, None]:
-    """Return the names, as in ``qualities``, of what is known of positions of *track* and not among *held*."""
+def left_out(track: FixedTrack, written: Collection[str]) -> dict[str, None]:
+    """Return the names, as in ``qualities``, of what is known of positions of *track* and not among *written*."""
     known = (name for segment in track.segments for name in qualities(segment))
-    return dict.fromkeys(name for name in known if name not in held)
+    return dict.fromkeys(name for name in known if name not in written)
 
 
 def note_left_out(job: Job, names: Collection[str], form: str) -> None:

@@ -40,10 +40,10 @@ VENDORED = Path(vendor.__file__).parent
 @cache
 def known_files() -> dict[str, Path]:
     """Return all files that are served, by the path of their address; no other path is ever opened."""
-    found = {f"/static/{name}": path for name, path in _below(OWN)}
-    found |= {f"/vendor/{name}": path for name, path in _below(VENDORED)}
-    page = found.get("/static/index.html")
-    return {"/": page, **found} if page is not None else found
+    files = {f"/static/{name}": path for name, path in _below(OWN)}
+    files |= {f"/vendor/{name}": path for name, path in _below(VENDORED)}
+    page = files.get("/static/index.html")
+    return {"/": page, **files} if page is not None else files
 
 
 def _below(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -54,8 +54,8 @@ def _below(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def static_file(path: str) -> Response | None:
     """Return the file at *path* of an address; None if there is none."""
-    found = known_files().get(path)
-    return None if found is None else Response(found.read_bytes(), media_type=MEDIA[found.suffix])
+    file = known_files().get(path)
+    return None if file is None else Response(file.read_bytes(), media_type=MEDIA[file.suffix])
 
 
 #: Modules with requests; each has a function ``routes``.

@@ -15,7 +15,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.tables import TableReader, empty_table, flattened, own_paths
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import CHANNELS, FIELDS, ITEMS, LIST_ITEMS, MESSAGE_NODES, TEXT_CHARACTERS
 from logreel.outputs.view.parameters import AT, FIELD, TOPIC
 from logreel.registry.registry import states_of
@@ -35,16 +35,16 @@ def routes() -> list[Route]:
     return [Route("/api/logs/{log}/channels", _channels), *message_routes()]
 
 
-def _channels(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    return JSONResponse(log.once("channels", lambda log: _all(log, given), given))
+def _channels(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    return JSONResponse(log.once("channels", lambda log: _all(log, request), request))
 
 
-def _all(log: Log, given: Parameters) -> list[dict[str, Any]]:
-    found, states = [], states_of(log)
+def _all(log: Log, request: Parameters) -> list[dict[str, Any]]:
+    described, states = [], states_of(log)
     for ch in list(log.channels.values())[:CHANNELS]:
-        given.check()
-        found.append(_channel(ch, states.get(ch.topic, {})))
-    return found
+        request.check()
+        described.append(_channel(ch, states.get(ch.topic, {})))
+    return described
 
 
 def _channel(ch: Channel, states: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
@@ -77,13 +77,13 @@ def fields_of(ch: Channel, states: Mapping[str, Mapping[int, str]] = _NO_STATES)
     for i, field in enumerate(list(schema)[1:]):
         if i == FIELDS:
             return
-        kind, items = _item(field.type)
+        arrow_type, items = _item(field.type)
         unit = (field.metadata or {}).get(b"unit", b"").decode()
         text = (field.metadata or {}).get(b"text", b"").decode()
         yield {
             "path": field.name,
-            "type": type_name(kind),
-            "number": _is_number(kind),
+            "type": type_name(arrow_type),
+            "number": _is_number(arrow_type),
             "unit": unit,
             "text": text,
             "enum": {str(n): name for n, name in states[field.name].items()}
@@ -93,35 +93,39 @@ def fields_of(ch: Channel, states: Mapping[str, Mapping[int, str]] = _NO_STATES)
         }
 
 
-def _item(kind: pa.DataType) -> tuple[pa.DataType, int | None]:
+def _item(arrow_type: pa.DataType) -> tuple[pa.DataType, int | None]:
     """Return the type of the items of an array and their number; of other types the type itself and None."""
     import pyarrow as pa
 
-    if pa.types.is_fixed_size_list(kind):
-        return kind.value_type, kind.list_size
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return kind.value_type, 0
-    return kind, None
+    if pa.types.is_fixed_size_list(arrow_type):
+        return arrow_type.value_type, arrow_type.list_size
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+        return arrow_type.value_type, 0
+    return arrow_type, None
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _is_number(arrow_type: pa.DataType) -> bool:
     import pyarrow as pa
 
     known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_duration)
-    return any(is_known(kind) for is_known in known) or pa.types.is_timestamp(kind)
+    return any(is_known(arrow_type) for is_known in known) or pa.types.is_timestamp(arrow_type)
 
 
-def type_name(kind: pa.DataType) -> str:
+def type_name(arrow_type: pa.DataType) -> str:
     """Return the name of an Arrow type as people know it: ``float32``, ``text``, ``bytes``, ``struct``."""
     import pyarrow as pa
 
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(arrow_type):
         return "struct"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):
         return "text"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if (
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_fixed_size_binary(arrow_type)
+    ):
         return "bytes"
-    return {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    return {"float": "float32", "double": "float64"}.get(str(arrow_type), str(arrow_type))
 
 
 #: Integers beyond this are sent as text: JavaScript would round them.
@@ -129,7 +133,7 @@ EXACT = 1 << 53
 #: Bytes of binary values that are sent, as hexadecimal text.
 BYTES = 64
 _STEPS = 1 << 40
-STEP = Parameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
+STEP = RequestParameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
 
 
 def message_routes() -> list[Route]:
@@ -140,14 +144,15 @@ def message_routes() -> list[Route]:
     ]
 
 
-def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    with log.open(given) as opened:
-        ch = opened[given.text("topic")]
-        row = _row(log, ch, given)
+def _message(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    with log.open(request) as opened:
+        ch = opened[request.text("topic")]
+        step = request.get("step")
+        row = _row(log, ch, request, step)
         about = {"topic": ch.topic, "type": ch.schema.name, "count": len(ch)}
         if row is None:
             return JSONResponse({**about, "t": None, "row": None, "size": None, "value": None, "error": None})
-        row = max(0, min(len(ch) - 1, row + given.get("step")))
+        row = max(0, min(len(ch) - 1, row + step))
         message = ch[row]
         value, error = None, None
         try:
@@ -159,13 +164,13 @@ def _message(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     return JSONResponse(about)
 
 
-def _row(log: ViewLog, ch: Channel, given: Parameters) -> int | None:
-    at = log.clock(given.get("at"))
+def _row(log: ViewLog, ch: Channel, request: Parameters, step: int = 0) -> int | None:
+    at = log.clock(request.get("at"))
     if at is None:
         raise UsageError("the parameter 'at' is missing")
     row = row_at(ch, at)
     # Stepping forward from before the first message leads to it.
-    return -1 if row is None and len(ch) and given.get("step") > 0 else row
+    return -1 if row is None and len(ch) and step > 0 else row
 
 
 def shortened(value: Any, room: list[int]) -> Any:
@@ -197,23 +202,23 @@ def shortened(value: Any, room: list[int]) -> Any:
 
 
 def _list(items: Sequence[Any] | np.ndarray[Any, Any], room: list[int]) -> list[Any]:
-    found: list[Any] = []
+    items_shown: list[Any] = []
     for item in items[:LIST_ITEMS]:
         if room[0] <= 0:
             break
-        found.append(shortened(item.item() if isinstance(item, np.generic) else item, room))
-    if len(found) < len(items):
-        found.append({"…": len(items) - len(found)})
-    return found
+        items_shown.append(shortened(item.item() if isinstance(item, np.generic) else item, room))
+    if len(items_shown) < len(items):
+        items_shown.append({"…": len(items) - len(items_shown)})
+    return items_shown
 
 
-def _array(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    field = given.text("field")
-    with log.open(given) as opened:
-        ch = opened[given.text("topic")]
+def _array(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    field = request.text("field")
+    with log.open(request) as opened:
+        ch = opened[request.text("topic")]
         reader = TableReader(ch, own_paths(ch, field))
-        row = _row(log, ch, given)
-        if row is None or row < 0:
+        row = _row(log, ch, request)
+        if row is None:
             return JSONResponse({"t": None, "values": [], "unit": "", "count": 0})
         table = reader.read(np.array([row], np.int64))
         unit = (table.schema.field(1).metadata or {}).get(b"unit", b"").decode()
@@ -230,7 +235,11 @@ def _array(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
 def _numbers(values: list[Any], ch: Channel, field: str) -> list[Any]:
     """Return a list of numbers and None; raises UsageError for other items."""
     if any(isinstance(item, list) for item in values):
-        values = [one for item in values for one in (item if isinstance(item, list) else [item])]
+        values = [
+            number_or_none
+            for item in values
+            for number_or_none in (item if isinstance(item, list) else [item])
+        ]
     if not all(item is None or isinstance(item, (int, float)) for item in values):
         raise UsageError(f"{ch.topic}.{field} is no array of numbers", path=ch.log.name)
     return [int(item) if isinstance(item, bool) else item for item in values]

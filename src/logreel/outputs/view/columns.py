@@ -80,12 +80,12 @@ class Build:
         """End the build before its next piece."""
         self._closed = True
 
-    def wait(self, seconds: float | None, given: Parameters) -> bool:
+    def wait(self, seconds: float | None, request: Parameters) -> bool:
         """Return whether it is done within some seconds; None: wait for the end. Raises Cancelled."""
         until = None if seconds is None else monotonic() + seconds
         while not self.done.wait(LOOK):
             self._asked = monotonic()
-            given.check()
+            request.check()
             if until is not None and self._asked > until:
                 return False
         return True
@@ -133,7 +133,7 @@ NAMES = tuple(parameter.name for parameter in ONE_SERIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSeries:
     """One series that a request asks for: a field, a function of it, or an SQL expression over the fields of a topic.
 
     where  as for ``lenses.charts.Series``
@@ -156,34 +156,34 @@ class Wanted:
         return not (self.function or self.where or self.sql)
 
 
-def wanted_series(given: Parameters) -> Iterator[Wanted]:
+def wanted_series(request: Parameters) -> Iterator[WantedSeries]:
     """Yield the series that a request asks for; raises UsageError."""
-    if "s" not in given:
-        given.text("topic")
-        yield _checked({name: value for name in NAMES if (value := given.get(name)) is not None})
+    if "s" not in request:
+        request.text("topic")
+        yield _checked({name: value for name in NAMES if (value := request.get(name)) is not None})
         return
-    if len(given.all("s")) > SERIES:
+    if len(request.all("s")) > SERIES:
         raise UsageError(f"one request asks for at most {SERIES} series")
-    for text in given.all("s"):
+    for text in request.all("s"):
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict) or "topic" not in found:
+            parsed = None
+        if not isinstance(parsed, dict) or "topic" not in parsed:
             raise UsageError(f"s {text!r:.80} is no JSON object with topic and field")
-        yield _checked({name: str(found[name]) for name in NAMES if found.get(name) is not None})
+        yield _checked({name: str(parsed[name]) for name in NAMES if parsed.get(name) is not None})
 
 
-def _checked(names: dict[str, str]) -> Wanted:
-    found = Wanted(**names)
-    if found.sql and (found.field or found.function or found.where):
+def _checked(names: dict[str, str]) -> WantedSeries:
+    series = WantedSeries(**names)
+    if series.sql and (series.field or series.function or series.where):
         raise UsageError("an SQL expression stands in place of field and function")
-    if len(found.sql) > SQL_CHARACTERS:
+    if len(series.sql) > SQL_CHARACTERS:
         raise UsageError(f"an SQL expression has at most {SQL_CHARACTERS} characters")
-    return found
+    return series
 
 
-class Columns:
+class ViewColumns:
     """The columns of one log: the small ones that were used last in memory, large ones by pyramids.
 
     open_log  yields the log
@@ -209,14 +209,14 @@ class Columns:
         """End what is being built."""
         self._builds.close()
 
-    def get(self, wanted: Wanted, given: Parameters) -> SortedColumn:
+    def get(self, wanted: WantedSeries, request: Parameters) -> SortedColumn:
         """Return a column; raises errors of unknown names, UsageError for what is no number, Cancelled."""
         with self._lock:
             kept = self._kept.get(wanted.key)
             if kept is not None:
                 self._kept.move_to_end(wanted.key)
                 return kept
-        column = self._read(wanted, given)
+        column = self._read(wanted, request)
         if isinstance(column, MemoryColumn):
             self._keep(wanted.key, column)
         return column
@@ -231,18 +231,18 @@ class Columns:
                 if total > COLUMN_BYTES and old != key:
                     del self._kept[old]
 
-    def _read(self, wanted: Wanted, given: Parameters) -> SortedColumn:
-        with self._open(given) as opened:
+    def _read(self, wanted: WantedSeries, request: Parameters) -> SortedColumn:
+        with self._open(request) as opened:
             ch = opened[wanted.topic]
             if wanted.sql:
                 from logreel.ops.query.where import expression_column
 
-                return expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, given.check)
+                return expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, request.check)
             if not wanted.is_field:
                 return _function_column(opened, wanted)
             field = FieldColumn(ch, wanted.field)
             if field.rows_estimate() <= ROWS_IN_MEMORY:
-                times, values = field.whole(given.check)
+                times, values = field.whole(request.check)
                 return MemoryColumn(times, values, field.unit)
         build = self._builds.get(
             wanted.key,
@@ -250,7 +250,7 @@ class Columns:
             lambda progress: self._pyramid(field, progress),
         )
         # Rows of a field that is not direct cannot be read one by one.
-        if build.wait(PATIENCE if field.is_direct else None, given):
+        if build.wait(PATIENCE if field.is_direct else None, request):
             if build.column is None:
                 raise build.error or Cancelled()
             return build.column
@@ -260,14 +260,14 @@ class Columns:
         identity, place = self._identity(), None
         key = key_of(identity or "", field.channel.topic, field.field)
         if identity is not None and (place := place_of(key)) is not None:
-            found = Pyramid.load(field, key, place)
-            if found is not None:
-                return found.column(field)
+            pyramid = Pyramid.load(field, key, place)
+            if pyramid is not None:
+                return pyramid.column(field)
         guard = partial(self._open, Parameters((), {}))
         return Pyramid.build(field, key, progress, guard, place).column(field)
 
 
-def _function_column(log: Log, wanted: Wanted) -> SortedColumn:
+def _function_column(log: Log, wanted: WantedSeries) -> SortedColumn:
     ch = log[wanted.topic]
     if len(ch) > FUNCTION_ROWS:
         raise UsageError(

@@ -12,8 +12,8 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.log.times import interval
 from logreel.log.topic_fields import fields_by_topic
-from logreel.outputs.http.answer import Answer
-from logreel.outputs.http.routes import BYTES, Parameter, Parameters, Route
+from logreel.outputs.http.answer import StreamAnswer
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.slice_stream import AppenderFile, file_stem
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 #: Kinds of files: tables of fields, or a log in the format of the log that is shown.
 TABLES, LOG = ("csv", "parquet"), "log"
 _PARAMETERS = (
-    Parameter("kind", text="csv, parquet or log", default=LOG),
-    Parameter("s", text="Series of a table, topic.field", repeated=True),
-    Parameter("topic", text="Topic of a channel", repeated=True),
+    RequestParameter("kind", text="csv, parquet or log", default=LOG),
+    RequestParameter("s", text="Series of a table, topic.field", repeated=True),
+    RequestParameter("topic", text="Topic of a channel", repeated=True),
     FROM,
     TO,
 )
@@ -42,26 +42,26 @@ def routes() -> list[Route]:
     return [Route("/api/logs/{log}/export", _export, _PARAMETERS, BYTES)]
 
 
-def _export(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+def _export(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     # Not needed for the first picture.
     from logreel.outputs.slice_stream import SliceRequest, SliceStream
 
-    kind = given.get("kind")
-    start, end = (log.clock(t) for t in given.interval())
-    names, topics = given.all("s"), tuple(given.all("topic"))
+    file_type = request.get("kind")
+    start, end = (log.clock(t) for t in request.interval())
+    names, topics = request.all("s"), tuple(request.all("topic"))
     if len(names) > SERIES:
         raise UsageError(f"a table has at most {SERIES} series")
-    with log.open(given) as opened:
-        if kind == LOG:
+    with log.open(request) as opened:
+        if file_type == LOG:
             stream: SliceStream | TableStream = SliceStream(
                 opened, SliceRequest(topics or None, (), start, end)
             )
-        elif kind in TABLES:
-            stream = TableStream(opened, [*names, *topics], start, end, f".{kind}")
+        elif file_type in TABLES:
+            stream = TableStream(opened, [*names, *topics], start, end, f".{file_type}")
         else:
-            raise UsageError(f"no kind {kind!r:.80}; there are: {', '.join((*TABLES, LOG))}")
+            raise UsageError(f"no kind {file_type!r:.80}; there are: {', '.join((*TABLES, LOG))}")
         lost = sum(problem.lost for problem in opened.problems)
-    return Answer(log, stream, session.flows, session.tell, lost)
+    return StreamAnswer(log, stream, session.flows, session.tell, lost)
 
 
 class TableStream:

@@ -16,7 +16,7 @@ from logreel.meaning.charts import bands
 from logreel.meaning.gaps import regular_times
 from logreel.ops.inspect.text import level_number
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.routes import Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import (
     BINS,
     GAPS,
@@ -44,9 +44,9 @@ def problem_routes() -> list[Route]:
     return [Route("/api/logs/{log}/problems", _problems)]
 
 
-def _problems(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+def _problems(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     # Not cached: reading messages can find more.
-    with log.open(given) as opened:
+    with log.open(request) as opened:
         return JSONResponse(problems_of(opened, log.start)[:PROBLEMS])
 
 
@@ -63,11 +63,11 @@ def problems_of(log: Log, start: int) -> list[dict[str, Any]]:
         from logreel.ops.rewrite.recover import losses
 
         places = dict(zip(timed, losses(log, timed), strict=True))
-    found = []
+    described = []
     for p in every[:PROBLEMS]:
         loss = places.get(p)
         before, after = (loss.start_ns, loss.end_ns) if loss else (None, None)
-        found.append(
+        described.append(
             {
                 "code": p.code,
                 "text": p.text,
@@ -79,7 +79,7 @@ def problems_of(log: Log, start: int) -> list[dict[str, Any]]:
                 "to": None if after is None else after - start,
             }
         )
-    return found
+    return described
 
 
 #: Messages of a channel of which the times are looked at, evenly spread over the file; more are estimated from these.
@@ -91,22 +91,26 @@ NO_LEVEL = 8
 def routes() -> list[Route]:
     """Return the requests for the overview, problems, text and parameters of the robot."""
     return [
-        Route("/api/logs/{log}/overview", _overview, (Parameter("bins", number(1, BINS), "Columns", 512),)),
+        Route(
+            "/api/logs/{log}/overview",
+            _overview,
+            (RequestParameter("bins", number(1, BINS), "Columns", 512),),
+        ),
         *problem_routes(),
         *text_routes(),
         *parameter_routes(),
     ]
 
 
-def _overview(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    bins = given.get("bins")
+def _overview(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    bins = request.get("bins")
     if not log.ready.is_set():
         nothing = ("channels", "bands", "marks", "gaps", "dropouts", "damage")
         return JSONResponse({"density": [], **{name: [] for name in nothing}, "complete": False})
-    return JSONResponse(log.once(f"overview {bins}", lambda opened: _all(opened, bins, given), given))
+    return JSONResponse(log.once(f"overview {bins}", lambda opened: _all(opened, bins, request), request))
 
 
-def _all(log: Log, bins: int, given: Parameters) -> dict[str, Any]:
+def _all(log: Log, bins: int, request: Parameters) -> dict[str, Any]:
     start = log.start or 0
     span = max(1, (log.duration or 0) + 1)
     total = np.zeros(bins)
@@ -114,7 +118,7 @@ def _all(log: Log, bins: int, given: Parameters) -> dict[str, Any]:
     for ch in log.channels.values():
         if ch.reserved or not len(ch):
             continue
-        given.check()
+        request.check()
         times = sampled_times(ch)
         density = _density(times, len(ch), start, span, bins)
         total += density
@@ -132,7 +136,9 @@ def _all(log: Log, bins: int, given: Parameters) -> dict[str, Any]:
             sorted(gaps, key=lambda gap: gap["from"] - gap["to"])[:GAPS], key=lambda gap: gap["from"]
         ),
         "dropouts": _dropouts(log, start),
-        "damage": [one for one in problems_of(log, start) if None not in (one["from"], one["to"])],
+        "damage": [
+            problem for problem in problems_of(log, start) if None not in (problem["from"], problem["to"])
+        ],
         "complete": True,
     }
 
@@ -200,11 +206,13 @@ LOOK, SOURCES = 4096, 500
 _TEXT_PARAMETERS = (
     FROM,
     TO,
-    Parameter("level", text="Least severe level, by name or 0 to 7"),
-    Parameter("source", text="Sender", repeated=True),
-    Parameter("q", text="Text that is searched for", default=""),
-    Parameter("limit", number(1, LINES), "Lines in the answer", 500),
-    Parameter("after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0),
+    RequestParameter("level", text="Least severe level, by name or 0 to 7"),
+    RequestParameter("source", text="Sender", repeated=True),
+    RequestParameter("q", text="Text that is searched for", default=""),
+    RequestParameter("limit", number(1, LINES), "Lines in the answer", 500),
+    RequestParameter(
+        "after", number(0, (1 << 53) - 1), "Lines before it, as `next` of the answer before says", 0
+    ),
 )
 
 
@@ -213,24 +221,30 @@ def text_routes() -> list[Route]:
     return [Route("/api/logs/{log}/text", _text, _TEXT_PARAMETERS)]
 
 
-def _text(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    lo, hi = given.interval()
-    level = given.get("level")
+def _text(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    lo, hi = request.interval()
+    level = request.get("level")
     highest = None if level is None else level_number(level)
-    sources = set(given.all("source"))
-    wanted = given.get("q").casefold()
+    sources = set(request.all("source"))
+    wanted = request.get("q").casefold()
     if len(wanted) > SEARCH_CHARACTERS:
         raise UsageError(f"q is longer than {SEARCH_CHARACTERS} characters")
-    limit, after = given.get("limit"), given.get("after")
-    lines = log.once("text", lambda opened: [one for one in opened.text if not one.repeated], given)
-    names = log.once(
-        "text sources", lambda opened: sorted({one.source for one in opened.text})[:SOURCES], given
+    limit, after = request.get("limit"), request.get("after")
+    lines = log.once(
+        "text",
+        lambda opened: [line_of_text for line_of_text in opened.text if not line_of_text.repeated],
+        request,
     )
-    found: list[dict[str, Any]] = []
+    names = log.once(
+        "text sources",
+        lambda opened: sorted({line_of_text.source for line_of_text in opened.text})[:SOURCES],
+        request,
+    )
+    shown: list[dict[str, Any]] = []
     following = None
     for i in range(after, len(lines)):
         if i % LOOK == 0:
-            given.check()
+            request.check()
         line = lines[i]
         t = line.time - log.start
         if (lo is not None and t < lo) or (hi is not None and t >= hi):
@@ -241,12 +255,12 @@ def _text(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
             continue
         if wanted and wanted not in line.text.casefold():
             continue
-        if len(found) == limit:
+        if len(shown) == limit:
             following = i
             break
         text = line.text[:TEXT_CHARACTERS]
-        found.append({"t": t, "level": line.level, "source": line.source, "text": text, "kind": line.kind})
-    return JSONResponse({"lines": found, "next": following, "sources": names})
+        shown.append({"t": t, "level": line.level, "source": line.source, "text": text, "kind": line.kind})
+    return JSONResponse({"lines": shown, "next": following, "sources": names})
 
 
 #: Changes of one parameter that are listed; ``change_count`` has the number of all.
@@ -258,22 +272,24 @@ def parameter_routes() -> list[Route]:
     return [Route("/api/logs/{log}/parameters", _parameters)]
 
 
-def _parameters(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    with log.open(given) as opened:
+def _parameters(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    with log.open(request) as opened:
         every = list(opened.parameters.values())[:PARAMETERS]
-    return JSONResponse([_parameter(one, log.start) for one in every])
+    return JSONResponse([_parameter(parameter, log.start) for parameter in every])
 
 
-def _parameter(one: RobotParameter, start: int) -> dict[str, Any]:
+def _parameter(parameter: RobotParameter, start: int) -> dict[str, Any]:
     """Return a parameter; *default* is that of the system, or else of the set-up, where it differs from the value."""
-    default = next((one.defaults[kind] for kind in ("system", "setup") if kind in one.defaults), None)
+    default = next(
+        (parameter.defaults[origin] for origin in ("system", "setup") if origin in parameter.defaults), None
+    )
     return {
-        "name": one.name,
-        "type": one.type,
-        "value": _value(one.value),
+        "name": parameter.name,
+        "type": parameter.type,
+        "value": _value(parameter.value),
         "default": _value(default),
-        "changes": [{"t": c.time - start, "value": _value(c.value)} for c in one.changes[:CHANGES]],
-        "change_count": len(one.changes),
+        "changes": [{"t": c.time - start, "value": _value(c.value)} for c in parameter.changes[:CHANGES]],
+        "change_count": len(parameter.changes),
     }
 
 

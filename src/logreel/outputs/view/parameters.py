@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from logreel.errors import UsageError
-from logreel.outputs.http.routes import Parameter, ParameterType, number
+from logreel.outputs.http.routes import ParameterType, RequestParameter, number
 from logreel.outputs.view.limits import PIXELS
 
 _TIME = re.compile(r"(-?\d{1,19})(\.\d{0,9})?(e\+?\d{1,2})?", re.ASCII)
@@ -23,22 +23,22 @@ def _since_start(name: str, text: str) -> int:
 
 
 SINCE_START = ParameterType({"type": "integer", "format": "int64"}, _since_start)
-FROM = Parameter("from", SINCE_START, "First moment, ns after the start of the log")
-TO = Parameter("to", SINCE_START, "End, itself not included")
-AT = Parameter("at", SINCE_START, "Moment, ns after the start of the log")
-TOPIC = Parameter("topic", text="Topic of a channel")
-FIELD = Parameter("field", text="Path of a field")
-SERIES = Parameter("s", text="A series, as JSON object with topic and field", repeated=True)
+FROM = RequestParameter("from", SINCE_START, "First moment, ns after the start of the log")
+TO = RequestParameter("to", SINCE_START, "End, itself not included")
+AT = RequestParameter("at", SINCE_START, "Moment, ns after the start of the log")
+TOPIC = RequestParameter("topic", text="Topic of a channel")
+FIELD = RequestParameter("field", text="Path of a field")
+SERIES = RequestParameter("s", text="A series, as JSON object with topic and field", repeated=True)
 #: Parameters of a request that name one series.
 ONE_SERIES = (
     TOPIC,
     FIELD,
-    Parameter("function", text="Function of the field"),
-    Parameter("where", text="Which records, by the value of a field"),
-    Parameter("sql", text="SQL expression over the fields of the topic"),
+    RequestParameter("function", text="Function of the field"),
+    RequestParameter("where", text="Which records, by the value of a field"),
+    RequestParameter("sql", text="SQL expression over the fields of the topic"),
 )
 
 
-def pixels(default: int, name: str = "px") -> Parameter:
+def pixels(default: int, name: str = "px") -> RequestParameter:
     """Return the parameter with the number of pixels of a drawing."""
-    return Parameter(name, number(1, PIXELS), "Pixels of the drawing", default)
+    return RequestParameter(name, number(1, PIXELS), "Pixels of the drawing", default)

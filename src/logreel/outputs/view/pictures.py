@@ -71,29 +71,29 @@ class Shown:
 
 def picture_sources(log: Log) -> list[PictureSource]:
     """Return the channels of *log* with pictures, in file order."""
-    found = []
+    sources = []
     for ch, lenses in lenses_of(log):
         for lens in lenses:
             if isinstance(lens, Image):
                 codec = _codec(ch, lens)
-                kind = "video" if codec in VIDEO else "picture"
-                found.append(PictureSource(ch.topic, kind, codec, len(ch)))
+                shown_as = "video" if codec in VIDEO else "picture"
+                sources.append(PictureSource(ch.topic, shown_as, codec, len(ch)))
                 break
-    return found
+    return sources
 
 
 def _image(ch: Channel) -> Image | None:
-    found = (one for known, own in lenses_of(ch.log) if known is ch for one in own)
-    return next((one for one in found if isinstance(one, Image)), None)
+    lenses = (lens for known, own in lenses_of(ch.log) if known is ch for lens in own)
+    return next((lens for lens in lenses if isinstance(lens, Image)), None)
 
 
 def _codec(ch: Channel, lens: Image) -> str:
     first = ch.start
     try:
-        one = next(lens.pictures(ch, first, None if first is None else first + 1), None)
+        picture = next(lens.pictures(ch, first, None if first is None else first + 1), None)
     except LogError:
-        one = None
-    return (one.format or one.encoding or "").lower() if one is not None else ""
+        picture = None
+    return (picture.format or picture.encoding or "").lower() if picture is not None else ""
 
 
 def picture_at(ch: Channel, at: int, width: int | None = None) -> Shown | None:
@@ -213,7 +213,7 @@ def _depth_png(picture: Picture, data: bytes, width: int | None) -> tuple[bytes,
     packed = data[_DEPTH_HEAD:]
     if not packed.startswith(PNG_MAGIC):
         raise UnsupportedError("its depth has no PNG")
-    kind = (picture.format or "").split(";")[0].strip()
+    picture_format = (picture.format or "").split(";")[0].strip()
     pixels = _decode_grey16(packed)
     if pixels is None:
         return (
@@ -224,9 +224,9 @@ def _depth_png(picture: Picture, data: bytes, width: int | None) -> tuple[bytes,
             "The raw depth, which is dark: logreel[video] is needed to convert it.",
         )
     high, wide = pixels.shape
-    metres = _DISTANCES.get(kind, 0.0)
+    metres = _DISTANCES.get(picture_format, 0.0)
     values: NDArray[Any] = pixels
-    if kind == "32FC1":
+    if picture_format == "32FC1":
         # Quantised: depth = a / (value - b), with both numbers in the head (compressed_depth_image_transport).
         a, b = struct.unpack_from("<2f", data, 4)
         with np.errstate(all="ignore"):
@@ -245,14 +245,14 @@ def _decode_grey16(packed: bytes) -> NDArray[np.uint16] | None:
         (frame,) = av.CodecContext.create("png", "r").decode(av.Packet(packed))
         if frame.width * frame.height > PIXELS:
             raise UnsupportedError("its PNG has too many pixels")
-        found: NDArray[np.uint16] = frame.reformat(format="gray16le").to_ndarray()
+        pixels: NDArray[np.uint16] = frame.reformat(format="gray16le").to_ndarray()
     except (av.FFmpegError, ValueError) as error:
         raise UnsupportedError("its PNG cannot be decoded") from error
-    return found
+    return pixels
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class VideoPacket:
     """One packet of a video: ns, whether it can be decoded alone, and its bytes."""
 
     time: int
@@ -260,7 +260,7 @@ class Packet:
     data: bytes
 
 
-def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[Packet]]:
+def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[VideoPacket]]:
     """Return the codec (``h264`` or ``h265``) and the packets of *ch* from the last key frame at or before *start*.
 
     The last packet is before *end* (ns). Packets that are broken or of another codec are left out. At most
@@ -293,8 +293,8 @@ def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[Packet]]
         back *= 3
 
 
-def _packets(ch: Channel, lens: Image, start: int, end: int) -> tuple[str, list[Packet]]:
-    codec, found = "", []
+def _packets(ch: Channel, lens: Image, start: int, end: int) -> tuple[str, list[VideoPacket]]:
+    codec, packets = "", []
     for picture in lens.pictures(ch, start, end):
         name = (picture.format or "").lower()
         if name not in VIDEO or (codec and name != codec):
@@ -304,14 +304,14 @@ def _packets(ch: Channel, lens: Image, start: int, end: int) -> tuple[str, list[
         except UnsupportedError:
             continue
         codec = name
-        found.append(Packet(picture.time, frame.key, frame.packet))
-    return codec, found
+        packets.append(VideoPacket(picture.time, frame.key, frame.packet))
+    return codec, packets
 
 
-def _bounded(packets: list[Packet]) -> list[Packet]:
+def _bounded(packets: list[VideoPacket]) -> list[VideoPacket]:
     size = 0
-    for i, one in enumerate(packets):
-        size += len(one.data)
+    for i, packet in enumerate(packets):
+        size += len(packet.data)
         if size > VIDEO_BYTES and i:
             return packets[:i]
     return packets
@@ -327,8 +327,8 @@ def _video_frame(ch: Channel, lens: Image, time: int, width: int | None) -> tupl
     context = av.CodecContext.create(VIDEO[codec][0], "r")
     shown = None
     try:
-        for one in packets:
-            for frame in context.decode(av.Packet(one.data)):
+        for packet in packets:
+            for frame in context.decode(av.Packet(packet.data)):
                 shown = frame
         for frame in context.decode(None):
             shown = frame

@@ -20,8 +20,8 @@ from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS, spectral_density
-from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
-from logreel.outputs.view.columns import Wanted, wanted_series
+from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
+from logreel.outputs.view.columns import WantedSeries, wanted_series
 from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL, SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 
@@ -61,8 +61,8 @@ def several(streams: Iterable[bytes]) -> Response:
 #: Pixels if a request does not say how many there are.
 PIXELS = 1000
 _PAIR_PIXELS = PAIRS // (4 * POINTS_PER_PIXEL)
-_X = Parameter("x", text="Series of one axis, topic.field")
-_Y = Parameter("y", text="Series of the other axis")
+_X = RequestParameter("x", text="Series of one axis, topic.field")
+_Y = RequestParameter("y", text="Series of the other axis")
 
 
 def routes() -> list[Route]:
@@ -76,36 +76,36 @@ def routes() -> list[Route]:
     ]
 
 
-def _functions(session: Session, given: Parameters) -> ASGIApp:
+def _functions(session: Session, request: Parameters) -> ASGIApp:
     return JSONResponse([{"name": f.name, "text": f.text, "inputs": f.inputs} for f in FUNCTIONS.values()])
 
 
-def _series(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    lo, hi = given.interval()
-    pixels = given.get("px")
-    wanted = list(wanted_series(given))
-    if "s" not in given:
-        return arrow_response(*_columns(log, wanted[0], lo, hi, pixels, given))
-    return several(_stream(log, one, lo, hi, pixels, given) for one in wanted)
+def _series(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    lo, hi = request.interval()
+    pixels = request.get("px")
+    wanted = list(wanted_series(request))
+    if "s" not in request:
+        return arrow_response(*_columns(log, wanted[0], lo, hi, pixels, request))
+    return several(_stream(log, series, lo, hi, pixels, request) for series in wanted)
 
 
 def _stream(
-    log: ViewLog, wanted: Wanted, lo: int | None, hi: int | None, pixels: int, given: Parameters
+    log: ViewLog, wanted: WantedSeries, lo: int | None, hi: int | None, pixels: int, request: Parameters
 ) -> bytes:
     """Return one of several streams; one that cannot be answered is empty and says why in its metadata."""
     try:
-        return arrow_stream(*_columns(log, wanted, lo, hi, pixels, given))
+        return arrow_stream(*_columns(log, wanted, lo, hi, pixels, request))
     except LogError as error:
         return arrow_stream({"t": np.zeros(0), "v": np.zeros(0)}, {"error": error.text})
 
 
 def _columns(
-    log: ViewLog, wanted: Wanted, lo: int | None, hi: int | None, pixels: int, given: Parameters
+    log: ViewLog, wanted: WantedSeries, lo: int | None, hi: int | None, pixels: int, request: Parameters
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    column = log.columns.get(wanted, given)
+    column = log.columns.get(wanted, request)
     window = Window(column, log.clock(lo), log.clock(hi))
     most = POINTS_PER_PIXEL * pixels
-    with log.reading(column, given):
+    with log.reading(column, request):
         times, values = window.points(pixels, most)
     is_sample = isinstance(column, SampledColumn)
     points = "all" if len(window) <= most else "sample" if is_sample else "extrema"
@@ -116,31 +116,31 @@ def _since(log: ViewLog, times: I64, values: F64) -> dict[str, Any]:
     return {"t": (times - log.start).astype(np.float64), "v": values}
 
 
-def _pairs(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
+def _pairs(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     """Answer with y at the times of x, by its last value."""
-    lo, hi = given.interval()
-    wanted = list(wanted_series(given)) if "s" in given else [_named(given.text(name)) for name in "xy"]
+    lo, hi = request.interval()
+    wanted = list(wanted_series(request)) if "s" in request else [_named(request.text(name)) for name in "xy"]
     if len(wanted) != 2:
         raise UsageError("pairs are of two series: x and y")
     # As many points as a line of this width can show, so that zooming shows more.
-    most = min(PAIRS, 4 * POINTS_PER_PIXEL * given.get("px"))
-    x, y = (log.columns.get(one, given) for one in wanted)
+    most = min(PAIRS, 4 * POINTS_PER_PIXEL * request.get("px"))
+    x, y = (log.columns.get(series, request) for series in wanted)
     window = Window(x, log.clock(lo), log.clock(hi))
-    with log.reading(x, given):
+    with log.reading(x, request):
         times, first = x.read(window.rows(most))
-    with log.reading(y, given):
+    with log.reading(y, request):
         second = _last_values(y, times)
     columns = {"x": first, "y": second, "t": (times - log.start).astype(np.float64)}
     about = {"unit_x": x.unit, "unit_y": y.unit, "count": str(len(window))}
     return arrow_response(columns, about)
 
 
-def _named(text: str) -> Wanted:
+def _named(text: str) -> WantedSeries:
     """Return the series ``topic.field`` or ``topic:field``; topics with dots need the colon."""
     for mark in (":", "."):
-        topic, found, field = text.partition(mark)
-        if found and topic and field:
-            return Wanted(topic, field)
+        topic, separator, field = text.partition(mark)
+        if separator and topic and field:
+            return WantedSeries(topic, field)
     raise UsageError(f"{text!r:.80} is no topic.field")
 
 
@@ -149,10 +149,10 @@ def _last_values(column: SortedColumn, times: I64) -> F64:
     rows = column.search(times + 1) - 1
     known = np.unique(rows[rows >= 0])
     values = column.read(known)[1]
-    found = np.full(len(times), np.nan)
-    there = rows >= 0
-    found[there] = values[known.searchsorted(rows[there])]
-    return found
+    latest = np.full(len(times), np.nan)
+    has_value = rows >= 0
+    latest[has_value] = values[known.searchsorted(rows[has_value])]
+    return latest
 
 
 #: Columns of the picture that are computed at once, between two looks at whether the client still waits.
@@ -161,7 +161,9 @@ AT_ONCE = 64
 RANGE_DB = 80.0
 #: Samples of a spectrum at least, without which it says nothing.
 LEAST = 16
-_SIZE = tuple(Parameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height"))
+_SIZE = tuple(
+    RequestParameter(name, number(LEAST // 2, SPECTROGRAM), "Pixels", 256) for name in ("width", "height")
+)
 
 
 def spectrogram_routes() -> list[Route]:
@@ -169,11 +171,11 @@ def spectrogram_routes() -> list[Route]:
     return [Route("/api/logs/{log}/spectrogram", _spectrogram, (*ONE_SERIES, FROM, TO, *_SIZE), BYTES)]
 
 
-def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    lo, hi = given.interval()
-    width, height = given.get("width"), given.get("height")
-    (wanted,) = wanted_series(given)
-    column = log.columns.get(wanted, given)
+def _spectrogram(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    lo, hi = request.interval()
+    width, height = request.get("width"), request.get("height")
+    (wanted,) = wanted_series(request)
+    column = log.columns.get(wanted, request)
     window = Window(column, log.clock(lo), log.clock(hi))
     height = min(height, len(window) // 2)
     if height < LEAST // 2:
@@ -183,14 +185,14 @@ def _spectrogram(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
     times = np.empty((len(rows), 2), np.int64)
     steps: list[F64] = []
     for at in range(0, len(rows), AT_ONCE):
-        some = rows[at : at + AT_ONCE]
-        known, where = np.unique(some, return_inverse=True)
-        with log.reading(column, given):
+        block = rows[at : at + AT_ONCE]
+        known, where = np.unique(block, return_inverse=True)
+        with log.reading(column, request):
             t, v = column.read(known)
-        t, v = t[where].reshape(some.shape), v[where].reshape(some.shape)
-        times[at : at + len(some)] = t[:, [0, -1]]
+        t, v = t[where].reshape(block.shape), v[where].reshape(block.shape)
+        times[at : at + len(block)] = t[:, [0, -1]]
         steps.append(np.diff(t, axis=1).ravel().astype(np.float64))
-        power[at : at + len(some)] = spectral_density(v)
+        power[at : at + len(block)] = spectral_density(v)
     step = float(np.median(np.concatenate(steps)))
     if not step > 0:
         raise UsageError("the samples have no distance in time")
@@ -240,16 +242,16 @@ def chart_routes() -> list[Route]:
     return [Route("/api/logs/{log}/charts", _charts)]
 
 
-def _charts(session: Session, log: ViewLog, given: Parameters) -> ASGIApp:
-    return JSONResponse(log.once("charts", _all_charts, given))
+def _charts(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    return JSONResponse(log.once("charts", _all_charts, request))
 
 
 def _all_charts(log: Log) -> dict[str, Any]:
-    found = charts(log)
+    proposed = charts(log)
     return {
-        "panels": [_panel(chart) for chart in found],
+        "panels": [_panel(chart) for chart in proposed],
         "side": side_panels(log),
-        "first": first_charts(found),
+        "first": first_charts(proposed),
     }
 
 
@@ -264,13 +266,13 @@ def _panel(chart: Chart) -> dict[str, Any]:
     }
 
 
-def _chart_series(one: Series) -> dict[str, Any]:
+def _chart_series(series: Series) -> dict[str, Any]:
     return {
-        "topic": one.topic,
-        "field": one.field,
-        "function": one.function,
-        "where": one.where,
-        "label": one.name,
-        "unit": one.unit,
+        "topic": series.topic,
+        "field": series.field,
+        "function": series.function,
+        "where": series.where,
+        "label": series.name,
+        "unit": series.unit,
         "scale": 1,
     }

@@ -141,17 +141,17 @@ class Session:
 
     def log(self, id: str) -> ViewLog:
         """Return a log by its id; raises NotFoundError."""
-        for one in self.logs:
-            if one.id == id:
-                return one
-        raise NotFoundError("log", id, [one.id for one in self.logs])
+        for opened in self.logs:
+            if opened.id == id:
+                return opened
+        raise NotFoundError("log", id, [opened.id for opened in self.logs])
 
     def close(self) -> None:
         """End the streams of events and of files, and close the logs."""
         self.flows.stop()
         self.events.close()
-        for one in self.logs:
-            one.close()
+        for opened in self.logs:
+            opened.close()
 
 
 def routes() -> list[Route]:
@@ -159,33 +159,33 @@ def routes() -> list[Route]:
     return [Route("/api/session", _session)]
 
 
-def _session(session: Session, given: Parameters) -> ASGIApp:
+def _session(session: Session, request: Parameters) -> ASGIApp:
     until = monotonic() + OPENING
-    for one in session.logs:
-        one.ready.wait(max(0.0, until - monotonic()))
+    for opened in session.logs:
+        opened.ready.wait(max(0.0, until - monotonic()))
     return JSONResponse(
         {
             "version": __version__,
             "follow": session.follow,
             "tiles": None if session.map_tiles is None else session.map_tiles.describe(),
             "layout": session.layout,
-            "logs": [_log_json(one, given) for one in session.logs],
+            "logs": [_log_json(opened, request) for opened in session.logs],
         }
     )
 
 
-def _log_json(one: ViewLog, given: Parameters) -> dict[str, Any]:
+def _log_json(opened: ViewLog, request: Parameters) -> dict[str, Any]:
     about = {
-        "id": one.id,
-        "name": one.name,
-        "size": one.size,
-        "opened": one.ready.is_set(),
-        "error": one.error,
+        "id": opened.id,
+        "name": opened.name,
+        "size": opened.size,
+        "opened": opened.ready.is_set(),
+        "error": opened.error,
     }
-    if not about["opened"] or one.error is not None:
+    if not about["opened"] or opened.error is not None:
         none = dict.fromkeys(("format", "start", "duration", "utc_shift", "messages", "problems", "lost"))
-        return {**about, "title": one.name, **none, "facts": []}
-    return {**about, **one.once("session", _facts, given)}
+        return {**about, "title": opened.name, **none, "facts": []}
+    return {**about, **opened.once("session", _facts, request)}
 
 
 def _facts(log: Log) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
-from logreel.outputs.http.routes import ARROW, BYTES, Parameter, Parameters, Route, number
+from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view import pictures
 from logreel.outputs.view.parameters import AT, FROM, TO, TOPIC
 from logreel.outputs.view.series import arrow_response
@@ -36,15 +36,15 @@ _COLUMNS = {"geo": ("lat", "lon", "alt"), "local": ("x", "y", "z")}
 _VIDEO = 60 * 10**9
 #: The first picture is shown for moments at most this long before it, ns.
 _SOON = 10**9
-_TRACK = Parameter("track", text="Id of a track")
-_COLOUR = Parameter("color", text="Field whose values colour it, topic.field")
+_TRACK = RequestParameter("track", text="Id of a track")
+_COLOUR = RequestParameter("color", text="Field whose values colour it, topic.field")
 _SCENE = (
-    Parameter("fixed_frame", text="Frame that does not move"),
-    Parameter("topic", text="Topic of a channel; all without it", repeated=True),
-    Parameter("have", text="Times of what the page has, by topic, as JSON"),
+    RequestParameter("fixed_frame", text="Frame that does not move"),
+    RequestParameter("topic", text="Topic of a channel; all without it", repeated=True),
+    RequestParameter("have", text="Times of what the page has, by topic, as JSON"),
 )
-_WIDTH = Parameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
-_TILE = tuple(Parameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
+_WIDTH = RequestParameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
+_TILE = tuple(RequestParameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
 
 
 def routes() -> list[Route]:
@@ -62,31 +62,40 @@ def routes() -> list[Route]:
     ]
 
 
-def _tracks(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    found = one.once("tracks", track.track_sources, given)
+def _tracks(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    sources = opened.once("tracks", track.track_sources, request)
     names = ("id", "topic", "kind", "label", "count", "frame", "shown")
-    return JSONResponse([{name: getattr(source, name) for name in names} for source in found])
+    return JSONResponse([{name: getattr(source, name) for name in names} for source in sources])
 
 
-def _track(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    sources = one.once("tracks", track.track_sources, given)
-    name, colour = given.text("track"), given.get("color")
+def _track(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    sources = opened.once("tracks", track.track_sources, request)
+    name, colour = request.text("track"), request.get("color")
     source = next((source for source in sources if source.id == name), None)
     if source is None:
-        raise NotFoundError("track", name, [source.id for source in sources], path=one.name)
+        raise NotFoundError("track", name, [source.id for source in sources], path=opened.name)
     if colour is None:
-        found = one.once(f"track {name}", partial(track.read_track, source=source), given)
+        points = opened.once(f"track {name}", partial(track.read_track, source=source), request)
     else:
-        with one.open(given) as log:
-            found = track.read_track(log, source, _field(log, colour))
-    columns = {"t": found.time - one.start, **dict(zip(_COLUMNS[source.kind], found.place.T, strict=True))}
-    if found.colour is not None:
-        columns["c"] = found.colour
-    total = str(found.total)
-    shown = str(np.count_nonzero(np.isfinite(found.time)))
-    about = {"kind": source.kind, "total": total, "shown": shown, "frame": source.frame, "about": found.about}
-    if found.near is not None:
-        about["near"] = json.dumps([place[:2] for place in found.near])
+        with opened.open(request) as log:
+            points = track.read_track(log, source, _field(log, colour))
+    columns = {
+        "t": points.time - opened.start,
+        **dict(zip(_COLUMNS[source.kind], points.place.T, strict=True)),
+    }
+    if points.colour is not None:
+        columns["c"] = points.colour
+    total = str(points.total)
+    shown = str(np.count_nonzero(np.isfinite(points.time)))
+    about = {
+        "kind": source.kind,
+        "total": total,
+        "shown": shown,
+        "frame": source.frame,
+        "about": points.about,
+    }
+    if points.near is not None:
+        about["near"] = json.dumps([place[:2] for place in points.near])
     return arrow_response(columns, about)
 
 
@@ -99,21 +108,21 @@ def _field(log: Log, name: str) -> tuple[str, str]:
     raise NotFoundError("field", name, [], path=log.name)
 
 
-def _scene_sources(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    found = one.once("scene", scene.scene_sources, given)
+def _scene_sources(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    shown = opened.once("scene", scene.scene_sources, request)
     names = ("topic", "kind", "count", "shown")
-    sources = [{name: getattr(source, name) for name in names} for source in found]
+    sources = [{name: getattr(source, name) for name in names} for source in shown]
     return JSONResponse({"sources": sources, "limit": scene.POINTS})
 
 
-def _scene(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    at = one.clock(given.get("at")) or 0
-    have = _times(given.get("have"), one.start)
-    with one.open(given) as log:
-        topics = given.all("topic") or None
-        found = scene.scene_at(log, at, given.get("fixed_frame"), topics, have)
+def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    at = opened.clock(request.get("at")) or 0
+    have = _times(request.get("have"), opened.start)
+    with opened.open(request) as log:
+        topics = request.all("topic") or None
+        moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have)
     items, parts, size = [], [], 0
-    for item in found.items:
+    for item in moment.items:
         arrays = {}
         for name, values in item.arrays.items():
             data = np.ascontiguousarray(values).tobytes()
@@ -125,7 +134,7 @@ def _scene(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
             {
                 "topic": item.topic,
                 "kind": item.kind,
-                "t": item.time - one.start,
+                "t": item.time - opened.start,
                 "frame": item.frame,
                 "place": None if item.place is None else item.place.numbers(),
                 "note": item.note,
@@ -134,16 +143,16 @@ def _scene(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
                 "arrays": arrays,
             }
         )
-    tree = found.tree
+    tree = moment.tree
     frames = [
         {
             "name": name,
             "parent": tree.links[name][0] if name in tree.links else None,
-            "place": _numbers(tree, name, found.fixed),
+            "place": _numbers(tree, name, moment.fixed),
         }
         for name in tree.names
     ]
-    head = json.dumps({"fixed_frame": found.fixed, "frames": frames, "items": items}).encode()
+    head = json.dumps({"fixed_frame": moment.fixed, "frames": frames, "items": items}).encode()
     head += b" " * (-len(head) % 4)
     return Response(struct.pack("<I", len(head)) + head + b"".join(parts), media_type=_BINARY)
 
@@ -156,51 +165,51 @@ def _numbers(tree: Any, name: str, fixed: str) -> list[float] | None:
 def _times(text: str | None, start: int) -> dict[str, int]:
     """Return the times (ns of the log's clock) by topic that a page says it has; raises UsageError."""
     try:
-        found = json.loads(text) if text else {}
+        times = json.loads(text) if text else {}
     except ValueError as error:
         raise UsageError("have is no JSON") from error
-    if not isinstance(found, dict) or not all(isinstance(t, int) for t in found.values()):
+    if not isinstance(times, dict) or not all(isinstance(t, int) for t in times.values()):
         raise UsageError("have is no object of times by topic")
-    return {topic: t + start for topic, t in found.items()}
+    return {topic: t + start for topic, t in times.items()}
 
 
-def _pictures(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    found = one.once("pictures", pictures.picture_sources, given)
+def _pictures(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    sources = opened.once("pictures", pictures.picture_sources, request)
     names = ("topic", "kind", "codec", "count")
-    return JSONResponse([{name: getattr(source, name) for name in names} for source in found])
+    return JSONResponse([{name: getattr(source, name) for name in names} for source in sources])
 
 
-def _picture(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    at, width = one.clock(given.get("at")) or 0, given.get("width")
-    with one.open(given) as log:
-        ch = log[given.text("topic")]
+def _picture(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    at, width = opened.clock(request.get("at")) or 0, request.get("width")
+    with opened.open(request) as log:
+        ch = log[request.text("topic")]
         try:
-            found = pictures.picture_at(ch, at, width)
-            first = pictures.next_time(ch, at) if found is None else None
+            picture = pictures.picture_at(ch, at, width)
+            first = pictures.next_time(ch, at) if picture is None else None
             # Right at the start, cameras have no picture yet: the first one is what the robot saw.
             if first is not None and first - at <= _SOON:
-                found = pictures.picture_at(ch, first, width)
+                picture = pictures.picture_at(ch, first, width)
         except (UnsupportedError, MissingDependencyError) as error:
             return _nothing(f"This picture cannot be shown: {error.text}.")
-    if found is None:
+    if picture is None:
         when = (
             ""
             if first is None
-            else f"; the first one comes {(first - one.start) / 1e9:.3f} s after the start"
+            else f"; the first one comes {(first - opened.start) / 1e9:.3f} s after the start"
         )
         return _nothing(f"No picture is before this moment{when}.")
-    if found.time > at:
-        early = f"The first picture, {duration_text(found.time - at)} after this moment."
-        found = replace(found, note=f"{early} {found.note}".strip())
+    if picture.time > at:
+        early = f"The first picture, {duration_text(picture.time - at)} after this moment."
+        picture = replace(picture, note=f"{early} {picture.note}".strip())
     headers = {
-        "Logreel-Time": str(found.time - one.start),
-        "Logreel-Row": str(found.row),
-        "Logreel-Size": f"{found.width}x{found.height}",
-        "Logreel-Note": quote(found.note),
+        "Logreel-Time": str(picture.time - opened.start),
+        "Logreel-Row": str(picture.row),
+        "Logreel-Size": f"{picture.width}x{picture.height}",
+        "Logreel-Note": quote(picture.note),
     }
-    if found.following is not None:
-        headers["Logreel-Next"] = str(found.following - one.start)
-    return Response(found.data, media_type=found.media, headers=headers)
+    if picture.following is not None:
+        headers["Logreel-Next"] = str(picture.following - opened.start)
+    return Response(picture.data, media_type=picture.media, headers=headers)
 
 
 def _nothing(why: str) -> Response:
@@ -208,33 +217,33 @@ def _nothing(why: str) -> Response:
     return Response(status_code=204, headers={"Logreel-Note": quote(why)})
 
 
-def _video(session: Session, one: ViewLog, given: Parameters) -> ASGIApp:
-    lo, hi = given.interval()
-    start = one.clock(lo or 0) or 0
-    end = min(one.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
-    with one.open(given) as log:
+def _video(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    lo, hi = request.interval()
+    start = opened.clock(lo or 0) or 0
+    end = min(opened.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
+    with opened.open(request) as log:
         try:
-            codec, found = pictures.video_packets(log[given.text("topic")], start, end)
+            codec, packets = pictures.video_packets(log[request.text("topic")], start, end)
         except UnsupportedError as error:
             return _nothing(f"This video cannot be shown: {error.text}.")
     # Each packet: time (float64 ns), 1 for a key frame, size, then its bytes.
     body = b"".join(
-        struct.pack("<dII", packet.time - one.start, packet.key, len(packet.data)) + packet.data
-        for packet in found
+        struct.pack("<dII", packet.time - opened.start, packet.key, len(packet.data)) + packet.data
+        for packet in packets
     )
     return Response(body, media_type=_BINARY, headers={"Logreel-Codec": codec})
 
 
-def _world(session: Session, given: Parameters) -> ASGIApp:
+def _world(session: Session, request: Parameters) -> ASGIApp:
     return Response(
         WORLD.read_bytes(), media_type="application/json", headers={"Cache-Control": "max-age=86400"}
     )
 
 
-def _tile(session: Session, given: Parameters) -> ASGIApp:
-    place = [given.get(name) for name in "zxy"]
+def _tile(session: Session, request: Parameters) -> ASGIApp:
+    place = [request.get(name) for name in "zxy"]
     tiles = session.map_tiles
-    found = tiles.tile(*place) if tiles is not None else None
-    if found is None:
+    answer = tiles.tile(*place) if tiles is not None else None
+    if answer is None:
         return Response(status_code=204)
-    return Response(found[0], media_type=found[1], headers={"Cache-Control": "max-age=3600"})
+    return Response(answer[0], media_type=answer[1], headers={"Cache-Control": "max-age=3600"})

@@ -57,12 +57,12 @@ class Tiles:
                 self._kept.move_to_end(place)
                 return self._kept[place]
         data = self._get(*place)
-        found = None if not data else (data, _media(data))
+        answer = None if not data else (data, _media(data))
         with self._lock:
-            self._kept[place] = found
+            self._kept[place] = answer
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return answer
 
 
 def _media(data: bytes) -> str:
@@ -117,20 +117,20 @@ def _pmtiles(get: Callable[[int, int], bytes], name: str) -> Tiles:
     except Exception as error:
         # The library raises whatever its parsing meets.
         raise UnsupportedError(f"{name!r} is no PMTiles file of version 3") from error
-    kind = getattr(header["tile_type"], "value", header["tile_type"])
-    if kind not in _PICTURES:
+    tile_type = getattr(header["tile_type"], "value", header["tile_type"])
+    if tile_type not in _PICTURES:
         raise UnsupportedError(
             f"{name!r} holds vector tiles; the map shows pictures (PNG, JPEG, WebP): convert them to raster tiles"
         )
 
     def tile(zoom: int, column: int, row: int) -> bytes | None:
         try:
-            found: bytes | None = reader.get(zoom, column, row)
+            data: bytes | None = reader.get(zoom, column, row)
         except LogError:
             raise
         except Exception as error:
             raise LogError(f"the tile {zoom}/{column}/{row} cannot be read from {name!r}") from error
-        return found
+        return data
 
     note = about.get("attribution") if isinstance(about, dict) else None
     # It may be HTML, which is not needed for its text.

@@ -16,7 +16,7 @@ from logreel.log.log import Log
 from logreel.meaning.columns import MemoryColumn, SortedColumn
 from logreel.meaning.pyramids import PyramidColumn
 from logreel.outputs.http.routes import Parameters
-from logreel.outputs.view.columns import Columns
+from logreel.outputs.view.columns import ViewColumns
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -66,7 +66,9 @@ class ViewLog:
         self._closed = Event()
         self._log: Log | None = None
         #: Columns of fields that were drawn last.
-        self.columns = Columns(self.open, self._identity, lambda kind, what: tell({"log": id, kind: what}))
+        self.columns = ViewColumns(
+            self.open, self._identity, lambda event, what: tell({"log": id, event: what})
+        )
         #: Results that are computed once, by name.
         self.cache: dict[str, Any] = {}
         self._cache_lock = Lock()
@@ -147,24 +149,24 @@ class ViewLog:
         self._tell({"log": self.id, "opened": True})
 
     @contextmanager
-    def open(self, given: Parameters | None = None) -> Iterator[Log]:
+    def open(self, request: Parameters | None = None) -> Iterator[Log]:
         """Yield the log, locked for this thread; waits until it is open.
 
-        given  of the request: raises Cancelled when its client goes while it waits
+        request  of the request: raises Cancelled when its client goes while it waits
 
         Raises LogError if the log cannot be opened.
         """
         while not self.ready.wait(_LOOK):
-            if given is not None:
-                given.check()
+            if request is not None:
+                request.check()
         if self._log is None:
             raise LogError(self.error or "was closed", path=self.name)
         while not self.lock.acquire(timeout=_LOOK):
-            if given is not None:
-                given.check()
+            if request is not None:
+                request.check()
         try:
-            if given is not None:
-                given.check()
+            if request is not None:
+                request.check()
             yield self._log
         finally:
             self.lock.release()
@@ -190,12 +192,12 @@ class ViewLog:
         if self._log is None or self._log.closed:
             raise LogError("the log is closed", path=self.name)
 
-    def once(self, name: str, compute: Callable[[Log], Any], given: Parameters | None = None) -> Any:
+    def once(self, name: str, compute: Callable[[Log], Any], request: Parameters | None = None) -> Any:
         """Return a result that is computed from the log at the first call, and again after it has grown."""
         with self._cache_lock:
             if name in self.cache:
                 return self.cache[name]
-        with self.open(given) as log:
+        with self.open(request) as log:
             # Another thread may have computed it while this one waited.
             if name not in self.cache:
                 self.cache[name] = compute(log)
@@ -208,12 +210,12 @@ class ViewLog:
         self.columns.clear()
 
     @contextmanager
-    def reading(self, column: SortedColumn, given: Parameters) -> Iterator[None]:
+    def reading(self, column: SortedColumn, request: Parameters) -> Iterator[None]:
         """Lock the log in the block if rows of *column* are read from it."""
         if isinstance(column, MemoryColumn) or (isinstance(column, PyramidColumn) and column.is_stored):
             yield
             return
-        with self.open(given):
+        with self.open(request):
             yield
 
     def clock(self, time: int | None) -> int | None:

@@ -82,7 +82,7 @@ class Viewer:
             raise UsageError(
                 f"{endpoint.host!r} is not this machine alone: name the hosts as which others reach it (allow_hosts)"
             )
-        sources = [source for one in logs for source in _sources(one, follow)]
+        sources = [source for recording in logs for source in _sources(recording, follow)]
         #: The token required of requests about the logs.
         self.token = endpoint.token or ""
         tell = tell or _discard
@@ -153,16 +153,16 @@ class Viewer:
         )
 
 
-def _sources(one: Openable | Log, follow: bool) -> list[Any]:
+def _sources(item: Openable | Log, follow: bool) -> list[Any]:
     """Return the logs that one argument means: those of a list or pattern, and all in and below a folder.
 
     Raises OSError for a missing file, UsageError for a folder without logs or with too many.
     """
-    if isinstance(one, (list, tuple)):
-        return [source for part in one for source in _sources(part, follow)]
-    if not isinstance(one, (str, os.PathLike)):
-        return [one]
-    path = os.fspath(one)
+    if isinstance(item, (list, tuple)):
+        return [source for part in item for source in _sources(part, follow)]
+    if not isinstance(item, (str, os.PathLike)):
+        return [item]
+    path = os.fspath(item)
     if isinstance(path, str) and is_pattern(path):
         return [*several_logs(path)]
     if not os.path.isdir(path):
@@ -170,14 +170,14 @@ def _sources(one: Openable | Log, follow: bool) -> list[Any]:
             os.stat(path)
         return [path]
     # Folders are few: not imported for files.
-    from logreel.outputs.serve.catalogue import Catalogue
+    from logreel.outputs.serve.catalogue import LogCatalogue
 
-    found = [os.fspath(entry.path) for entry in Catalogue([path]).list()]
-    if not found:
+    paths = [os.fspath(entry.path) for entry in LogCatalogue([path]).list()]
+    if not paths:
         raise UsageError("has no log", path=path)
-    if len(found) > LOGS:
-        raise UsageError(f"has {len(found)} logs: name up to {LOGS} of them", path=path)
-    return found
+    if len(paths) > LOGS:
+        raise UsageError(f"has {len(paths)} logs: name up to {LOGS} of them", path=path)
+    return paths
 
 
 def _is_local(host: str) -> bool:
@@ -209,9 +209,9 @@ def read_layout(path: str | None) -> dict[str, Any] | None:
     file = Path(path)
     text = file.read_bytes() if file.stat().st_size <= BYTES else b""
     try:
-        found = json.loads(text)
+        layout = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        layout = None
+    if not isinstance(layout, dict):
         raise UsageError("is no layout that the viewer saved", path=path)
-    return found
+    return layout

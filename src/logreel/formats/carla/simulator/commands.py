@@ -80,7 +80,7 @@ def replay(
         )
     if not 0 < delta < math.inf:
         raise UsageError(f"a step is greater than 0, not {delta}")
-    found = Replay(
+    played = Replay(
         log,
         start,
         duration,
@@ -94,12 +94,12 @@ def replay(
     )
 
     def lines() -> Iterator[str]:
-        return (tick.line() for tick in found.ticks(delta, stop=True))
+        return (tick.line() for tick in played.ticks(delta, stop=True))
 
     def rows() -> Iterator[dict[str, Any]]:
-        return (tick.to_dict() for tick in found.ticks(delta, stop=True))
+        return (tick.to_dict() for tick in played.ticks(delta, stop=True))
 
-    return Playback(lines, rows, partial(tick_log, found, delta), time_factor)
+    return Playback(lines, rows, partial(tick_log, played, delta), time_factor)
 
 
 def _offset(text: str) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.carla.actors import type_name
-from logreel.formats.carla.columns import Columns
+from logreel.formats.carla.columns import RecordingColumns
 from logreel.formats.carla.records import END, HEAD
 from logreel.formats.carla.simulator.packet_text import texts
 from logreel.formats.carla.simulator.printing import (
@@ -41,7 +41,7 @@ def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer
 
     Raises UsageError for another release.
     """
-    columns = Columns(log)
+    columns = RecordingColumns(log)
     about = recording_summary(columns)
     words = wording(release, log.metadata, log.channels)
 
@@ -91,13 +91,13 @@ def _frame_lines(frames: Channel) -> Iterator[str]:
         yield f"Frame {frame} at {number(elapsed)} seconds\n"
 
 
-def _events(columns: Columns) -> dict[str, Any]:
+def _events(columns: RecordingColumns) -> dict[str, Any]:
     """Return the rows: one per event, in the order in which the recorder writes them."""
     parts = [_created(columns), _removed(columns), _attached(columns), _collided(columns)]
     frame_row = np.concatenate([columns.frame_rows(topic) for topic in EVENTS])
     order = np.argsort(frame_row, kind="stable").tolist()
     names = list(dict.fromkeys(name for part in parts for name in part))
-    found: dict[str, Any] = {
+    events: dict[str, Any] = {
         "time_ns": columns.times(frame_row[order]),
         "frame": columns.frame_ids[frame_row[order]],
     }
@@ -107,11 +107,11 @@ def _events(columns: Columns) -> dict[str, Any]:
             for part, topic in zip(parts, EVENTS, strict=True)
             for value in part.get(name, [None] * len(columns(topic, "frame")))
         ]
-        found[name] = [values[i] for i in order]
-    return found
+        events[name] = [values[i] for i in order]
+    return events
 
 
-def _created(columns: Columns) -> dict[str, list[Any]]:
+def _created(columns: RecordingColumns) -> dict[str, list[Any]]:
     ids = columns("actors", "id").tolist()
     return {
         "event": ["create"] * len(ids),
@@ -123,17 +123,17 @@ def _created(columns: Columns) -> dict[str, list[Any]]:
     }
 
 
-def _removed(columns: Columns) -> dict[str, list[Any]]:
+def _removed(columns: RecordingColumns) -> dict[str, list[Any]]:
     ids = columns("actor_removals", "id").tolist()
     return {"event": ["destroy"] * len(ids), "id": ids}
 
 
-def _attached(columns: Columns) -> dict[str, list[Any]]:
+def _attached(columns: RecordingColumns) -> dict[str, list[Any]]:
     ids = columns("actor_parents", "child").tolist()
     return {"event": ["parent"] * len(ids), "id": ids, "other": columns("actor_parents", "parent").tolist()}
 
 
-def _collided(columns: Columns) -> dict[str, list[Any]]:
+def _collided(columns: RecordingColumns) -> dict[str, list[Any]]:
     ids = columns("collisions", "actor1").tolist()
     return {
         "event": ["collision"] * len(ids),

@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.formats.carla.actors import ActorMotion
-from logreel.formats.carla.columns import Array, Columns, metres
+from logreel.formats.carla.columns import Array, RecordingColumns, metres
 from logreel.formats.carla.simulator.packet_text import LIGHTS
 from logreel.formats.carla.simulator.values import (
     Box,
@@ -47,7 +47,7 @@ class MetricsLog:
         self.log = log if isinstance(log, Log) else open_log(log)
         if self.log.format != "carla":
             raise UsageError(f"a log of format {self.log.format}, not a CARLA recording", path=self.log.name)
-        self._columns = Columns(self.log)
+        self._columns = RecordingColumns(self.log)
         self._tracks: dict[int, ActorMotion] = {}
         self._rows: dict[tuple[str, int], tuple[I64, I64]] = {}
 
@@ -69,12 +69,12 @@ class MetricsLog:
         """Return the wall-clock seconds since the start; only with additional data."""
         topic, frame_row = "platform_time", self._columns.frame_row_of(frame)
         at = int(np.searchsorted(self._columns.frame_rows(topic), frame_row))
-        there = (
+        is_recorded = (
             frame_row >= 0
             and at < len(self._columns.frame_rows(topic))
             and self._columns.frame_rows(topic)[at] == frame_row
         )
-        return float(self._columns(topic, "seconds")[at]) if there else None
+        return float(self._columns(topic, "seconds")[at]) if is_recorded else None
 
     # --------------------------------------------------------------------------------------------------- actors
 
@@ -131,10 +131,10 @@ class MetricsLog:
         self.log.actor(actor_id)
         rows = self._columns.rows("collisions", actor_id, "actor1")
         frames = self._columns("collisions", "frame")[rows].tolist()
-        found: dict[int, list[int]] = {}
+        by_frame: dict[int, list[int]] = {}
         for frame, other in zip(frames, self._columns("collisions", "actor2")[rows].tolist(), strict=True):
-            found.setdefault(frame, []).append(other)
-        return found
+            by_frame.setdefault(frame, []).append(other)
+        return by_frame
 
     # --------------------------------------------------------------------------------------------------- motion
 
@@ -205,8 +205,8 @@ class MetricsLog:
     def get_distances(self, one: int, other: int) -> Array:
         """Return the distance of two actors in metres for each frame of the recording: float64[f]."""
         both = self.get_all_actor_transforms(one)[:, :3] - self.get_all_actor_transforms(other)[:, :3]
-        found: Array = np.sqrt((both * both).sum(axis=1))
-        return found
+        distances: Array = np.sqrt((both * both).sum(axis=1))
+        return distances
 
     # ---------------------------------------------------------------------------------------- controls, physics
 
@@ -232,8 +232,8 @@ class MetricsLog:
         rows = rows[columns.frame_rows("physics")[rows] <= max(self._columns.frame_row_of(frame), 0)]
         if not len(rows):
             return None
-        found = table(self.log["physics"], None, None, None, DENSE).drop_columns(["time", "frame", "id"])
-        record: dict[str, Any] = found.slice(int(rows[-1]), 1).to_pylist()[0]
+        physics = table(self.log["physics"], None, None, None, DENSE).drop_columns(["time", "frame", "id"])
+        record: dict[str, Any] = physics.slice(int(rows[-1]), 1).to_pylist()[0]
         return record
 
     def get_walker_speed(self, walker_id: int, frame: int) -> float | None:
@@ -329,8 +329,8 @@ class MetricsLog:
         """Return the track of an actor, and its row in a frame or None."""
         track, frame_row = self._track(actor), self._columns.frame_row_of(frame)
         at = int(track.frame_row.searchsorted(frame_row))
-        there = frame_row >= 0 and at < len(track.frame_row) and track.frame_row[at] == frame_row
-        return track, at if there else None
+        is_recorded = frame_row >= 0 and at < len(track.frame_row) and track.frame_row[at] == frame_row
+        return track, at if is_recorded else None
 
     def _vector(self, actor: int, frame: int, name: str) -> Vector | None:
         track, row = self._at(actor, frame)
@@ -342,10 +342,10 @@ class MetricsLog:
         ids = self._columns.frame_ids
         lo = 0 if first is None else int(np.searchsorted(ids, np.uint64(max(first, 0))))
         hi = len(ids) if last is None else int(np.searchsorted(ids, np.uint64(max(last, 0)), side="right"))
-        found = np.full((max(hi - lo, 0), values.shape[1]), np.nan)
+        by_frame = np.full((max(hi - lo, 0), values.shape[1]), np.nan)
         inside = (track.frame_row >= lo) & (track.frame_row < hi)
-        found[track.frame_row[inside] - lo] = values[inside]
-        return found
+        by_frame[track.frame_row[inside] - lo] = values[inside]
+        return by_frame
 
     def _box(self, topic: str, actor: int) -> Box | None:
         self.log.actor(actor)

@@ -70,20 +70,20 @@ def ue5_text(data: memoryview) -> str:
 
 def _records(data: memoryview) -> tuple[list[str], int]:
     """Return the text of each record, and where the last one ends; raises struct.error where bytes are missing."""
-    (count,), at, found = struct.unpack_from("<H", data), 2, list[str]()
+    (count,), at, texts = struct.unpack_from("<H", data), 2, list[str]()
     for _ in range(count):
         head = _HEAD.unpack_from(data, at)
         at += _HEAD.size
         lists = []
-        for kind in (_POINT, _RATIO, _RATIO, _POINT, _WHEEL):
-            (many,) = _COUNT.unpack_from(data, at)
+        for item in (_POINT, _RATIO, _RATIO, _POINT, _WHEEL):
+            (count_of_items,) = _COUNT.unpack_from(data, at)
             at += _COUNT.size
-            if many * kind.size > len(data) - at:
+            if count_of_items * item.size > len(data) - at:
                 raise struct.error("a list longer than the packet")
-            lists.append([kind.unpack_from(data, at + i * kind.size) for i in range(many)])
-            at += many * kind.size
-        found.append("".join(f"{line}\n" for line in _lines(head, lists)))
-    return found, at
+            lists.append([item.unpack_from(data, at + i * item.size) for i in range(count_of_items)])
+            at += count_of_items * item.size
+        texts.append("".join(f"{line}\n" for line in _lines(head, lists)))
+    return texts, at
 
 
 def _lines(head: tuple[Any, ...], lists: list[list[Any]]) -> Iterator[str]:
@@ -114,12 +114,12 @@ def _shown(name: str, value: Any) -> str:
 def _wheel(values: tuple[Any, ...]) -> str:
     text, at = "", 0
     for name, count in _MEMBERS:
-        some = values[at : at + count]
+        members = values[at : at + count]
         at += count
         if count == 3:
-            shown = f"({', '.join(f'{value:f}' for value in some)})"
+            shown = f"({', '.join(f'{value:f}' for value in members)})"
         else:
-            shown = _shown(name, some[0]) if some else "[]"
+            shown = _shown(name, members[0]) if members else "[]"
         text += f" {name}: {shown}"
     return text
 
@@ -174,16 +174,18 @@ def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
     index = ch.log.index
     for lo in range(0, len(ch), BATCH):
         numbers = np.arange(lo, min(lo + BATCH, len(ch)), dtype=np.int64)
-        for piece in payload_ranges(index, ch.number, slice(lo, lo + len(numbers))):
-            mine, numbers = numbers[: len(piece.offset)], numbers[len(piece.offset) :]
+        for payloads in payload_ranges(index, ch.number, slice(lo, lo + len(numbers))):
+            batch, numbers = numbers[: len(payloads.offset)], numbers[len(payloads.offset) :]
             if ch.decoder is not None:
-                got = ch.decoder.decode_batch(index, ch.layout, piece, mine)
+                got = ch.decoder.decode_batch(index, ch.layout, payloads, batch)
             else:
                 from logreel.layout.arrow import decode_variable
 
-                got = decode_variable(ch.layout, piece.data, piece.offset, piece.offset + piece.size)
-            kept = np.arange(len(mine)) if got.kept is None else got.kept
-            counts = np.full(len(mine), -1, np.int64)
+                got = decode_variable(
+                    ch.layout, payloads.data, payloads.offset, payloads.offset + payloads.size
+                )
+            kept = np.arange(len(batch)) if got.kept is None else got.kept
+            counts = np.full(len(batch), -1, np.int64)
             counts[kept] = 1 if got.records is None else got.records
             yield [column for array in got.arrays for column in _split(array)], counts.tolist()
 
@@ -193,8 +195,8 @@ def _split(array: Any) -> list[list[Any]]:
     import pyarrow as pa
 
     if pa.types.is_struct(array.type):
-        whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        return [column for member in as_struct(whole).flatten() for column in _split(member)]
+        combined = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        return [column for member in as_struct(combined).flatten() for column in _split(member)]
     return [array.to_pylist()]
 
 
@@ -249,9 +251,9 @@ def _printer(topic: str, words: Wording) -> tuple[str, Printer]:
     return printers[topic]
 
 
-def _created(actor: int, kind: int, *rest: Any) -> str:
+def _created(actor: int, actor_type: int, *rest: Any) -> str:
     place, (_, description, attributes) = rest[:3], rest[-3:]
-    head = f" Create {actor}: {description} ({kind}) at ({', '.join(map(number, place))})\n"
+    head = f" Create {actor}: {description} ({actor_type}) at ({', '.join(map(number, place))})\n"
     return head + "".join(f"  {a['name']} = {a['value']}\n" for a in attributes)
 
 
@@ -263,9 +265,9 @@ def _attached_twice(child: int, _parent: int) -> str:
     return _attached(child, child)
 
 
-def _collided(number: int, one: int, two: int, first_is_hero: bool, second_is_hero: bool) -> str:
+def _collided(number: int, first: int, two: int, first_is_hero: bool, second_is_hero: bool) -> str:
     heroes = [" (hero) " if hero else "" for hero in (first_is_hero, second_is_hero)]
-    return f" Collision id {number} between {one}{heroes[0]} with {two}{heroes[1]}\n"
+    return f" Collision id {number} between {first}{heroes[0]} with {two}{heroes[1]}\n"
 
 
 def _vehicle_light(actor: int, flags: int) -> str:

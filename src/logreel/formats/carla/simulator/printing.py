@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.columns import Columns
+from logreel.formats.carla.columns import RecordingColumns
 from logreel.io.arrays import I64
 
 
@@ -48,12 +48,12 @@ def opening(about: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def closing(about: Mapping[str, Any], whole: bool = False) -> Iterator[str]:
-    """Yield the last lines: an empty line, frames, and duration; *whole*: rounded to seconds."""
+def closing(about: Mapping[str, Any], rounded: bool = False) -> Iterator[str]:
+    """Yield the last lines: an empty line, frames, and duration; *rounded*: rounded to seconds."""
     seconds = about["duration_s"]
     yield ""
     yield f"Frames: {about['frames']}"
-    yield f"Duration: {f'{seconds:.0f}' if whole else number(seconds)} seconds"
+    yield f"Duration: {f'{seconds:.0f}' if rounded else number(seconds)} seconds"
 
 
 def date_text(seconds: int) -> str:
@@ -133,7 +133,7 @@ def _infer_release(about: Mapping[str, Any], topics: Container[str]) -> str:
         "0.9.10": ("vehicle_lights",),
         "0.9.6": ("vehicle_control",),
     }
-    return next((name for name, some in marks.items() if any(t in topics for t in some)), "0.9.4")
+    return next((name for name, marking in marks.items() if any(t in topics for t in marking)), "0.9.4")
 
 
 class KnownActors:
@@ -146,7 +146,7 @@ class KnownActors:
     forgotten_at  int64[n]  row of the frame at which each is forgotten
     """
 
-    def __init__(self, columns: Columns, correct: bool) -> None:
+    def __init__(self, columns: RecordingColumns, correct: bool) -> None:
         self._descriptions = columns("actors", "description")
         ids, frame_row = columns("actors", "id").astype(np.int64), columns.frame_rows("actors")
         rows = np.arange(len(ids), dtype=np.int64)
@@ -168,8 +168,8 @@ class KnownActors:
         if not len(self._key):
             return np.full(len(ids), -1, np.int64)
         at = np.searchsorted(self._key, ids << 31 | frame_row, side="right") - 1
-        found = np.where(at >= 0, self._row[at], -1)
-        return np.where(self._key[at] >> 31 == ids, found, -1)
+        latest = np.where(at >= 0, self._row[at], -1)
+        return np.where(self._key[at] >> 31 == ids, latest, -1)
 
     def types(self, rows: I64) -> I64:
         """Return the types of actors by row; 0 for -1."""
@@ -182,7 +182,7 @@ class KnownActors:
         return [str(self._descriptions[row]) if row >= 0 else "" for row in rows.tolist()]
 
 
-def recording_summary(columns: Columns) -> dict[str, Any]:
+def recording_summary(columns: RecordingColumns) -> dict[str, Any]:
     """Return what all queries print before and after their rows: version, map, date, frames, duration."""
     metadata, ids = columns.log.metadata, columns("frames", "frame")
     elapsed = columns("frames", "elapsed")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.formats.carla.actors import type_name
-from logreel.formats.carla.columns import Array, Columns
+from logreel.formats.carla.columns import Array, RecordingColumns
 from logreel.formats.carla.simulator.printing import (
     KnownActors,
     closing,
@@ -60,7 +60,7 @@ def blocked(
              does not affect another one, a stay begins at the first position of the actor and not at the origin,
              times are not rounded
     """
-    columns = Columns(log)
+    columns = RecordingColumns(log)
     known, about = KnownActors(columns, correct), recording_summary(columns)
     stays = [s for s in _stays(columns, known, min_distance, correct) if s.duration >= min_time]
     # Stays of equal duration are in the order in which they end; those that do not end, in the order of the C++ map.
@@ -78,7 +78,7 @@ def blocked(
     ends = np.array([s.frame_row for s in stays], np.int64)
     ids = np.array([s.actor for s in stays], np.int64)
     seconds, durations = columns.elapsed[frame_row], np.array([s.duration for s in stays], np.float64)
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "time_ns": columns.times(frame_row),
         "frame": columns.frame_ids[frame_row],
         "id": ids,
@@ -91,15 +91,15 @@ def blocked(
         yield f"{'Time':>8} {'Id':>6} {'Actor':<35} {'Duration':>10}"
         shown = number if correct else "{:.0f}".format
         for at, actor, name, duration in zip(
-            seconds.tolist(), ids.tolist(), found["description"], durations.tolist(), strict=True
+            seconds.tolist(), ids.tolist(), answer["description"], durations.tolist(), strict=True
         ):
             yield f"{shown(at):>8} {actor:>6} {padded(name, 35)} {shown(duration):>10}"
         yield from closing(about)
 
-    return Answer("blocked", found, lines, about)
+    return Answer("blocked", answer, lines, about)
 
 
-def _map_at_end(columns: Columns, known: KnownActors) -> UnorderedIds:
+def _map_at_end(columns: RecordingColumns, known: KnownActors) -> UnorderedIds:
     """Return the actors in the simulator's map at the end: added, forgotten, and added again by their positions."""
     added, frame_row = columns("actors", "id").tolist(), columns.frame_rows("actors").tolist()
     forgotten, forgotten_at = known.forgotten.tolist(), known.forgotten_at.tolist()
@@ -112,13 +112,13 @@ def _map_at_end(columns: Columns, known: KnownActors) -> UnorderedIds:
         first = np.searchsorted(where[rows], [0, *known.forgotten_at[known.forgotten == actor]])
         for row in rows[np.unique(first[first < len(rows)])].tolist():
             events.append((int(where[row]), 2, row, actor))
-    found = UnorderedIds()
-    for _, kind, _, actor in sorted(events):
-        (found.remove if kind == 1 else found.add)(actor)
-    return found
+    ids = UnorderedIds()
+    for _, event, _, actor in sorted(events):
+        (ids.remove if event == 1 else ids.add)(actor)
+    return ids
 
 
-def _stays(columns: Columns, known: KnownActors, limit: float, correct: bool) -> Iterator[Stay]:
+def _stays(columns: RecordingColumns, known: KnownActors, limit: float, correct: bool) -> Iterator[Stay]:
     frame_row = columns.frame_rows("position")
     duration = np.maximum(columns.duration, 0.0) if correct else columns.duration
     for actor in np.unique(columns("position", "id")).tolist():
@@ -236,12 +236,12 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
     Raises UsageError for another letter.
     """
     letters = DISTINCT if correct else PRINTED
-    for kind in (type1, type2):
-        if len(kind) != 1 or kind not in letters + "ah":
+    for letter in (type1, type2):
+        if len(letter) != 1 or letter not in letters + "ah":
             raise UsageError(
-                f"kinds of actors are the letters {' '.join(sorted({*letters, *'ah'}))}, not {kind!r}"
+                f"kinds of actors are the letters {' '.join(sorted({*letters, *'ah'}))}, not {letter!r}"
             )
-    columns = Columns(log)
+    columns = RecordingColumns(log)
     known = KnownActors(columns, correct)
     frame_row = columns.frame_rows("collisions")
     sides = [_Side(columns, known, frame_row, n, letters) for n in (1, 2)]
@@ -249,32 +249,39 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
     rows = np.flatnonzero(fits)
     rows = rows[_is_beginning(frame_row[rows], sides[0].ids[rows], sides[1].ids[rows])]
     about = recording_summary(columns)
-    found: dict[str, Any] = {
+    answer: dict[str, Any] = {
         "time_ns": columns.times(frame_row[rows]),
         "frame": columns("collisions", "frame")[rows],
         "collision_id": columns("collisions", "collision_id")[rows],
     }
     for n, side in enumerate(sides, 1):
-        found |= {f"{name}{n}": values for name, values in side.columns(rows).items()}
+        answer |= {f"{name}{n}": values for name, values in side.columns(rows).items()}
     seconds = columns.elapsed[frame_row[rows]].tolist()
     codes = ["".join(pair) for pair in zip(sides[0].letters(rows), sides[1].letters(rows), strict=True)]
 
     def lines() -> Iterator[str]:
         yield from opening(about)
         yield f"{'Time':>8} {'Types':>6} {'Id':>6} {'Actor 1':<35} {'Id':>6} {'Actor 2':<35}"
-        names = (found["id1"].tolist(), found["description1"], found["id2"].tolist(), found["description2"])
+        names = (
+            answer["id1"].tolist(),
+            answer["description1"],
+            answer["id2"].tolist(),
+            answer["description2"],
+        )
         for at, code, id1, name1, id2, name2 in zip(seconds, codes, *names, strict=True):
             time = number(at) if correct else f"{at:.0f}"
             yield f"{time:>8}   {code[0]} {code[1]}  {id1:>6} {padded(name1, 35)} {id2:>6} {padded(name2, 35)}"
-        yield from closing(about, whole=bool(seconds) and not correct)
+        yield from closing(about, rounded=bool(seconds) and not correct)
 
-    return Answer("collisions", found, lines, about)
+    return Answer("collisions", answer, lines, about)
 
 
 class _Side:
     """One of the two actors of every collision."""
 
-    def __init__(self, columns: Columns, known: KnownActors, frame_row: I64, n: int, letters: str) -> None:
+    def __init__(
+        self, columns: RecordingColumns, known: KnownActors, frame_row: I64, n: int, letters: str
+    ) -> None:
         self.ids = columns("collisions", f"actor{n}").astype(np.int64)
         self.hero: NDArray[np.bool_] = columns("collisions", f"actor{n}_is_hero").astype(bool)
         self._known, self._row = known, known.rows(self.ids, frame_row)
@@ -282,15 +289,15 @@ class _Side:
         self._table = np.array([*letters, "o"])
 
     def letters(self, rows: Any = slice(None)) -> list[str]:
-        found: list[str] = self._table[np.minimum(self.types[rows], len(self._table) - 1)].tolist()
-        return found
+        letters: list[str] = self._table[np.minimum(self.types[rows], len(self._table) - 1)].tolist()
+        return letters
 
-    def fits(self, kind: str, correct: bool) -> NDArray[np.bool_]:
+    def fits(self, letter: str, correct: bool) -> NDArray[np.bool_]:
         """Return bool[n]: True for actors of a kind."""
-        if kind == "a":
+        if letter == "a":
             return np.ones(len(self.ids), bool)
-        same: NDArray[np.bool_] = self._table[np.minimum(self.types, len(self._table) - 1)] == kind
-        if kind == "h":
+        same: NDArray[np.bool_] = self._table[np.minimum(self.types, len(self._table) - 1)] == letter
+        if letter == "h":
             return self.hero if correct else self.hero | same
         return same
 

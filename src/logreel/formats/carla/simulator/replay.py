@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DamagedError, UsageError
-from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, Columns
+from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, RecordingColumns
 from logreel.formats.carla.definitions import layout
 from logreel.formats.carla.simulator.values import Axes, Poses, Record, Rotation, Tick, Transform, Vector
 from logreel.io.arrays import I64
@@ -59,27 +59,27 @@ class FramePackets:
 
     def records(self, topic: str) -> Records:
         """Return the records of a topic; packets that cannot be decoded are skipped."""
-        found: Records = []
+        records: Records = []
         for data in self.payloads.get(topic, ()):
             try:
                 decoded = _decoder(topic, self.wide)(data)
             except DamagedError:
                 continue
-            found += decoded.get("records", [decoded])
-        return found
+            records += decoded.get("records", [decoded])
+        return records
 
     def poses(self) -> tuple[Array, Array]:
         """Return ids int64[n] and poses float64[n, 6] of the positions: location, then roll, pitch, yaw."""
-        kind = pose_dtype(self.wide)
+        dtype = pose_dtype(self.wide)
         parts = []
         for data in self.payloads.get("position", ()):
             count = int.from_bytes(data[:_COUNT], "little")
-            if _COUNT + count * kind.itemsize <= len(data):
-                parts.append(np.frombuffer(data, kind, count, _COUNT))
-        found = np.concatenate([np.zeros(0, kind), *parts])
+            if _COUNT + count * dtype.itemsize <= len(data):
+                parts.append(np.frombuffer(data, dtype, count, _COUNT))
+        rows = np.concatenate([np.zeros(0, dtype), *parts])
         # Signalling NaNs raise a floating-point warning.
         with np.errstate(invalid="ignore"):
-            return found["id"].astype(np.int64), found["pose"].astype(np.float64)
+            return rows["id"].astype(np.int64), rows["pose"].astype(np.float64)
 
 
 def frame_packets(log: Log) -> Iterator[FramePackets]:
@@ -149,7 +149,7 @@ class Replay:
             raise UsageError(f"start and duration are finite numbers of seconds, not {start} and {duration}")
         if not all(map(math.isfinite, (*offset, pitch))):
             raise UsageError(f"offset and pitch are finite numbers, not {offset} and {pitch}")
-        self._columns, self.time_factor = Columns(log), time_factor
+        self._columns, self.time_factor = RecordingColumns(log), time_factor
         self._elapsed = self._columns.elapsed
         self.total = float(self._elapsed[-1]) if len(self._elapsed) else 0.0
         self.start = min(max(start + self.total if start < 0 else start, 0.0), self.total)
@@ -169,8 +169,8 @@ class Replay:
     @property
     def spectator_id(self) -> int:
         """Id of the spectator in the recording; 1 if it does not say."""
-        found = (a.id for a in self.log.actors.values() if a.description.startswith("spectator"))
-        return next(found, SPECTATOR)
+        ids = (a.id for a in self.log.actors.values() if a.description.startswith("spectator"))
+        return next(ids, SPECTATOR)
 
     def _is_replayed(self, actor: Actor) -> bool:
         return self._replays(actor.id, actor.description, actor.attributes.get("role_name", ""))
@@ -204,24 +204,24 @@ class Replay:
         """
         if not 0 < delta < math.inf:
             raise UsageError(f"a step is greater than 0, not {delta}")
-        camera = None if self._follow is None else Camera(self._follow, self._offset, self._pitch)
+        camera = None if self._follow is None else Follower(self._follow, self._offset, self._pitch)
         stepper = Stepper(self.log, self._replays, self.time_factor < FAST, camera)
         return stepper.ticks(self._steps(delta, stop))
 
-    def _steps(self, delta: float, stop: bool) -> Iterator[Step]:
+    def _steps(self, delta: float, stop: bool) -> Iterator[ReplayStep]:
         ids, count = self._columns.frame_ids, 0
         while (time := self.start + count * delta * self.time_factor) < self.end:
             frame, part = self._current(time)
             if frame < 0:
                 return
-            yield Step(time, frame, int(ids[frame]), part)
+            yield ReplayStep(time, frame, int(ids[frame]), part)
             count += 1
         if stop and len(ids) > 1:
             if time < self._elapsed[-1]:
                 frame, part = self._current(time)
-                yield Step(time, frame, int(ids[frame]), part, True)
+                yield ReplayStep(time, frame, int(ids[frame]), part, True)
             else:
-                yield Step(time, len(ids) - 1, int(ids[-1]), None, True)
+                yield ReplayStep(time, len(ids) - 1, int(ids[-1]), None, True)
 
     def follow(
         self,
@@ -286,11 +286,11 @@ class Replay:
         return self._frames_by_id("actor_removals")
 
     def _frames_by_id(self, topic: str) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        by_id: dict[int, list[int]] = {}
         rows = self._columns.frame_rows(topic).tolist()
         for actor, row in zip(self._columns(topic, "id").tolist(), rows, strict=True):
-            found.setdefault(actor, []).append(row)
-        return found
+            by_id.setdefault(actor, []).append(row)
+        return by_id
 
     @cached_property
     def _begin(self) -> I64:
@@ -323,9 +323,9 @@ class Replay:
         return Transform(Vector(*location), Rotation(*rotation))
 
 
-def interpolate(one: Transform, other: Transform, part: float) -> Transform:
+def interpolate(before: Transform, after: Transform, part: float) -> Transform:
     """Return the pose between two poses at *part*, 0 to 1; each angle takes the shorter way."""
-    first, second = (np.array([[*pose.location, *pose.rotation]]) for pose in (one, other))
+    first, second = (np.array([[*pose.location, *pose.rotation]]) for pose in (before, after))
     x, y, z, roll, pitch, yaw = interpolated(first, second, part)[0].tolist()
     return Transform(Vector(x, y, z), Rotation(roll, pitch, yaw))
 
@@ -337,7 +337,7 @@ _NEUTRAL = {"steer": 0.0, "throttle": 0.0, "brake": 0.0, "handbrake": False, "ge
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """One step to be made.
 
     time     seconds since the start of the recording
@@ -355,7 +355,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Camera:
+class Follower:
     """The spectator, which follows an actor: metres in its frame, and degrees of pitch."""
 
     actor: int
@@ -372,7 +372,7 @@ class Stepper:
     """
 
     def __init__(
-        self, log: Log, replays: Callable[[int, str, str], bool], interpolates: bool, camera: Camera | None
+        self, log: Log, replays: Callable[[int, str, str], bool], interpolates: bool, camera: Follower | None
     ) -> None:
         self._frames, self._replays = frame_packets(log), replays
         self._interpolates, self._camera = interpolates, camera
@@ -392,7 +392,7 @@ class Stepper:
         self._weather: Record | None = None
         self._visual_time: float | None = None
 
-    def ticks(self, steps: Iterable[Step]) -> Iterator[Tick]:
+    def ticks(self, steps: Iterable[ReplayStep]) -> Iterator[Tick]:
         """Yield the Tick of each step."""
         for count, step in enumerate(steps):
             self._begin()
@@ -417,7 +417,7 @@ class Stepper:
                 step.stopped,
             )
 
-    def _advance(self, step: Step) -> dict[str, Records]:
+    def _advance(self, step: ReplayStep) -> dict[str, Records]:
         """Apply the frames up to that of a step; return the records of this one, none if it was reached before."""
         applied: dict[str, Records] = {}
         while self._row < step.row:
@@ -465,7 +465,11 @@ class Stepper:
 
     def _existing(self, topic: str, records: Records) -> Records:
         """Return the records about actors that exist; scene lights are not actors."""
-        return records if topic == "scene_lights" else [one for one in records if one["id"] in self._actors]
+        return (
+            records
+            if topic == "scene_lights"
+            else [record for record in records if record["id"] in self._actors]
+        )
 
     def _move(self, part: float) -> None:
         """Set the poses: those of the frame before, interpolated to those of the current frame by *part*."""
@@ -485,8 +489,8 @@ class Stepper:
         if camera is not None and camera.actor in self._poses:
             self._spectator = camera_pose(Poses(self._poses)[camera.actor], camera.offset, camera.pitch)
 
-    def _between(self, one: Array, other: Array, part: float) -> Array:
-        return interpolated(one, other, part) if part and self._interpolates else one
+    def _between(self, before: Array, after: Array, part: float) -> Array:
+        return interpolated(before, after, part) if part and self._interpolates else before
 
     def _stop(self) -> dict[str, Records]:
         """Return the records that the simulator applies at the end: neutral controls, and walkers that stand."""
@@ -494,23 +498,23 @@ class Stepper:
         for actor, record in self._actors.items():
             if record["type"] in kinds:
                 kinds[record["type"]].append(actor)
-        found: dict[str, Records] = {
+        applied: dict[str, Records] = {
             "vehicle_control": [{"id": actor, **_NEUTRAL} for actor in kinds[_VEHICLE]],
             "walker": [{"id": actor, "speed": 0.0} for actor in kinds[_WALKER]],
         }
-        return {topic: records for topic, records in found.items() if records}
+        return {topic: records for topic, records in applied.items() if records}
 
 
-def interpolated(one: Array, other: Array, part: float) -> Array:
+def interpolated(before: Array, after: Array, part: float) -> Array:
     """Return the poses between two poses each at *part*, 0 to 1: float64[n, 6]; angles take the shorter way."""
     with np.errstate(invalid="ignore", over="ignore"):
-        change = other - one
+        change = after - before
         turn = np.fmod(change[:, 3:], 360.0)
         turn[turn > 180.0] -= 360.0
         turn[turn <= -180.0] += 360.0
         change[:, 3:] = turn
-        found: Array = one + change * part
-    return found
+        poses: Array = before + change * part
+    return poses
 
 
 def camera_pose(pose: Transform, offset: tuple[float, float, float], pitch: float) -> Transform:

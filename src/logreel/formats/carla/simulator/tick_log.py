@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.columns import Columns
+from logreel.formats.carla.columns import RecordingColumns
 from logreel.formats.carla.simulator.replay import STATES, Records, pose_dtype
 from logreel.formats.carla.simulator.values import Tick
 from logreel.log.schema import Schema
@@ -69,7 +69,7 @@ class _TickWriter:
     def __init__(self, writer: Writer, replay: Replay) -> None:
         self._writer, self._source, self._spectator = writer, replay.log, replay.spectator_id
         self._dtype = pose_dtype(self._source.metadata["engine"] == "UE5")
-        self._columns = Columns(self._source)
+        self._columns = RecordingColumns(self._source)
         self._channels: dict[str, int] = {}
         self._number(_POSITION)
 
@@ -77,8 +77,8 @@ class _TickWriter:
         """Return the channel of a topic, with the same kind of packets as in the source."""
         if topic not in self._channels:
             ch = self._source.channels.get(topic)
-            kind = {} if ch is None else {"packet": ch.metadata["packet"]}
-            self._channels[topic] = self._writer.add_channel(topic, Schema(topic, "carla"), kind)
+            metadata = {} if ch is None else {"packet": ch.metadata["packet"]}
+            self._channels[topic] = self._writer.add_channel(topic, Schema(topic, "carla"), metadata)
         return self._channels[topic]
 
     def write(self, tick: Tick) -> None:

@@ -34,13 +34,13 @@ class Phases:
     def of(cls, log: Log) -> Phases:
         """Return the phases of *log*."""
         first = log.start or 0
-        found = [replace(band, start=max(band.start, first)) for band in bands(log) if band.end > first]
+        clipped = [replace(band, start=max(band.start, first)) for band in bands(log) if band.end > first]
 
-        def kind(name: str) -> tuple[Band, ...]:
-            return tuple(sorted((band for band in found if band.kind == name), key=lambda b: b.start))
+        def of_kind(name: str) -> tuple[Band, ...]:
+            return tuple(sorted((band for band in clipped if band.kind == name), key=lambda b: b.start))
 
-        armed = kind("armed")
-        return cls(armed, _flights(kind("air"), armed), kind("mode"), kind("failsafe"))
+        armed = of_kind("armed")
+        return cls(armed, _flights(of_kind("air"), armed), of_kind("mode"), of_kind("failsafe"))
 
     @property
     def moving(self) -> tuple[Band, ...]:
@@ -53,14 +53,14 @@ def _flights(air: Sequence[Band], armed: Sequence[Band]) -> tuple[Band, ...]:
 
     Before its first message, the state of landing is not known, and a vehicle that is not armed does not take off.
     """
-    found: list[Band] = []
+    flights: list[Band] = []
     for band in air:
-        start = next((one.start for one in armed if band.start < one.start < band.end), band.start)
-        if found and band.start - found[-1].end <= TOUCH_NS:
-            found[-1] = replace(found[-1], end=band.end)
+        start = next((arming.start for arming in armed if band.start < arming.start < band.end), band.start)
+        if flights and band.start - flights[-1].end <= TOUCH_NS:
+            flights[-1] = replace(flights[-1], end=band.end)
         else:
-            found.append(replace(band, start=start))
-    return tuple(found)
+            flights.append(replace(band, start=start))
+    return tuple(flights)
 
 
 POSITION, ATTITUDE, RATES = "vehicle_local_position", "vehicle_attitude", "vehicle_angular_velocity"
@@ -120,23 +120,23 @@ def _modes(phases: Phases) -> Iterator[Fact]:
 
 
 def _motion(topics: Topics, phases: Phases) -> Iterator[Fact]:
-    found = topics.first(POSITION, "x", "y", "z", "xy_valid", "z_valid")
+    samples = topics.first(POSITION, "x", "y", "z", "xy_valid", "z_valid")
     # What the estimate does while the vehicle stands on a table is noise.
-    if found is None or (not phases.moving and _says_whether_armed(topics)):
+    if samples is None or (not phases.moving and _says_whether_armed(topics)):
         return
-    moving = inside(found.time, phases.moving) if phases.moving else np.ones(len(found.time), bool)
+    moving = inside(samples.time, phases.moving) if phases.moving else np.ones(len(samples.time), bool)
     note = "vehicle_local_position, " + (
         "in the air" if phases.air else "armed" if phases.armed else "whole log"
     )
-    level = moving & (found.values["xy_valid"] != 0)
-    steps = steps_between(topics, found, level)
+    level = moving & (samples.values["xy_valid"] != 0)
+    steps = steps_between(topics, samples, level)
     if moving.any() and not level.any():
         yield Fact("distance", "distance", None, "no valid position", "m", note=note)
     elif len(steps):
         yield Fact("distance", "distance", float(steps.sum()), f"{steps.sum():.0f} m", "m", note=note)
-    upright = moving & (found.values["z_valid"] != 0)
+    upright = moving & (samples.values["z_valid"] != 0)
     if upright.any():
-        height = -found.values["z"][upright].astype(np.float64)
+        height = -samples.values["z"][upright].astype(np.float64)
         height = height[np.isfinite(height)]
         if len(height):
             gain = float(height.max() - height.min())
@@ -145,23 +145,23 @@ def _motion(topics: Topics, phases: Phases) -> Iterator[Fact]:
     yield from _attitude(topics, phases)
 
 
-def steps_between(topics: Topics, found: Columns, valid: NDArray[np.bool_]) -> F64:
+def steps_between(topics: Topics, samples: Columns, valid: NDArray[np.bool_]) -> F64:
     """Return the horizontal distances in m between messages that follow each other, without jumps of the estimate."""
     both = valid[1:] & valid[:-1]
     if topics.has(POSITION, "xy_reset_counter"):
         resets = topics.columns(topics.log[POSITION], "xy_reset_counter").values["xy_reset_counter"]
         both &= resets[1:] == resets[:-1]
-    x, y = (np.diff(found.values[axis].astype(np.float64)) for axis in "xy")
+    x, y = (np.diff(samples.values[axis].astype(np.float64)) for axis in "xy")
     steps = np.hypot(x, y)
-    return steps[both & np.isfinite(steps) & ~jumps(found.time, steps)]
+    return steps[both & np.isfinite(steps) & ~jumps(samples.time, steps)]
 
 
 def _speeds(topics: Topics, moving: NDArray[np.bool_], note: str) -> Iterator[Fact]:
-    found = topics.first(POSITION, "vx", "vy", "vz", "v_xy_valid", "v_z_valid")
-    if found is None:
+    samples = topics.first(POSITION, "vx", "vy", "vz", "v_xy_valid", "v_z_valid")
+    if samples is None:
         return
-    values = {name: found.values[name].astype(np.float64) for name in ("vx", "vy", "vz")}
-    level = np.hypot(values["vx"], values["vy"])[moving & (found.values["v_xy_valid"] != 0)]
+    values = {name: samples.values[name].astype(np.float64) for name in ("vx", "vy", "vz")}
+    level = np.hypot(values["vx"], values["vy"])[moving & (samples.values["v_xy_valid"] != 0)]
     level = level[np.isfinite(level)]
     if len(level):
         fastest, mean = float(level.max()), float(level.mean())
@@ -173,7 +173,7 @@ def _speeds(topics: Topics, moving: NDArray[np.bool_], note: str) -> Iterator[Fa
             "m/s",
             note=note,
         )
-    upright = -values["vz"][moving & (found.values["v_z_valid"] != 0)]
+    upright = -values["vz"][moving & (samples.values["v_z_valid"] != 0)]
     upright = upright[np.isfinite(upright)]
     if len(upright):
         up, down = max(float(upright.max()), 0.0), max(float(-upright.min()), 0.0)
@@ -298,10 +298,10 @@ def _hard_faults(topics: Topics) -> Iterator[Fact]:
 
 
 def _load(topics: Topics) -> Iterator[Fact]:
-    found = topics.first("cpuload", "load")
-    if found is None:
+    samples = topics.first("cpuload", "load")
+    if samples is None:
         return
-    values = found.values["load"].astype(np.float64)
+    values = samples.values["load"].astype(np.float64)
     values = values[np.isfinite(values)]
     if len(values):
         most, mean = float(values.max()), float(values.mean())
@@ -316,9 +316,9 @@ def _load(topics: Topics) -> Iterator[Fact]:
 
 
 def _dropouts(topics: Topics) -> Iterator[Fact]:
-    found = topics.first("~dropout", "duration")
-    if found is not None:
-        lost = found.values["duration"].astype(np.int64) * NS_PER_MS
+    samples = topics.first("~dropout", "duration")
+    if samples is not None:
+        lost = samples.values["duration"].astype(np.int64) * NS_PER_MS
         yield Fact(
             "dropouts",
             "dropouts",

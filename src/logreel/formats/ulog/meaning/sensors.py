@@ -59,8 +59,8 @@ def _facts(topics: Topics) -> Iterator[Fact]:
             "satellites", "satellites", {"min": least, "max": most}, text, note=f"{name}.satellites_used"
         )
     for path, label in (("eph", "horizontal error"), ("epv", "vertical error")):
-        if share and (found := topics.first(name, path)) is not None:
-            values = found.values[path].astype(np.float64)[kinds >= FIX_3D]
+        if share and (samples := topics.first(name, path)) is not None:
+            values = samples.values[path].astype(np.float64)[kinds >= FIX_3D]
             values = values[np.isfinite(values)]
             if len(values):
                 middle, worst = float(np.median(values)), float(values.max())
@@ -80,15 +80,15 @@ def _interference(topics: Topics, name: str) -> Iterator[Fact]:
         ("jamming_state", "jamming", JAMMING),
         ("spoofing_state", "spoofing", SPOOFING),
     ):
-        if (found := topics.first(name, path)) is None:
+        if (samples := topics.first(name, path)) is None:
             continue
         for state, (text, level) in sorted(states.items(), reverse=True):
-            if len(rows := np.flatnonzero(found.values[path] == state)):
-                at = since_start(int(found.time[rows[0]]), topics.log)
+            if len(rows := np.flatnonzero(samples.values[path] == state)):
+                at = since_start(int(samples.time[rows[0]]), topics.log)
                 yield Fact(label, label, text, f"{text} from {at} on", level=level, note=f"{name}.{path}")
                 break
     for path, label in (("jamming_indicator", "jamming indicator"), ("noise_per_ms", "noise per ms")):
-        if (found := topics.first(name, path)) is not None and len(values := found.values[path]):
+        if (samples := topics.first(name, path)) is not None and len(values := samples.values[path]):
             most = int(values.max())
             if most > 0:
                 yield Fact(path, label, most, f"{most} at most", note=f"{name}.{path}")
@@ -133,11 +133,11 @@ def _rejected(topics: Topics) -> Iterator[Fact]:
     shares = {}
     firsts = {}
     for name in present:
-        found = topics.columns(topics.log[STATUS], name)
-        over = found.values[name] > 1
+        samples = topics.columns(topics.log[STATUS], name)
+        over = samples.values[name] > 1
         if over.any():
             shares[RATIOS[name]] = float(over.mean())
-            firsts[RATIOS[name]] = int(found.time[np.argmax(over)])
+            firsts[RATIOS[name]] = int(samples.time[np.argmax(over)])
     if not shares:
         yield Fact("rejected", "rejected", {}, "no measurement", note=f"{STATUS}.*_test_ratio > 1")
         return
@@ -160,8 +160,8 @@ def _resets(topics: Topics) -> Iterator[Fact]:
     name = "vehicle_local_position"
     counts = {}
     for field, label in RESETS.items():
-        if (found := topics.first(name, field)) is not None:
-            steps = np.mod(np.diff(found.values[field].astype(np.int64)), COUNTER)
+        if (samples := topics.first(name, field)) is not None:
+            steps = np.mod(np.diff(samples.values[field].astype(np.int64)), COUNTER)
             if steps.any():
                 counts[label] = int(steps.sum())
     if counts:
@@ -170,12 +170,12 @@ def _resets(topics: Topics) -> Iterator[Fact]:
 
 
 def _faults(topics: Topics) -> Iterator[Fact]:
-    found = topics.first(STATUS, "filter_fault_flags")
-    if found is None or topics.has(FLAGS):
+    samples = topics.first(STATUS, "filter_fault_flags")
+    if samples is None or topics.has(FLAGS):
         return
-    flags = found.values["filter_fault_flags"]
+    flags = samples.values["filter_fault_flags"]
     if (on := flags != 0).any():
-        at = since_start(int(found.time[np.argmax(on)]), topics.log)
+        at = since_start(int(samples.time[np.argmax(on)]), topics.log)
         value = int(np.bitwise_or.reduce(flags.astype(np.int64)))
         yield Fact(
             "faults",
@@ -201,10 +201,10 @@ def vibration(topics: Topics, phases: Phases) -> Section:
 
 def _metric(topics: Topics, phases: Phases) -> Iterator[Fact]:
     for name in topics.instances("vehicle_imu_status", METRIC, SINCE):
-        found = topics.columns(topics.log[name], METRIC)
-        values = found.values[METRIC].astype(np.float64)
+        samples = topics.columns(topics.log[name], METRIC)
+        values = samples.values[METRIC].astype(np.float64)
         if phases.moving:
-            values = values[inside(found.time, phases.moving)]
+            values = values[inside(samples.time, phases.moving)]
         values = values[np.isfinite(values)]
         if not len(values):
             continue
@@ -224,9 +224,10 @@ def _metric(topics: Topics, phases: Phases) -> Iterator[Fact]:
 
 def _clipping(topics: Topics) -> Iterator[Fact]:
     for name in topics.instances("vehicle_imu_status", "accel_clipping"):
-        found = topics.columns(topics.log[name], *(f"accel_clipping[{axis}]" for axis in range(3)))
+        samples = topics.columns(topics.log[name], *(f"accel_clipping[{axis}]" for axis in range(3)))
         clipped = sum(
-            int(np.clip(np.diff(values.astype(np.int64)), 0, None).sum()) for values in found.values.values()
+            int(np.clip(np.diff(values.astype(np.int64)), 0, None).sum())
+            for values in samples.values.values()
         )
         if clipped:
             number = name.partition("[")[2].rstrip("]") or "0"

@@ -54,13 +54,13 @@ def _facts(topics: Topics) -> Iterator[Fact]:
     about, parameters = topics.log.metadata, topics.log.parameters
 
     def value_of(name: str) -> int | None:
-        found = parameters[name].value if name in parameters else None
-        return int(found) if isinstance(found, (int, float)) else None
+        value = parameters[name].value if name in parameters else None
+        return int(value) if isinstance(value, (int, float)) else None
 
-    kind = value_of("MAV_TYPE")
+    mav_type = value_of("MAV_TYPE")
     status = topics.first("vehicle_status", "vehicle_type")
-    if kind in VEHICLE_TYPES:
-        yield Fact("type", "type", kind, VEHICLE_TYPES[kind], note="parameter MAV_TYPE")
+    if mav_type in VEHICLE_TYPES:
+        yield Fact("type", "type", mav_type, VEHICLE_TYPES[mav_type], note="parameter MAV_TYPE")
     elif status is not None and (last := int(status.values["vehicle_type"][-1])) in KINDS:
         yield Fact("type", "type", last, KINDS[last], note="vehicle_status.vehicle_type")
     release, commit = about.get("ver_sw_release"), str(about.get("ver_sw", ""))
@@ -142,8 +142,8 @@ def _battery(topics: Topics, name: str, label: str) -> Iterator[Fact]:
     key = label.replace(" ", "_")
 
     def field(path: str) -> F64 | None:
-        found = topics.first(name, path)
-        return None if found is None else np.asarray(found.values[path], np.float64)
+        samples = topics.first(name, path)
+        return None if samples is None else np.asarray(samples.values[path], np.float64)
 
     measured = topics.columns(topics.log[name], "voltage_v")
     times, voltage = measured.time, np.asarray(measured.values["voltage_v"], np.float64)

@@ -331,8 +331,8 @@ class FoxgloveSource:
 
     def _status(self, message: Mapping[str, Any], feed: Feed) -> None:
         """Note what the server says, e.g. that it dropped messages; subscribe a channel again that it did not know."""
-        found = UNKNOWN.search(str(message.get("message", "")))
-        if found and (number := int(found[1])) in self._advertised:
+        unknown = UNKNOWN.search(str(message.get("message", "")))
+        if unknown and (number := int(unknown[1])) in self._advertised:
             self._attempts[number] = self._attempts.get(number, 0) + 1
             if self._attempts[number] <= ATTEMPTS:
                 self._again.append(number)

@@ -45,18 +45,18 @@ def live_source(spelling: str, **options: Any) -> LiveSource:
 
     Raises UsageError for an unknown source or option, or an invalid address.
     """
-    found = _SPELLING.fullmatch(spelling)
-    name, address = found.groups("") if found else ("", "")
+    match = _SPELLING.fullmatch(spelling)
+    name, address = match.groups("") if match else ("", "")
     make = SOURCES.load(name)
     if make is None:
         raise UsageError(
             f"{spelling!r} names no source; sources begin with {_beginnings()}",
             hint="a file with lines of JSON is lines:FILE",
         )
-    given = {option: value for option, value in options.items() if value is not None}
+    passed = {option: value for option, value in options.items() if value is not None}
     known = [p.name for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    check_options(f"the source {name!r}", known, given)
-    made = make(address, **given)
+    check_options(f"the source {name!r}", known, passed)
+    made = make(address, **passed)
     if not isinstance(made, LiveSource):
         raise LogError(f"the source plug-in {name!r} gave no LiveSource, but {type(made).__name__}")
     return made
@@ -67,11 +67,11 @@ def names_source(text: str) -> bool:
 
     A name without an address is one if the source needs none.
     """
-    found = _SPELLING.fullmatch(text)
-    if found is None or found[1] not in source_names():
+    match = _SPELLING.fullmatch(text)
+    if match is None or match[1] not in source_names():
         return False
-    make = SOURCES.load(found[1])
-    return found[2] is not None or (make is not None and _needs_no_address(make))
+    make = SOURCES.load(match[1])
+    return match[2] is not None or (make is not None and _needs_no_address(make))
 
 
 def _needs_no_address(make: Callable[..., Any]) -> bool:
@@ -81,8 +81,8 @@ def _needs_no_address(make: Callable[..., Any]) -> bool:
 
 def has_option(spelling: str, option: str) -> bool:
     """Return whether the source with this spelling has a keyword *option*."""
-    found = _SPELLING.fullmatch(spelling)
-    make = SOURCES.load(found[1]) if found else None
+    match = _SPELLING.fullmatch(spelling)
+    make = SOURCES.load(match[1]) if match else None
     return make is not None and option in inspect.signature(make).parameters
 
 

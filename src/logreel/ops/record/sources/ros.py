@@ -190,26 +190,28 @@ class RosSource:
         at, unpack, channels, put = 0, HEAD.unpack_from, self._channels, feed.put
         last = len(data) - HEAD.size
         while at <= last:
-            kind, number, time, size = unpack(data, at)
+            frame_type, number, time, size = unpack(data, at)
             begin = at + HEAD.size
             if begin + size > len(data):
                 self._need = HEAD.size + size
                 break
             at = begin + size
-            if kind == ros_node.MESSAGE:
+            if frame_type == ros_node.MESSAGE:
                 channel = channels[number]
                 if channel is not None:
                     put(channel, time, data[begin:at])
             else:
-                self._control(kind, number, time, json.loads(data[begin:at]), stdin, feed)
+                self._control(frame_type, number, time, json.loads(data[begin:at]), stdin, feed)
         else:
             self._need = HEAD.size
         rest = data[at:]
         self._parts, self._have = [rest] if rest else [], len(rest)
 
-    def _control(self, kind: int, number: int, time: int, what: Any, stdin: IO[bytes], feed: Feed) -> None:
+    def _control(
+        self, frame_type: int, number: int, time: int, what: Any, stdin: IO[bytes], feed: Feed
+    ) -> None:
         """Handle a frame that is no message."""
-        match kind:
+        match frame_type:
             case ros_node.READY:
                 self._was_ready = True
                 for topic in self._topics:

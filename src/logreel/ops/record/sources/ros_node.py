@@ -46,7 +46,7 @@ READ_BYTES = 1 << 18
 WRITE_BYTES = 1 << 20
 
 
-class Output:
+class FrameOutput:
     """Frames on their way to the pipe, at most *most* bytes of messages; others are lost and counted."""
 
     def __init__(self, descriptor: int, most: int) -> None:
@@ -59,11 +59,11 @@ class Output:
         self._thread = threading.Thread(target=self._send, daemon=True)
         self._thread.start()
 
-    def frame(self, kind: int, content: Any, number: int = 0) -> None:
+    def frame(self, frame_type: int, content: Any, number: int = 0) -> None:
         """Append a frame with *content* as JSON; it always fits."""
         data = json.dumps(content).encode()
         with self._changed:
-            self._parts.append(HEAD.pack(kind, number, 0, len(data)) + data)
+            self._parts.append(HEAD.pack(frame_type, number, 0, len(data)) + data)
             self._changed.notify()
 
     def message(self, number: int, stamp: int, data: bytes) -> None:
@@ -113,11 +113,11 @@ class Output:
 
     def _write(self, parts: deque[bytes]) -> None:
         while parts:
-            some, size = [], 0
+            batch, size = [], 0
             while parts and size < WRITE_BYTES:
                 size += len(parts[0])
-                some.append(parts.popleft())
-            rest = memoryview(b"".join(some))
+                batch.append(parts.popleft())
+            rest = memoryview(b"".join(batch))
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
 
@@ -129,7 +129,7 @@ class Node:
     about            node whose subscribed topics count as published; empty: all published topics of the system
     """
 
-    def __init__(self, rospy: Any, rosgraph: Any, out: Output, about: str) -> None:
+    def __init__(self, rospy: Any, rosgraph: Any, out: FrameOutput, about: str) -> None:
         self._rospy, self._rosgraph, self._out = rospy, rosgraph, out
         self._about = about
         self._master = rosgraph.Master(rospy.get_name())
@@ -224,13 +224,13 @@ class Node:
             return []
         proxy = importlib.import_module("xmlrpc.client").ServerProxy(address)
         try:
-            code, text, found = proxy.getSubscriptions(self._rospy.get_name())
+            code, text, published = proxy.getSubscriptions(self._rospy.get_name())
         except OSError:
             # The node has crashed, and the master does not know.
             return []
         if code != 1:
             raise RuntimeError(text)
-        return [str(topic) for topic, _ in found]
+        return [str(topic) for topic, _ in published]
 
     def _is_registered(self) -> bool:
         """Return whether the master knows this node; one that was started again does not."""
@@ -256,7 +256,9 @@ class Node:
         node = importlib.import_module("xmlrpc.client").ServerProxy(own)
         for topic, subscriber in list(self._subscribers.items()):
             publishers = self._master.registerSubscriber(topic, "*", own)
-            connected = [one.endpoint_id for one in list(getattr(subscriber.impl, "connections", ()))]
+            connected = [
+                connection.endpoint_id for connection in list(getattr(subscriber.impl, "connections", ()))
+            ]
             # As the master does it when a publisher appears.
             node.publisherUpdate("/master", topic, sorted({*publishers, *connected}))
 
@@ -275,7 +277,7 @@ def main() -> int:
         sys.stderr.write(f"rospy cannot be imported: {error}\n")
         return 3
     settings = json.loads(sys.stdin.readline())
-    out = Output(pipe, settings["most"])
+    out = FrameOutput(pipe, settings["most"])
     reason = _run(rospy, rosgraph, out, settings)
     out.frame(END, reason)
     out.close()
@@ -284,7 +286,7 @@ def main() -> int:
     os._exit(0)
 
 
-def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
+def _run(rospy: Any, rosgraph: Any, out: FrameOutput, settings: Any) -> str:
     """Record until standard input ends, or messages can no longer come; return why, or nothing."""
     if not rosgraph.is_master_online():
         return f"no ROS master answers at {rosgraph.get_master_uri()}: start roscore, or set ROS_MASTER_URI"
@@ -320,7 +322,7 @@ def _run(rospy: Any, rosgraph: Any, out: Output, settings: Any) -> str:
     return reasons[0] if reasons else ""
 
 
-def _commands(node: Node, out: Output, stopping: threading.Event) -> None:
+def _commands(node: Node, out: FrameOutput, stopping: threading.Event) -> None:
     """Follow the commands ``[name, topic]`` until standard input ends."""
     for line in sys.stdin:
         name, topic = json.loads(line)

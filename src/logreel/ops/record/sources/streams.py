@@ -40,7 +40,7 @@ def options_of(query: str, known: Mapping[str, str], name: str) -> dict[str, str
     for option, value in pairs:
         if option not in known:
             raise UsageError(f"{name}: no option {option!r}; there are {', '.join(known)}")
-        if not value or len([one for one, _ in pairs if one == option]) > 1:
+        if not value or len([other for other, _ in pairs if other == option]) > 1:
             raise UsageError(f"{name}: give {option!r} one value")
     return {**known, **dict(pairs)}
 
@@ -52,7 +52,7 @@ def whole(text: str, least: int, most: int, what: str) -> int:
     return int(text)
 
 
-class Frames:
+class FrameSplitter:
     """How a source cuts its bytes into frames, and the channel of these.
 
     name    of the source, for people
@@ -92,12 +92,12 @@ class Frames:
         feed.settled = True
         return channel
 
-    def pass_on(self, feed: Feed, channel: LiveChannel | None, piece: bytes, time: int, wait: bool) -> None:
-        """Pass the frames that end in *piece* to *feed*, with *time* ns.
+    def pass_on(self, feed: Feed, channel: LiveChannel | None, data: bytes, time: int, wait: bool) -> None:
+        """Pass the frames that end in *data* to *feed*, with *time* ns.
 
         Raises LogError if the bytes cannot be frames: the next one cannot be found.
         """
-        for frame in self._frames(feed, piece):
+        for frame in self._frames(feed, data):
             if self._json:
                 self._count += 1
                 feed.line(f"{self.name}: line {self._count}", frame)
@@ -117,19 +117,19 @@ class Frames:
         elif rest:
             feed.skip(f"the last {len(rest)} bytes are no whole frame")
 
-    def _frames(self, feed: Feed, piece: bytes) -> Iterator[bytes]:
+    def _frames(self, feed: Feed, data: bytes) -> Iterator[bytes]:
         if self._packets and not (self._lines or self._json or self._prefix):
-            if self._size and len(piece) != self._size:
-                feed.skip(f"a datagram of {len(piece)} bytes instead of {self._size}")
+            if self._size and len(data) != self._size:
+                feed.skip(f"a datagram of {len(data)} bytes instead of {self._size}")
                 return
-            yield piece
+            yield data
             return
         if self._packets:
             # Each packet stands for itself, since others may be lost.
             self._without_end = 0
-            self._begun = bytearray(piece if piece[-1:] == b"\n" or self._prefix else piece + b"\n")
+            self._begun = bytearray(data if data[-1:] == b"\n" or self._prefix else data + b"\n")
         else:
-            self._begun += piece
+            self._begun += data
         if self._lines or self._json:
             yield from self._cut_lines(feed)
         elif self._prefix:
@@ -201,7 +201,7 @@ class UdpSource:
         self.name = f"udp:{address}"
         self._host, self._port, options = _parsed(self.name, address, _FRAMES)
         topic = options.pop("topic") or f"/udp_{self._port}"
-        self._frames = Frames(self.name, topic, **options, packets=True)
+        self._frames = FrameSplitter(self.name, topic, **options, packets=True)
 
     def run(self, feed: Feed) -> None:
         """Read datagrams until the recording stops."""
@@ -218,8 +218,8 @@ class UdpSource:
         """Pass on the datagrams that have come, up to a number after which losses are looked for."""
         with contextlib.suppress(BlockingIOError):
             for _ in range(_AT_ONCE):
-                piece = sock.recv(PIECE)
-                self._frames.pass_on(feed, channel, piece, time.time_ns(), wait=False)
+                data = sock.recv(PIECE)
+                self._frames.pass_on(feed, channel, data, time.time_ns(), wait=False)
 
 
 class TcpSource:
@@ -239,7 +239,7 @@ class TcpSource:
             raise UsageError(f"{self.name}: listen is yes or no, not {listen!r:.40}")
         self._listens = listen == "yes"
         topic = options.pop("topic") or f"/tcp_{self._port}"
-        self._frames = Frames(self.name, topic, **options, packets=False)
+        self._frames = FrameSplitter(self.name, topic, **options, packets=False)
 
     def run(self, feed: Feed) -> None:
         """Read frames until the connection ends or the recording stops."""
@@ -265,35 +265,35 @@ class TcpSource:
         while not feed.stopping:
             if not readable(connection, PATIENCE):
                 continue
-            piece = connection.recv(PIECE)
+            data = connection.recv(PIECE)
             now = time.time_ns()
-            if not piece:
+            if not data:
                 break
-            self._frames.pass_on(feed, channel, piece, now, wait=True)
+            self._frames.pass_on(feed, channel, data, now, wait=True)
         self._frames.end(feed, channel, time.time_ns())
 
 
 def _parsed(name: str, address: str, known: dict[str, str]) -> tuple[str, int, dict[str, str]]:
     """Return host, port and options of ``//HOST:PORT?OPTIONS``; raises UsageError for other texts."""
     try:
-        found = urlsplit(address)
-        host, port = found.hostname or LOOPBACK, found.port
+        url = urlsplit(address)
+        host, port = url.hostname or LOOPBACK, url.port
     except ValueError:
-        host, port, found = "", None, urlsplit("")
-    if not address.startswith("//") or port is None or found.path or found.fragment or found.username:
+        host, port, url = "", None, urlsplit("")
+    if not address.startswith("//") or port is None or url.path or url.fragment or url.username:
         raise UsageError(f"{name}: write {name.partition(':')[0]}://HOST:PORT, and options behind a ?")
-    return host, port, options_of(found.query, known, name)
+    return host, port, options_of(url.query, known, name)
 
 
-def _bound(host: str, port: int, kind: socket.SocketKind) -> socket.socket:
+def _bound(host: str, port: int, socket_kind: socket.SocketKind) -> socket.socket:
     """Return a socket that receives at an address of this computer, or of a multicast group."""
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_PASSIVE)[0]
-    sock = socket.socket(family, kind)
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket_kind, flags=socket.AI_PASSIVE)[0]
+    sock = socket.socket(family, socket_kind)
     try:
         with contextlib.suppress(ValueError):
-            if kind == socket.SOCK_DGRAM and ipaddress.ip_address(host).is_multicast:
+            if socket_kind == socket.SOCK_DGRAM and ipaddress.ip_address(host).is_multicast:
                 _join(sock, host)
-        if kind == socket.SOCK_STREAM:
+        if socket_kind == socket.SOCK_STREAM:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER)
@@ -316,11 +316,11 @@ def _join(sock: socket.socket, group: str) -> None:
 def _note_losses(sock: socket.socket, feed: Feed, channel: LiveChannel | None, before: int) -> int:
     """Count the datagrams that the system threw away since it had thrown away *before*; return their number so far."""
     try:
-        found = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO_SIZE)
+        counters = sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO_SIZE)
     except OSError:
         # Other systems do not say.
         return before
-    total = int.from_bytes(found[_DROPS], sys.byteorder)
+    total = int.from_bytes(counters[_DROPS], sys.byteorder)
     more = (total - before) % (1 << 32)
     if more and channel is not None:
         feed.lose(channel, more)
@@ -408,7 +408,7 @@ class SerialSource:
         if self._parity not in _PARITIES:
             raise UsageError(f"{self.name}: parity is {', '.join(_PARITIES)}, not {self._parity!r:.40}")
         topic = options.pop("topic") or f"/serial_{os.path.basename(path)}"
-        self._frames = Frames(self.name, topic, **options, packets=False)
+        self._frames = FrameSplitter(self.name, topic, **options, packets=False)
 
     def run(self, feed: Feed) -> None:
         """Read frames until the device disappears or the recording stops."""
@@ -419,11 +419,11 @@ class SerialSource:
             while not feed.stopping:
                 if not select.select([handle], [], [], PATIENCE)[0]:
                     continue
-                piece = os.read(handle, READ_BYTES)
+                data = os.read(handle, READ_BYTES)
                 now = time.time_ns()
-                if not piece:
+                if not data:
                     break
-                self._frames.pass_on(feed, channel, piece, now, wait=False)
+                self._frames.pass_on(feed, channel, data, now, wait=False)
             self._frames.end(feed, channel, time.time_ns())
         finally:
             os.close(handle)
@@ -437,8 +437,8 @@ class SerialSource:
         speed = getattr(termios, f"B{self._baud}", None)
         if speed is None:
             known = sorted(int(name[1:]) for name in dir(termios) if name[0] == "B" and name[1:].isdigit())
-            some = ", ".join(map(str, known[1:]))
-            raise UsageError(f"this system has no baud rate {self._baud}; it has {some}")
+            rates = ", ".join(map(str, known[1:]))
+            raise UsageError(f"this system has no baud rate {self._baud}; it has {rates}")
         try:
             mode = termios.tcgetattr(handle)
         except termios.error as error:

@@ -2,7 +2,8 @@
 
 import { button, drag, el } from "./dom.js";
 import { menu } from "./menu.js";
-import { mount, sentence } from "./panels/registry.js";
+import { mount } from "./panels/registry.js";
+import { sentence } from "./panels/sentence.js";
 
 export const FIELD = "application/x-logreel-field";
 

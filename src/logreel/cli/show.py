@@ -1,0 +1,353 @@
+"""Verbs that draw logs, or offer them to others: plot, report, view, serve and demo."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from logreel.cli import draw, inputs, options
+from logreel.cli.help import verb
+
+if TYPE_CHECKING:
+    from logreel.io.output_stream import Destination
+    from logreel.log.log import Log
+    from logreel.ops.selection import Selection
+
+
+#: A short flight, which tools/demo_log.py makes.
+BUNDLED = Path(__file__).with_name("flight.ulg.xz")
+#: ``--force`` of verbs whose help calls their output OUT.
+_force = click.option("--force", is_flag=True, help="Replace an existing OUT.")
+
+
+@verb(
+    examples={
+        "logreel plot flight.ulg battery_status.voltage_v": "a chart in the terminal",
+        "logreel plot flight.ulg 'vehicle_attitude.q[0]' -o attitude.html": "a page with the chart",
+    },
+)
+@options.selection("start", "end")
+@options.utc
+@click.option(
+    "--width", type=click.IntRange(30, 1000), metavar="N", help="Columns of the chart in a terminal."
+)
+@click.option("--height", type=click.IntRange(6, 1000), metavar="N", help="Lines of the chart in a terminal.")
+@options.output(
+    click.option(
+        "-o",
+        "--output",
+        "out",
+        metavar="OUT",
+        type=options.FILE,
+        help="Write a picture (.png .svg .pdf) or a page that works offline (.html); of several logs a folder, OUT/, "
+        "with one for each.",
+    ),
+    click.option(
+        "--format", metavar="NAME", help="Kind of OUT for -o - and a folder OUT/: png svg pdf html."
+    ),
+    _force,
+)
+@inputs.logs_and_words(
+    "FILE… TOPIC.FIELD…", options.FILE_OR_FIELD, "segment", "ros_axes", "decrypt", "definitions"
+)
+def plot(
+    logs: inputs.Logs,
+    words: tuple[str, ...],
+    selection: Selection,
+    utc: bool,
+    width: int | None,
+    height: int | None,
+    output: options.Output,
+) -> int:
+    """Draw fields over time: in the terminal, or as a picture or page with -o.
+
+    Each TOPIC.FIELD is a panel; TOPIC:FIELD,FIELD puts several curves into one, and a TOPIC all its numbers. Arguments
+    that exist as files or folders, or end like the name of a log, are logs; each has panels of its own.
+    """
+    from logreel.errors import UsageError
+    from logreel.outputs.page.plot import plot as make
+
+    if not words:
+        raise UsageError("say what to plot: topic.field")
+    out = output.out
+    if out is not None and not logs.several:
+        inputs.check_form(output.format, out)
+    suffix = f".{output.format or 'png'}" if out == inputs.STDOUT or logs.several else ""
+
+    def show(log: Log) -> int:
+        drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc)
+        columns, _ = shutil.get_terminal_size((100, 0))
+        # Names from the log are escaped in the text; other control characters are colours.
+        text = drawn.text(width or columns, height or 0, color=draw.has_colors())
+        sys.stdout.write(text + "\n")
+        return draw.finish(log)
+
+    def write(log: Log, path: Destination, name: str) -> int:
+        drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc)
+        drawn.save(path, format=suffix or None, **output.options)
+        if out != inputs.STDOUT:
+            draw.say(f"wrote {name}")
+        return draw.finish(log)
+
+    if out is None:
+        return inputs.each_log(logs, show, True)
+    return inputs.write_each(logs, out, write, suffix, False)
+
+
+@verb(
+    examples={
+        "logreel report flight.ulg -o flight.html": "one page about the log, which works offline",
+        "logreel report flight.ulg -S +10s -E +30s -o part.html": "the same for twenty seconds of it",
+    },
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="OUT",
+    required=True,
+    type=options.FILE,
+    help="The page to write; - for stdout; of several logs a folder, OUT/, with a page for each.",
+)
+@options.selection("start", "end")
+@options.utc
+@_force
+@inputs.logs("segment", "ros_axes", "decrypt", "definitions")
+def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: bool) -> int:
+    """Write a page about each log: findings, track, charts, text, parameters and topics; it works offline.
+
+    What the charts show depends on the format and on what the topics mean.
+    """
+    from logreel.outputs.page.report import report as make
+
+    def write(log: Log, path: Destination, name: str) -> int:
+        with draw.progress("report") as tick:
+            page = make(log, start=selection.start, end=selection.end, utc=utc, progress=tick)
+        page.save(path, force=force)
+        if out != inputs.STDOUT:
+            size = draw.size_text(len(page.html.encode()))
+            draw.say(f"wrote {name} ({size}, {len(page.charts)} charts): open it in a browser")
+        return draw.finish(log)
+
+    return inputs.write_each(logs, out, write, ".html", False)
+
+
+_paths = click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=options.FILE)
+
+
+def _service(host_help: str, what: str, *more: options.Declare) -> options.Declare:
+    """Return a decorator that adds the options of a service: the verb gets them as its argument ``service``.
+
+    host_help  help of --host
+    what       word for the service
+    """
+    return options.as_object(
+        "service",
+        _service_options,
+        click.option("--host", metavar="NAME", default="127.0.0.1", help=host_help),
+        click.option(
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=0,
+            metavar="N",
+            help="Port to listen at; 0: any free port.",
+        ),
+        click.option(
+            "--token",
+            envvar="LOGREEL_TOKEN",
+            metavar="TEXT",
+            help="Access token instead of a random one; or set LOGREEL_TOKEN.",
+        ),
+        click.option(
+            "--allow-host",
+            "allow_hosts",
+            multiple=True,
+            metavar="NAME",
+            help=f"Accept this further host name of the {what}.",
+        ),
+        *more,
+    )
+
+
+def _service_options(**members: Any) -> dict[str, Any]:
+    return {**members, "tell": draw.say}
+
+
+@verb(
+    examples={
+        "logreel view flight.ulg": "look at a log in the browser",
+        "logreel view logs --port 8080 --no-browser": "print the address of a viewer for a folder",
+    },
+)
+@_paths
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
+@click.option("-f", "--follow", is_flag=True, help="Show new messages of files that are still written.")
+@click.option(
+    "--layout", metavar="FILE", type=options.FILE, help="Begin with a layout that was saved in the page."
+)
+@click.option(
+    "--tiles", metavar="FILE|URL", help="Map tiles: a PMTiles file, or an address with {z}, {x} and {y}."
+)
+@_service("Address to listen at; others than this machine need --allow-host.", "viewer")
+@options.opening("decrypt", "definitions")
+def view(
+    paths: tuple[str, ...],
+    no_browser: bool,
+    follow: bool,
+    layout: str | None,
+    tiles: str | None,
+    service: dict[str, Any],
+    opening: dict[str, Any],
+) -> int:
+    """Show logs in the browser: plots, map, 3D, pictures, text, all at one time.
+
+    Several logs are shown over each other. Nothing leaves this machine. Ctrl-C stops the viewer.
+    """
+    from logreel.outputs.view import Viewer
+    from logreel.outputs.view.viewer import read_layout
+
+    viewer = Viewer(paths, follow=follow, layout=read_layout(layout), tiles=tiles, **service, **opening)
+    if no_browser or not _opened(viewer.address):
+        # The address is the data that a script asks for.
+        click.echo(viewer.address)
+    draw.say(f"viewing at {viewer.url}; Ctrl-C stops it")
+    viewer.run()
+    return 0
+
+
+def _opened(address: str) -> bool:
+    """Open *address* in a browser; return whether there is one."""
+    import webbrowser
+
+    return webbrowser.open(address)
+
+
+@verb(
+    examples={
+        "logreel serve logs": "offer the logs of a folder over HTTP",
+        "logreel serve flight.ulg --port 8080 --log": "one log at a fixed port, with a line per request",
+    },
+)
+@_paths
+@_service(
+    "Address to listen at; by default only this machine can connect.",
+    "service",
+    click.option(
+        "--allow-origin",
+        "allow_origins",
+        multiple=True,
+        metavar="URL",
+        help="Accept requests of web pages of this origin.",
+    ),
+    click.option("--log", is_flag=True, help="Print a line for each request."),
+)
+@options.opening("decrypt", "definitions")
+def serve(paths: tuple[str, ...], service: dict[str, Any], opening: dict[str, Any]) -> int:
+    """Serve logs and slices of them over HTTP: files, and all logs in and below folders.
+
+    GET /logs lists the logs, /logs/ID describes one, /logs/ID/slice?topic=…&start=…&end=…&format=… sends a slice.
+    Ctrl-C stops the service.
+    """
+    from logreel.outputs.serve import Service
+
+    server = Service(paths, **service, **opening)
+    # A token chosen by the user is not printed.
+    draw.say(f"serving at {server.url if service['token'] else server.address}")
+    server.run()
+    return 0
+
+
+@verb(
+    examples={
+        "logreel demo": "a tour with a log that comes with logreel",
+        "logreel demo --dir tour": "with its files in another folder",
+    },
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=options.FOLDER,
+    default="logreel-demo",
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the files of the tour.",
+)
+def demo(folder: str) -> int:
+    """Take a guided tour with a bundled log."""
+    from logreel.cli import main
+
+    path, topic = _write_sample(Path(folder))
+    name = _command()
+    out = os.path.join(folder, "channels.parquet") + os.sep
+    page = os.path.join(folder, "report.html")
+    steps = [
+        ("What is in the log?", ["info", path]),
+        ("Messages of one channel, as text.", ["cat", path, "-t", topic, "-n", "3"]),
+        ("What the robot said.", ["text", path]),
+        ("Parameters changed in flight.", ["params", path, "--changed"]),
+        ("Every channel as a table.", ["convert", path, out, *(["--force"] if os.path.exists(out) else [])]),
+        (
+            "Everything at a glance, on one page.",
+            ["report", path, "-o", page, *(["--force"] if os.path.exists(page) else [])],
+        ),
+    ]
+    for title, command in steps:
+        draw.echo()
+        sys.stdout.write(draw.emphasis(f"# {title}") + "\n")
+        draw.echo(f"$ {name} {shlex.join(command)}")
+        sys.stdout.flush()
+        code = main(command)
+        if code:
+            return code
+    draw.echo()
+    sys.stdout.write(draw.emphasis("# See it") + "\n")
+    draw.echo(f"Open {Path(page).resolve().as_uri()} in a browser, or look around in the viewer:")
+    draw.echo(f"$ {name} view {shlex.quote(path)}")
+    draw.echo()
+    sys.stdout.write(draw.emphasis("# What to try next") + "\n")
+    draw.echo(f"$ {name} stats {shlex.quote(path)} --fields")
+    draw.echo(f"$ {name} cat {shlex.quote(path)} -t {topic} --format csv --utc -S +10s -E +12s")
+    draw.echo(f"$ {name} --help")
+    draw.echo(f'>>> import logreel; logreel.open("{path}")["{topic}"].to_arrow()')
+    if name != "logreel":
+        bin_folder = Path(sys.executable).parent
+        draw.echo()
+        sys.stdout.write(
+            draw.emphasis(f"# {name} is the command; to have it as logreel, in every folder") + "\n"
+        )
+        draw.echo(f"$ . {shlex.quote(str(bin_folder / 'activate'))}")
+    return 0
+
+
+def _command() -> str:
+    """Return how to call this program in this folder: by its name if on the PATH, else the launcher or full path."""
+    own = Path(sys.executable).with_name("logreel")
+    on_path = shutil.which("logreel")
+    if not own.exists() or (on_path is not None and os.path.realpath(on_path) == os.path.realpath(own)):
+        return "logreel"
+    if os.access("logreel", os.X_OK) and os.path.isfile("logreel"):
+        return "./logreel"
+    return shlex.quote(str(own))
+
+
+def _write_sample(folder: Path) -> tuple[str, str]:
+    """Write the bundled log unless it exists; return its path and the channel with most messages."""
+    import lzma
+
+    from logreel.outputs.files import new_file
+    from logreel.registry.open import open_log
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / BUNDLED.stem
+    data = lzma.decompress(BUNDLED.read_bytes())
+    if not (path.exists() and path.read_bytes() == data):
+        with new_file(path) as out:
+            out.write(data)
+    with open_log(path) as log:
+        return str(path), max(log.match(None), key=len).topic
