@@ -321,7 +321,7 @@ def _log(
         else:
             done = _changed(log, target, chosen, raw, clock, changes)
         file = os.path.basename(target.path)
-        channels = tuple(Written(one.topic, file, one.messages) for one in done.channels)
+        channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
         # Several files with shifted clocks are written from a temporary file, which is not encrypted.
         notes = tuple(dict.fromkeys((*done.notes, *plain)))
         return Converted(target.path, channels, done.skipped, notes)
@@ -347,7 +347,11 @@ def _changed(
         made = changes.made_of(log, files, folder, keeps_content=is_copied)
         part = part_to_convert(made.log, target, chosen, raw, clock)
         part = replace(part, notes=(*made.notes, *part.notes))
-        content = [ChangedContent(one, is_copied) for one in made.transforms if isinstance(one, Edits)]
+        content = [
+            ChangedContent(transform, is_copied)
+            for transform in made.transforms
+            if isinstance(transform, Edits)
+        ]
         transforms = [*content, *([] if raw else _transforms(part, target))]
         return rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
 
@@ -367,14 +371,14 @@ def part_to_convert(
         limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
         again = select_part(limited, Selection(topics, start=part.start, end=part.end))
         part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
-    shift, kind = _clock(log, target, raw, clock)
+    shift, clock_of_times = _clock(log, target, raw, clock)
     return replace(
         part,
         filtered=bool(chosen.where),
         restamped=[log[topic].number for topic in moved],
         notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
         shift=shift,
-        clock=kind,
+        clock=clock_of_times,
     )
 
 
@@ -383,8 +387,8 @@ def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
     if not isinstance(log, JoinedLog):
         return with_logged_times(log)
     parts, counts = list[Log](), Counter[str]()
-    for one in log.parts:
-        part, moved = with_logged_times(one)
+    for file in log.parts:
+        part, moved = with_logged_times(file)
         parts.append(part)
         counts.update(moved)
     if not counts:
@@ -439,7 +443,7 @@ def _merged(log: JoinedLog, target: Target) -> Iterator[Log]:
     Only for formats with messages that follow from the times of others, which their writers make.
     """
     check_names(
-        [whole_log(one) for one in log.parts], target, format_to_write(target.path, log, target.format)
+        [whole_log(file) for file in log.parts], target, format_to_write(target.path, log, target.format)
     )
     is_file = target.stream is None
     if is_file and target_of(target.path).exists() and not target.force:
@@ -547,10 +551,10 @@ def channels_for(
         raise UsageError("no channel is left", path=log.name)
     if not output.reads:
         return chosen
-    found = [ch for ch in chosen if readers(ch, output.reads)]
-    if not found:
+    readable = [ch for ch in chosen if readers(ch, output.reads)]
+    if not readable:
         fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
         hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
         which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
         raise LogError(f"{which} {output.needs}{hint}", path=log.name)
-    return found
+    return readable

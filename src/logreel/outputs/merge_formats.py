@@ -93,12 +93,12 @@ def merge(
         for n in used:
             log = logs[n]
             if log.format == fmt.name and is_all:
-                stays.update(id(one.log) for one in by_file(whole_log(log)))
+                stays.update(id(source.log) for source in by_file(whole_log(log)))
                 merged += [MergedLog(part, part.log) for part in by_file(whole_log(log))]
                 continue
             part = part_to_convert(log, target, Selection(None if is_all else sorted(kept[n])))
             merged.append(MergedLog(part, _by_new_clock(part)))
-        _check_clocks([one.log for one in merged], align)
+        _check_clocks([source.log for source in merged], align)
         joining = replace(joining, prefixes=[prefixes[n] for n in used] if prefixes else ())
         exchange = Exchange(
             converts=lambda part: id(part.log) not in stays, field_shift=lambda part: part.content_shift or 0
@@ -110,9 +110,9 @@ def _by_new_clock(part: Part) -> Log:
     """Return the log of a part by the clock that its messages have with their shift, as a conversion writes it."""
     log, index, shift = part.log, part.log.index, part.shift
     if not part.is_whole:
-        times = [some for number in part.rows if len(some := index.times(number))]
-        first = min((int(some.min()) for some in times), default=None)
-        last = max((int(some.max()) for some in times), default=None)
+        times = [channel_times for number in part.rows if len(channel_times := index.times(number))]
+        first = min((int(channel_times.min()) for channel_times in times), default=None)
+        last = max((int(channel_times.max()) for channel_times in times), default=None)
         log = log.derive(bounds=lambda: (first, last))
     if shift:
         numbers = [n for n in range(len(index.rules)) if index.synthetic(n) is None]

@@ -66,18 +66,18 @@ class StampReader:
             return np.array(
                 [self._decoded(view[a:b]) for a, b in zip(start.tolist(), ends, strict=True)], np.int64
             )
-        found = np.zeros(len(size), np.int64)
+        stamps = np.zeros(len(size), np.int64)
         places, _ = self._finder.find(data, start, size)
         if not len(places[0].row):
-            return found
+            return stamps
         values = {
             path: read_numbers(data, one.node, where)
             for path, one, where in zip(self._stamp.paths, self._targets, places, strict=True)
         }
         ns = self._stamp.of(values)
         rows, first = np.unique(places[0].row, return_index=True)
-        found[rows] = ns[first]
-        return found
+        stamps[rows] = ns[first]
+        return stamps
 
     def _decoded(self, data: memoryview) -> int:
         try:
@@ -139,9 +139,9 @@ def verify(
     new_digests = _digests(log, {ch.number: slice(0, len(ch)) for ch in pairs.values()}, after)
     wrong: list[str] = []
     for number, new in pairs.items():
-        mine, its = old_digests[number][0], new_digests[new.number]
+        before_digests, its = old_digests[number][0], new_digests[new.number]
         # Counts were compared before; messages that cannot be changed are left out.
-        if len(mine) == len(its[0]) and not np.array_equal(mine, its[0]):
+        if len(before_digests) == len(its[0]) and not np.array_equal(before_digests, its[0]):
             wrong.append(f"messages of {new.topic!r} differ where nothing was to be changed")
         if number in expected and not np.array_equal(expected[number], its[1]):
             wrong.append(f"messages of {new.topic!r} are not those that were written")
@@ -164,7 +164,7 @@ def check_metadata(
         metadata = log[topic].metadata if topic in log else {}
         headers = metadata.get("headers", ())
         for key in entries:
-            if key not in metadata and not any(key in one for one in headers):
+            if key not in metadata and not any(key in header for header in headers):
                 raise UsageError(f"channels of {title} have no place for {key!r}", path=path)
 
 
@@ -193,11 +193,11 @@ def _digests(
 ) -> dict[int, list[NDArray[np.uint64]]]:
     """Return the digests of the messages of each channel in file order, in one pass over the log."""
     none = np.empty((0, 2), np.uint64)
-    found = {number: [[none] for _ in how[number]] for number in rows}
+    collected = {number: [[none] for _ in how[number]] for number in rows}
     for number, data, start, size in _messages(log, rows):
-        for digest, parts in zip(how[number], found[number], strict=True):
+        for digest, parts in zip(how[number], collected[number], strict=True):
             parts.append(digest(data, start, size))
-    return {number: [np.concatenate(parts) for parts in each] for number, each in found.items()}
+    return {number: [np.concatenate(parts) for parts in each] for number, each in collected.items()}
 
 
 def _remaining(log: Log, pairs: Mapping[int, Channel], editors: Mapping[int, Editor]) -> list[str]:
@@ -216,10 +216,10 @@ def _messages(log: Log, rows: Mapping[int, Rows]) -> Iterator[tuple[int, Buffer,
     """Yield messages of channels in one pass over the log: the channel, payloads joined, their starts and sizes."""
     for batch in in_file_order(Part(log, rows)) if rows else ():
         for place, number in enumerate(batch.channels.tolist()):
-            mine = np.flatnonzero(batch.queue == place)
-            if len(mine):
-                some = batch.payloads.rows(mine)
-                yield number, some.joined(), np.cumsum(some.size) - some.size, some.size
+            rows_of_channel = np.flatnonzero(batch.queue == place)
+            if len(rows_of_channel):
+                payloads = batch.payloads.rows(rows_of_channel)
+                yield number, payloads.joined(), np.cumsum(payloads.size) - payloads.size, payloads.size
 
 
 #: Kinds of redaction after which the written log is searched.
@@ -308,10 +308,10 @@ def edit(
     """
     if isinstance(recipe, str | os.PathLike):
         recipe = read_recipe(recipe)
-    given = Recipe.of(
+    from_options = Recipe.of(
         **{name: value for name, value in options.items() if name in RecipeOptions.__annotations__}
     )
-    wanted = given if recipe is None else recipe.with_more(given)
+    wanted = from_options if recipe is None else recipe.with_more(from_options)
     if dst is None and not dry_run:
         raise UsageError("no output is given")
     with as_log_to_copy(src, definitions) as log:
@@ -339,9 +339,9 @@ def plan_edits(log: Log, recipe: Recipe) -> tuple[Part, Edits]:
     _check_content(format_of(log), log, plan, attached)
     names = {number: one.topic for number, one in plan.channels.items() if one.topic != one.channel.topic}
     left_out = {one.channel.number for one in dropped(plan)}
-    whole = whole_log(log)
-    rows = {number: rows for number, rows in whole.rows.items() if number not in left_out}
-    part = replace(whole, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
+    all_messages = whole_log(log)
+    rows = {number: rows for number, rows in all_messages.rows.items() if number not in left_out}
+    part = replace(all_messages, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
     return part, Edits(plan, attached)
 
 
@@ -358,15 +358,15 @@ class _File:
         return Attachment(self.name, self.media_type, len(self.data), lambda: self.data)
 
 
-def _read(one: Any) -> _File:
-    size = Path(one.path).stat().st_size
+def _read(attached: Any) -> _File:
+    size = Path(attached.path).stat().st_size
     if size > MAX_ATTACHED:
         raise UsageError(
-            f"{size} bytes are too many for an attachment; at most {MAX_ATTACHED}", path=one.path
+            f"{size} bytes are too many for an attachment; at most {MAX_ATTACHED}", path=attached.path
         )
-    name = one.name or os.path.basename(one.path)
-    kind = one.media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return _File(name, kind, Path(one.path).read_bytes())
+    name = attached.name or os.path.basename(attached.path)
+    media_type = attached.media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return _File(name, media_type, Path(attached.path).read_bytes())
 
 
 def _check_content(fmt: Format, log: Log, plan: Plan, attached: Sequence[_File]) -> None:
@@ -399,8 +399,8 @@ def _try_metadata(log: Log, writer: FormatWriter, own: dict[str, Any], name: str
         writer.metadata(name, value)
     except UsageError as error:
         group, _, key = name.partition(".")
-        there = next((m for m in (own.get(group), log.metadata.get(group)) if isinstance(m, Mapping)), {})
-        made = {**there, key or "KEY": value}
+        present = next((m for m in (own.get(group), log.metadata.get(group)) if isinstance(m, Mapping)), {})
+        made = {**present, key or "KEY": value}
         try:
             writer.metadata(group, made)
         except UsageError:
@@ -411,11 +411,11 @@ def _try_metadata(log: Log, writer: FormatWriter, own: dict[str, Any], name: str
         own[group] = made
 
 
-def metadata_of(log: Log, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+def metadata_of(log: Log, entries: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the metadata of the log, and those of channels by topic, from ``NAME`` and ``TOPIC:NAME``."""
     own: dict[str, Any] = {}
     by_channel: dict[str, dict[str, Any]] = {}
-    for key, value in given.items():
+    for key, value in entries.items():
         topic, _, name = key.rpartition(":")
         if name and topic in log.channels:
             by_channel.setdefault(topic, {})[name] = value
@@ -429,7 +429,10 @@ def with_entries(metadata: Mapping[str, Any], entries: Mapping[str, Any]) -> Map
     headers = metadata.get("headers")
     if not entries or not isinstance(headers, Sequence):
         return {**metadata, **entries}
-    return {**metadata, "headers": [{**one, **{k: str(v) for k, v in entries.items()}} for one in headers]}
+    return {
+        **metadata,
+        "headers": [{**header, **{k: str(v) for k, v in entries.items()}} for header in headers],
+    }
 
 
 def _described(edit: FieldEdit) -> str:
@@ -467,7 +470,7 @@ class Edits(Transform):
         """Return whether more changes than that channels are left out or renamed."""
         recipe = self.plan.recipe
         return bool(
-            any(one.edits and not one.drop for one in self._plans)
+            any(channel.edits and not channel.drop for channel in self._plans)
             or self.plan.moves_times
             or recipe.set
             or recipe.unset
@@ -484,12 +487,12 @@ class Edits(Transform):
         """Return the channels with their new metadata."""
         Edits.__init__(self, self.plan, self.attached)
         self.moves_times = self.plan.moves_times
-        for number, one in self.plan.channels.items():
-            editor = one.editor() if not one.drop else None
+        for number, plan in self.plan.channels.items():
+            editor = plan.editor() if not plan.drop else None
             if editor is not None:
                 self.editors[number] = editor
-            if one.stamp is not None and not one.drop:
-                self.stamp_readers[number] = StampReader(one.channel, one.stamp)
+            if plan.stamp is not None and not plan.drop:
+                self.stamp_readers[number] = StampReader(plan.channel, plan.stamp)
         self.change_content(new)
         for channel in channels:
             self._mask(channel)
@@ -527,9 +530,9 @@ class Edits(Transform):
             if (number := new.number_of(channel)) >= 0:
                 self.by_time[channel.number] = schemas.time_dependent_fields(number)
         for number, fields in self.by_time.items():
-            one = self.plan.channels[number]
-            if fields and any(path in fields for edit in one.edits for path in edit.paths):
-                text = f"{', '.join(fields)} of {one.channel.topic!r} follow from the times of messages"
+            plan = self.plan.channels[number]
+            if fields and any(path in fields for edit in plan.edits for path in edit.paths):
+                text = f"{', '.join(fields)} of {plan.channel.topic!r} follow from the times of messages"
                 raise UsageError(text, path=self.plan.log.name)
         return map(self._edited, batches)
 
@@ -550,15 +553,15 @@ class Edits(Transform):
             rows = np.flatnonzero(batch.queue == place) if editor is not None else np.zeros(0, np.int64)
             if editor is None or not len(rows):
                 continue
-            some = batch.payloads.rows(rows)
-            data, size = some.joined(), some.size
+            payloads_of_channel = batch.payloads.rows(rows)
+            data, size = payloads_of_channel.joined(), payloads_of_channel.size
             made = editor.apply(data, np.cumsum(size) - size, size, batch.time[rows])
             if self._is_read_back:
                 good = np.setdiff1d(np.arange(len(rows)), made.bad)
                 starts = np.cumsum(made.size) - made.size
                 digest = whole_digest(self._time_rule(number))
-                some = Payloads(made.data, starts[good], made.size[good])
-                data, size = some.joined(), some.size
+                payloads_of_channel = Payloads(made.data, starts[good], made.size[good])
+                data, size = payloads_of_channel.joined(), payloads_of_channel.size
                 self.expected.setdefault(number, []).append(digest(data, np.cumsum(size) - size, size))
             if len(made.bad):
                 keep[rows[made.bad]] = False
@@ -614,51 +617,53 @@ class Edits(Transform):
 
     def _count(self, kind: str) -> Counter[int]:
         """Return the largest number of messages that an edit of a kind changed, by channel number."""
-        found = Counter[int]()
+        counts = Counter[int]()
         for number, editor in self.editors.items():
-            for place, one in enumerate(self.plan.channels[number].edits):
-                if one.kind == kind:
-                    found[number] = max(found[number], editor.changed[place])
-        return found
+            for place, edit in enumerate(self.plan.channels[number].edits):
+                if edit.kind == kind:
+                    counts[number] = max(counts[number], editor.changed[place])
+        return counts
 
     def changed_in(self, part: Part) -> list[Changed]:
         """Return what was changed, in the order of channels; *part*: what was to be written of the log."""
         part = self._written or part
-        found, recipe, masking = list[Changed](), self.plan.recipe, self.plan.masking
-        for number, one in self.plan.channels.items():
-            ch, topic = one.channel, one.channel.topic
-            count = part.count(number) if not one.drop and number in part.rows else 0
-            if one.drop:
-                found.append(Changed(one.drop_kind, topic, one.drop, len(ch)))
+        changed, recipe, masking = list[Changed](), self.plan.recipe, self.plan.masking
+        for number, plan in self.plan.channels.items():
+            ch, topic = plan.channel, plan.channel.topic
+            count = part.count(number) if not plan.drop and number in part.rows else 0
+            if plan.drop:
+                changed.append(Changed(plan.drop_kind, topic, plan.drop, len(ch)))
                 continue
-            if one.topic != topic:
-                found.append(Changed("rename", topic, one.topic, count))
+            if plan.topic != topic:
+                changed.append(Changed("rename", topic, plan.topic, count))
             secret = self.plan.secret_shift
             if self.plan.shift and not ch.reserved:
-                found.append(Changed("redact time" if secret else "shift", topic, "log time", count))
+                changed.append(Changed("redact time" if secret else "shift", topic, "log time", count))
             if recipe.scale != 1 and recipe.clock != "header" and not ch.reserved:
-                found.append(Changed("scale", topic, "log time", count))
+                changed.append(Changed("scale", topic, "log time", count))
             if self.restamped[number]:
-                found.append(Changed("restamp", topic, "log time", self.restamped[number]))
+                changed.append(Changed("restamp", topic, "log time", self.restamped[number]))
             editor = self.editors.get(number)
             by_kind: dict[str, list[int]] = {}
-            for place, edit in enumerate(one.edits):
+            for place, edit in enumerate(plan.edits):
                 if editor is not None and editor.changed[place]:
                     by_kind.setdefault(edit.kind, []).append(place)
             for kind, places in by_kind.items():
-                edits = [one.edits[p] for p in places]
+                edits = [plan.edits[p] for p in places]
                 paths = ", ".join(dict.fromkeys(_described(edit) for edit in edits))
                 most = max(editor.changed[p] for p in places) if editor is not None else 0
-                found.append(Changed(self._kind_of(kind), topic, paths, most))
+                changed.append(Changed(self._kind_of(kind), topic, paths, most))
         own, by_channel = self.plan.metadata, self.plan.channel_metadata
-        found += [Changed("set", "", name, 0) for name in own]
-        found += [Changed("set", topic, name, 0) for topic, entries in by_channel.items() for name in entries]
-        found += [Changed("unset", "", name, 0) for name in recipe.unset]
-        found += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
+        changed += [Changed("set", "", name, 0) for name in own]
+        changed += [
+            Changed("set", topic, name, 0) for topic, entries in by_channel.items() for name in entries
+        ]
+        changed += [Changed("unset", "", name, 0) for name in recipe.unset]
+        changed += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
         for kind, what, name in masking.changes if masking is not None else ():
             if what != "name of topic":
-                found.append(Changed(f"redact {kind}", "", f"{what} {name}", 0))
-        return found + [Changed("attach", "", file.name, 0) for file in self.attached]
+                changed.append(Changed(f"redact {kind}", "", f"{what} {name}", 0))
+        return changed + [Changed("attach", "", file.name, 0) for file in self.attached]
 
     def _kind_of(self, kind: str) -> str:
         """Return the option that an edit of a kind belongs to."""
@@ -671,9 +676,9 @@ class Edits(Transform):
         """Compare *log* with the source: what should not have changed is the same, and what should have is gone."""
         title, path = new.fmt.title, new.target.path
         new.notes += [
-            f"{one.channel.topic!r} is part of each log of {title}, and stays"
-            for one in dropped(self.plan)
-            if one.channel.topic in set(log.channels) - set(new.names)
+            f"{plan.channel.topic!r} is part of each log of {title}, and stays"
+            for plan in dropped(self.plan)
+            if plan.channel.topic in set(log.channels) - set(new.names)
         ]
         sources = {
             name: (members[0], members[0].source)

@@ -67,7 +67,7 @@ class Migrated(Rewritten):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``migrate --json``."""
-        changes = [asdict(one) | {"rules": list(one.rules)} for one in self.changes]
+        changes = [asdict(change) | {"rules": list(change.rules)} for change in self.changes]
         return {**Rewritten.as_dict(self), "changes": changes}
 
 
@@ -122,10 +122,12 @@ def _new_topic(plan: ChannelPlan) -> str | None:
     """Return the new topic of a channel: that of a rule, or where topics begin with the type, after its new name."""
     if plan.state != "migrates" or plan.path is None:
         return None
-    given = [step.how.topic for step in plan.path.steps if isinstance(step.how, BoundRule) and step.how.topic]
+    topics = [
+        step.how.topic for step in plan.path.steps if isinstance(step.how, BoundRule) and step.how.topic
+    ]
     topic, old, new = plan.channel.topic, plan.path.old.name, plan.path.new.name
-    if given:
-        return given[-1] if given[-1] != topic else None
+    if topics:
+        return topics[-1] if topics[-1] != topic else None
     if plan.path.new.encoding == NAMED or old == new or not topic.startswith(old):
         return None
     return new + topic.removeprefix(old)
@@ -151,10 +153,10 @@ class MissingRuleError(LogError):
     """
 
     def __init__(self, plans: list[ChannelPlan], path: str | None = None) -> None:
-        one = plans[0]
+        first = plans[0]
         more = f", and {len(plans) - 1} more channels" if len(plans) > 1 else ""
         super().__init__(
-            f"{one.channel.topic!r} cannot be migrated: {one.text}{more}",
+            f"{first.channel.topic!r} cannot be migrated: {first.text}{more}",
             path=path,
             hint="logreel.ops.migrate.write_template() begins rules for them; partial=True leaves these messages as "
             "they are",
@@ -270,9 +272,9 @@ class Migration(Transform):
         return converter.why if converter is not None and converter.reasons else ""
 
 
-def _alike(one: TypeChange, other: TypeChange) -> bool:
+def _alike(change: TypeChange, other: TypeChange) -> bool:
     """Return whether two changes differ only in the number of messages."""
-    return replace(one, messages=0) == replace(other, messages=0)
+    return replace(change, messages=0) == replace(other, messages=0)
 
 
 @dataclass(slots=True)
@@ -306,18 +308,18 @@ class _Converter:
     @property
     def why(self) -> str:
         """Reasons for people, the most frequent first."""
-        some = [
+        reasons = [
             text if count == self.failed else f"{text} ({count})"
             for text, count in self.reasons.most_common(REASONS)
         ]
-        return "; ".join(some) + " …" * (len(self.reasons) > REASONS)
+        return "; ".join(reasons) + " …" * (len(self.reasons) > REASONS)
 
     def replace_in(self, batch: Batch, rows: np.ndarray, keep: np.ndarray) -> Batch:
         """Return *batch* with new payloads at *rows*; False in *keep* for messages that cannot be migrated."""
         payloads = batch.payloads
-        some = payloads.rows(rows).in_one()
-        made = self._by_columns(some)
-        data, size = self._one_by_one(some, rows, keep) if made is None else made
+        old_payloads = payloads.rows(rows).in_one()
+        made = self._by_columns(old_payloads)
+        data, size = self._one_by_one(old_payloads, rows, keep) if made is None else made
         which = np.zeros(len(batch.time), np.int32) if payloads.which is None else payloads.which.copy()
         starts, sizes = payloads.start.copy(), payloads.size.copy()
         others = [*payloads.others, data]
@@ -348,15 +350,17 @@ class _Converter:
         return data, np.diff(start)
 
     def _one_by_one(
-        self, some: Payloads, rows: np.ndarray, keep: np.ndarray
+        self, old_payloads: Payloads, rows: np.ndarray, keep: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the new payloads, one after another, and their sizes; 0 for those that cannot be migrated."""
         view, out, size = (
-            memoryview(np.ascontiguousarray(some.data).data),
+            memoryview(np.ascontiguousarray(old_payloads.data).data),
             bytearray(),
             np.zeros(len(rows), np.int64),
         )
-        edges = zip(some.start.tolist(), (some.start + some.size).tolist(), strict=True)
+        edges = zip(
+            old_payloads.start.tolist(), (old_payloads.start + old_payloads.size).tolist(), strict=True
+        )
         for n, (start, end) in enumerate(edges):
             try:
                 made = self.convert(view[start:end])

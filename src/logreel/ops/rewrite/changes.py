@@ -216,10 +216,10 @@ class ChangedContent(Transform):
 
 def changed_by(transforms: Sequence[Transform], part: Part) -> tuple[Changed | TypeChange, ...]:
     """Return what transforms changed, once *part* is written."""
-    found = list[Changed | TypeChange]()
+    changed = list[Changed | TypeChange]()
     for transform in transforms:
         if isinstance(transform, Edits):
-            found += transform.changed_in(part)
+            changed += transform.changed_in(part)
         elif isinstance(transform, Migration):
-            found += transform.changed
-    return tuple(found)
+            changed += transform.changed
+    return tuple(changed)

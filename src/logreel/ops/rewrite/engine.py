@@ -167,8 +167,8 @@ def _to_stream(
     def make(out: Appender) -> None:
         first = not forward and isinstance(out, DryRun)
         progress = _in_two_passes(target.progress, first) if not forward else target.progress
-        there = replace(target, stream=None, progress=progress)
-        done.append(rewrite(parts, there, by_time, transforms, out, [*skipped]))
+        to_file = replace(target, stream=None, progress=progress)
+        done.append(rewrite(parts, to_file, by_time, transforms, out, [*skipped]))
 
     size = send(target.path, stream.write, make, forward)
     return replace(done[-1], size=size)
@@ -516,14 +516,14 @@ class NewLog:
         for transform in self.transforms:
             transform.finish(self)
 
-    def _refuse(self, due: int, held: int) -> None:
+    def _refuse(self, due: int, written: int) -> None:
         """Raise IncompleteOutputError if *strict* and something is left out, or if none of *due* messages is written.
 
         A file of another format without any of the messages could be mistaken for the log.
         """
         if self.target.strict and self.skipped:
             raise IncompleteOutputError("", self.skipped, path=self.target.path)
-        if self.is_foreign and due and not held:
+        if self.is_foreign and due and not written:
             why = f"{self.format_writer.title} can hold none of the {due} messages{self.alternative()}: "
             raise IncompleteOutputError(why, [*self.skipped, *self.notes], path=self.target.path)
 

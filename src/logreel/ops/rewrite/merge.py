@@ -105,10 +105,10 @@ def merge_same_format(logs: Sequence[Log], chosen: Selection, target: Target, jo
     ]
     shifts, span = _aligned(merged, chosen, joining)
     parts = list[Part]()
-    for one, shift, prefix in zip(merged, shifts, joining.prefixes or [""] * len(logs), strict=True):
-        log, changes = one.log, joining.rename
+    for source, shift, prefix in zip(merged, shifts, joining.prefixes or [""] * len(logs), strict=True):
+        log, changes = source.log, joining.rename
         start, end = earlier(span, shift)
-        rows = {number: log.index.rows_between(number, start, end) for number in one.part.rows}
+        rows = {number: log.index.rows_between(number, start, end) for number in source.part.rows}
         names = {
             ch.number: prefix + changes.get(ch.topic, ch.topic)
             for ch in log.channels.values()
@@ -128,8 +128,8 @@ def merge_translated(
     """Merge logs whose messages *translation* gives other schemas; parameters as for ``merge``."""
     shifts, span = _aligned(merged, chosen, joining)
     parts = [
-        replace(one.part, shift=one.part.shift + shift, content_shift=one.part.shift)
-        for one, shift in zip(merged, shifts, strict=True)
+        replace(source.part, shift=source.part.shift + shift, content_shift=source.part.shift)
+        for source, shift in zip(merged, shifts, strict=True)
     ]
     transforms = [translation, _Arranged(joining, span)]
     return rewrite(_joined(parts, merged, joining), target, True, transforms)
@@ -139,7 +139,7 @@ def _aligned(
     merged: Sequence[MergedLog], chosen: Selection, joining: Joining
 ) -> tuple[list[int], tuple[int | None, int | None]]:
     """Return ns to add to the times of each log, and the interval by the clock of the new log."""
-    logs = [one.log for one in merged]
+    logs = [source.log for source in merged]
     reason = _different_clocks(logs) if joining.align is None else ""
     if reason and not joining.anyway:
         raise UsageError(
@@ -152,7 +152,7 @@ def _aligned(
 
 def _joined(parts: list[Part], merged: Sequence[MergedLog], joining: Joining) -> list[Part]:
     """Return *parts*, of which the first says so if the logs are of different recordings."""
-    reason = _different_clocks([one.log for one in merged]) if joining.align is None else ""
+    reason = _different_clocks([source.log for source in merged]) if joining.align is None else ""
     if not reason:
         return parts
     notes = (*parts[0].notes, f"merged anyway: {reason}")

@@ -70,11 +70,11 @@ def in_force(ch: Channel, start: int, latched: bool | None = None) -> list[int]:
 
 
 def _last_of_publishers(ch: Channel, times: I64, before: I64) -> list[int]:
-    found = dict[int, int]()
+    last = dict[int, int]()
     publisher = _publishers(ch, before)
     for row in before[np.argsort(times[before], kind="stable")].tolist():
-        found[publisher.get(row, 0)] = row
-    return sorted(found.values())
+        last[publisher.get(row, 0)] = row
+    return sorted(last.values())
 
 
 def _publishers(ch: Channel, rows: I64) -> dict[int, int]:
@@ -98,12 +98,12 @@ def _last_of_frames(ch: Channel, start: int, before: I64) -> list[int] | None:
     if len(frames) != len(before) or not any(frames):
         return None
     times = ch.times[before]
-    seen, found = set[str](), list[int]()
+    seen, last = set[str](), list[int]()
     for i in np.argsort(times, kind="stable")[::-1].tolist():
         if frames[i] - seen:
             seen |= frames[i]
-            found.append(int(before[i]))
-    return sorted(found)
+            last.append(int(before[i]))
+    return sorted(last)
 
 
 def _frames(values: Mapping[str, Any]) -> set[str]:
@@ -207,12 +207,12 @@ def by_file(part: Part) -> list[Part]:
     log = part.log
     if not isinstance(log, JoinedLog):
         return [part]
-    found = []
-    for n, (one, shift) in enumerate(zip(log.parts, log.shifts, strict=True)):
+    parts = []
+    for n, (file, shift) in enumerate(zip(log.parts, log.shifts, strict=True)):
         rows, names = dict[int, Rows](), dict[int, str]()
         for ch in part.channels:
             for member in ch.members:
-                if member.log is one:
+                if member.log is file:
                     rows[member.number] = slice(0, 0)
                     if ch.number in part.names:
                         names[member.number] = part.names[ch.number]
@@ -222,9 +222,9 @@ def by_file(part: Part) -> list[Part]:
         start, end = earlier((part.start, part.end), shift)
         floor = None if part.floor is None else part.floor - shift
         notes = part.notes if n == 0 else ()
-        found.append(
+        parts.append(
             Part(
-                one,
+                file,
                 rows,
                 start,
                 end,
@@ -237,7 +237,7 @@ def by_file(part: Part) -> list[Part]:
                 joined=str(log.metadata.get(JOINED, "")) if n == 0 else "",
             )
         )
-    return found
+    return parts
 
 
 def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | None:
@@ -245,14 +245,14 @@ def _first_time(log: Log, rows: Mapping[int, Rows], start: int | None) -> int | 
     floor = max((t for t in (start, log.start) if t is not None), default=None)
     counted = [ch.number for ch in log.channels.values() if ch.number in rows and not is_parameters(ch)]
     gather_times([(log.index, number) for number in counted])
-    found, others = list[int](), list[int]()
+    firsts, others = list[int](), list[int]()
     for number in counted:
         times = log.index.times_of(number, rows[number])
         if len(times):
             later = times if floor is None else times[times >= floor]
-            found += [int(later.min())] if len(later) else []
+            firsts += [int(later.min())] if len(later) else []
             others.append(int(times.min()))
-    return min(found or others, default=floor)
+    return min(firsts or others, default=floor)
 
 
 def whole_log(log: Log) -> Part:
@@ -298,7 +298,7 @@ def select_part(log: Log, selection: Selection = ALL) -> Part:
         matches, notes = matched.rows, matched.notes
         channels = [ch for ch in channels if ch.number in matches]
     rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in channels}
-    rows |= {number: intersect_rows(rows[number], some) for number, some in matches.items()}
+    rows |= {number: intersect_rows(rows[number], matching_rows) for number, matching_rows in matches.items()}
     if selection.count is not None:
         rows, end = _first(log, rows, selection.count, end)
     part = Part(log, rows, start, end, in_force=keeps_latched, notes=notes, filtered=bool(where))
@@ -333,15 +333,15 @@ def _with_latched(
     by_name = [ch for ch in part.channels if is_latched_by_name(ch) and not is_marked_latched(ch)]
     counted = named | {ch.number for ch in part.channels if is_latched_by_name(ch) or is_marked_latched(ch)}
     carried = {ch.number: in_force(ch, start, ch.number in counted) for ch in part.channels}
-    for number, some in matches.items():
-        carried[number] = np.intersect1d(carried[number], some).astype(np.int64).tolist()
-    rows = {number: _with(carried[number], some) for number, some in part.rows.items()}
+    for number, rows_of_channel in matches.items():
+        carried[number] = np.intersect1d(carried[number], rows_of_channel).astype(np.int64).tolist()
+    rows = {number: _with(carried[number], rows_of_channel) for number, rows_of_channel in part.rows.items()}
     moved = [ch for ch in part.channels if carried[ch.number] and not is_parameters(ch)]
     if not moved:
         return replace(part, rows=rows)
     notes = [f"{ch.topic!r} counts as latched by its name" for ch in by_name if ch in moved]
-    many = ", ".join(f"{len(carried[ch.number])} of {ch.topic!r}" for ch in moved)
-    notes.append(f"messages from before the start that still hold have the time of the first one: {many}")
+    counts = ", ".join(f"{len(carried[ch.number])} of {ch.topic!r}" for ch in moved)
+    notes.append(f"messages from before the start that still hold have the time of the first one: {counts}")
     return replace(part, rows=rows, floor=part.begins(), notes=(*part.notes, *notes))
 
 
@@ -355,8 +355,8 @@ def with_members(log: Log, topics: str | Iterable[str]) -> list[str]:
     by_hash = {ch.metadata["hash"]: ch for ch in log.channels.values() if "hash" in ch.metadata}
     for ch in due:
         members = ch.metadata.get("members")
-        for one in members.values() if isinstance(members, Mapping) else ():
-            member = by_hash.get(one)
+        for member_hash in members.values() if isinstance(members, Mapping) else ():
+            member = by_hash.get(member_hash)
             if member is not None and member.number not in numbers:
                 numbers.add(member.number)
                 due.append(member)
@@ -372,14 +372,14 @@ def _first(
     reserved = made | {ch.number for ch in log.channels.values() if ch.reserved}
     plain = {n: r for n, r in rows.items() if n not in reserved}
     seen, last = dict.fromkeys(plain, 0), None
-    for piece in log.index.select_rows(plain):
-        some = min(len(piece), count)
-        for number, n in zip(*np.unique(piece.channel[:some], return_counts=True), strict=True):
+    for batch in log.index.select_rows(plain):
+        taken = min(len(batch), count)
+        for number, n in zip(*np.unique(batch.channel[:taken], return_counts=True), strict=True):
             seen[int(number)] += int(n)
-        if some:
-            top = int(piece.time[:some].max())
+        if taken:
+            top = int(batch.time[:taken].max())
             last = top if last is None else max(last, top)
-        count -= some
+        count -= taken
         if not count:
             break
     cut = end if last is None else last + 1
@@ -394,11 +394,11 @@ def _head(rows: Rows, count: int) -> Rows:
     return slice(rows.start, rows.start + count) if isinstance(rows, slice) else rows[:count]
 
 
-def _with(some: list[int], rows: Rows) -> Rows:
-    if not some:
+def _with(more_rows: list[int], rows: Rows) -> Rows:
+    if not more_rows:
         return rows
     others = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-    return np.union1d(np.array(some, np.int64), others).astype(np.int64)
+    return np.union1d(np.array(more_rows, np.int64), others).astype(np.int64)
 
 
 def shift_clock(log: Log, shift: int) -> Log:

@@ -56,12 +56,12 @@ class Recovered(Rewritten):
     @property
     def lost_bytes(self) -> int:
         """Bytes of the damaged file that could not be read."""
-        return sum(one.size for one in self.lost)
+        return sum(loss.size for loss in self.lost)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``recover --json``."""
-        found = Rewritten.as_dict(self)
-        return found | {"lost_bytes": self.lost_bytes, "lost": [asdict(one) for one in self.lost]}
+        data = Rewritten.as_dict(self)
+        return data | {"lost_bytes": self.lost_bytes, "lost": [asdict(loss) for loss in self.lost]}
 
 
 @keywords(CopyOptions, Selection, Target)
@@ -124,12 +124,12 @@ def losses(log: Log, problems: Sequence[Problem]) -> tuple[Loss, ...]:
         if rule_set.synthetic is None:
             first, last = table.run(n)
             ends[1:, n] = np.cumsum(last - first)
-    found = []
+    timed = []
     for n, p in enumerate(problems):
         block = int(places.searchsorted(p.offset, side="right"))
         start, end = _around(log, ends, block, p.offset) if n < TIMED else (None, None)
-        found.append(Loss(p.code, p.offset, p.size, start, end, p.text))
-    return tuple(found)
+        timed.append(Loss(p.code, p.offset, p.size, start, end, p.text))
+    return tuple(timed)
 
 
 def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | None, int | None]:
@@ -142,12 +142,12 @@ def _around(log: Log, ends: np.ndarray, block: int, offset: int) -> tuple[int | 
     near = np.flatnonzero(ends[hi] > ends[lo]).tolist()
     rows = {c: slice(int(ends[lo, c]), int(ends[hi, c])) for c in near}
     before, after = list[int](), list[int]()
-    for piece in in_file_order(log.index, rows):
-        for number in np.unique(piece.chunk).tolist():
-            here = piece.chunk == number
+    for batch in in_file_order(log.index, rows):
+        for number in np.unique(batch.chunk).tolist():
+            here = batch.chunk == number
             place = log.index.chunks.place_of(number)
-            at = piece.offset[here] if number == FILE else np.full(int(here.sum()), place)
-            cut, times = int(at.searchsorted(offset, side="right")), piece.time[here]
+            at = batch.offset[here] if number == FILE else np.full(int(here.sum()), place)
+            cut, times = int(at.searchsorted(offset, side="right")), batch.time[here]
             before = (before + times[max(0, cut - NEAR) : cut].tolist())[-NEAR:]
             after = (after + times[cut : cut + NEAR].tolist())[:NEAR]
     return max(before, default=None), min(after, default=None)

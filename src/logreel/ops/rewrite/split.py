@@ -98,12 +98,12 @@ class PartNames:
         )
         # A leading dot hides a file, a leading dash looks like an option.
         name = re.sub(r"^[.\-]+", "_", wanted.encode()[:NAME].decode("utf-8", "ignore"))
-        found, n = name, 1
-        while found.lower() in self._taken:
+        free, n = name, 1
+        while free.lower() in self._taken:
             n += 1
-            found = f"{name}-{n}"
-        self._taken.add(found.lower())
-        return found + self.suffix
+            free = f"{name}-{n}"
+        self._taken.add(free.lower())
+        return free + self.suffix
 
     def give_back(self, name: str) -> None:
         """Allow a name again, of a part that was not written."""
@@ -224,42 +224,42 @@ def split(
         kept = Selection(topics, latched=latched, keep_latched=chosen.keeps_latched)
         plan = SplitPlan(log, kept, span)
         if by_segment:
-            pieces = list(_by_segment(log, chosen))
+            parts = list(_by_segment(log, chosen))
         elif by_topic:
-            pieces = list(_by_topic(plan))
+            parts = list(_by_topic(plan))
         elif on is not None:
-            pieces = list(_by_value(plan, on))
+            parts = list(_by_value(plan, on))
         elif chosen.where:
-            pieces = list(_by_condition(plan, chosen.where))
+            parts = list(_by_condition(plan, chosen.where))
         else:
-            pieces = list(_by_time(plan, every, size))
+            parts = list(_by_time(plan, every, size))
         if not place.exists():
             place.mkdir()
             sync_folder(place.absolute().parent)
-        return _written(plan, pieces, lambda file: Target.of(place / file, options), names, stem, size)
+        return _written(plan, parts, lambda file: Target.of(place / file, options), names, stem, size)
 
 
 def _written(
     plan: SplitPlan,
-    pieces: Iterable[Piece],
+    parts: Iterable[Piece],
     target_for: Callable[[str], Target],
     names: PartNames,
     stem: str,
     size: int | None,
 ) -> list[Rewritten]:
     """Write each piece, those larger than *size* as two; remove all after an error."""
-    todo, done = deque(pieces), list[Rewritten]()
+    todo, done = deque(parts), list[Rewritten]()
     try:
         while todo:
-            piece = todo.popleft()
-            file = names.name({"stem": stem, "index": len(done), **_times(piece.part), **piece.labels})
+            labelled = todo.popleft()
+            file = names.name({"stem": stem, "index": len(done), **_times(labelled.part), **labelled.labels})
             target = target_for(file)
-            written = rewrite([piece.part], target)
-            halves = _halves(plan, piece.part) if size is not None and written.size > size else []
+            written = rewrite([labelled.part], target)
+            halves = _halves(plan, labelled.part) if size is not None and written.size > size else []
             if halves:
                 Path(target.path).unlink()
                 names.give_back(file)
-                todo.extendleft(Piece(half, piece.labels) for half in reversed(halves))
+                todo.extendleft(Piece(half, labelled.labels) for half in reversed(halves))
             else:
                 done.append(written)
     except BaseException:
@@ -377,15 +377,15 @@ def _cuts_by_size(index: MessageIndex, channels: list[int], span: Span, total: i
     weights = sum(index.bytes_of(n) + EACH * int(index.counts[n]) for n in range(len(index.counts)))
     scale = total / max(1, weights)
     used, base, cuts = 0.0, 0.0, list[int]()
-    for piece in index.select_batches(channels, *span):
-        sums = used + np.cumsum((piece.size + EACH) * scale)
+    for batch in index.select_batches(channels, *span):
+        sums = used + np.cumsum((batch.size + EACH) * scale)
         while (over := int(sums.searchsorted(base + limit, side="right"))) < len(sums):
             # Messages of one time stay in one part, even if they exceed the limit.
-            side: Literal["left", "right"] = "right" if cuts and piece.time[over] <= cuts[-1] else "left"
-            over = int(piece.time.searchsorted(piece.time[over], side=side))
+            side: Literal["left", "right"] = "right" if cuts and batch.time[over] <= cuts[-1] else "left"
+            over = int(batch.time.searchsorted(batch.time[over], side=side))
             if over == len(sums):
                 break
-            cuts.append(int(piece.time[over]))
+            cuts.append(int(batch.time[over]))
             base = float(sums[over - 1]) if over else used
             if len(cuts) >= MOST_PARTS:
                 raise UsageError(f"that makes more than {MOST_PARTS} files")

@@ -78,8 +78,8 @@ def in_file_order(part: Part) -> Iterator[Batch]:
     elif part.log.index.by_time:
         yield from in_time_order([part])
     else:
-        for n, one in enumerate(files):
-            for batch in _Stream([one], False).batches():
+        for n, file in enumerate(files):
+            for batch in _Stream([file], False).batches():
                 yield _in_joined_log(batch, part.log, np.full_like(batch.origins, n))
 
 
@@ -91,17 +91,17 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
     if not any(isinstance(part.log, JoinedLog) for part in parts):
         yield from _Stream(parts, True).batches()
         return
-    files = [(p, n, one) for p, part in enumerate(parts) for n, one in enumerate(by_file(part))]
+    files = [(p, n, file) for p, part in enumerate(parts) for n, file in enumerate(by_file(part))]
     owner, number = (
         np.array(column, np.int32) for column in zip(*((p, n) for p, n, _ in files), strict=True)
     )
-    for batch in _Stream([one for _, _, one in files], True).batches():
+    for batch in _Stream([file for _, _, file in files], True).batches():
         channels, origins = batch.channels.copy(), owner[batch.origins]
         for p, part in enumerate(parts):
             if isinstance(part.log, JoinedLog):
-                mine = origins == p
-                found = _in_joined_log(batch, part.log, np.where(mine, number[batch.origins], -1))
-                channels[mine] = found.channels[mine]
+                is_of_part = origins == p
+                joined = _in_joined_log(batch, part.log, np.where(is_of_part, number[batch.origins], -1))
+                channels[is_of_part] = joined.channels[is_of_part]
         yield replace(batch, origins=origins, channels=channels)
 
 
@@ -215,91 +215,96 @@ class _Stream:
 
     def batches(self) -> Iterator[Batch]:
         """Yield batches of about BYTES payload bytes."""
-        for found in map(self._with_floor, self._merged()):
-            piece = (np.cumsum(found.size) - found.size) // BYTES
-            cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(piece)]
+        for messages in map(self._with_floor, self._merged()):
+            batch = (np.cumsum(messages.size) - messages.size) // BYTES
+            cuts = [0, *(np.flatnonzero(np.diff(batch)) + 1).tolist(), len(batch)]
             for lo, hi in itertools.pairwise(cuts):
                 if hi > lo:
-                    yield from self._buffered(found.rows(slice(lo, hi)))
+                    yield from self._buffered(messages.rows(slice(lo, hi)))
 
-    def _with_floor(self, found: Merged) -> Merged:
-        """Return *found* with times raised to the floor of their Part."""
+    def _with_floor(self, messages: Merged) -> Merged:
+        """Return *messages* with times raised to the floor of their Part."""
         if self._floors is None:
-            return found
-        return replace(found, time=np.maximum(found.time, self._floors.take(found.queue)))
+            return messages
+        return replace(messages, time=np.maximum(messages.time, self._floors.take(messages.queue)))
 
     def _merged(self) -> Iterator[Merged]:
         yield from self._placed.among(merged(self._queues[: self._placed.first], self._by_time))
 
-    def _batch(self, found: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
-        return Batch(found.queue, self._origins, self._channels, found.time, payloads, found.offset, more)
+    def _batch(self, messages: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
+        return Batch(
+            messages.queue, self._origins, self._channels, messages.time, payloads, messages.offset, more
+        )
 
-    def _buffered(self, found: Merged) -> Iterator[Batch]:
-        if int(found.chunk.max()) < 0:
-            yield self._batch_in_place(found)
+    def _buffered(self, messages: Merged) -> Iterator[Batch]:
+        if int(messages.chunk.max()) < 0:
+            yield self._batch_in_place(messages)
             return
-        place = self._origins.take(found.queue).astype(np.int64) << 32 | found.chunk.astype(np.uint32)
+        place = self._origins.take(messages.queue).astype(np.int64) << 32 | messages.chunk.astype(np.uint32)
         turns = np.flatnonzero(np.diff(place)) + 1
-        if len(turns) * STRETCH <= int(found.size.sum()):
+        if len(turns) * STRETCH <= int(messages.size.sum()):
             for lo, hi in itertools.pairwise([0, *turns.tolist(), len(place)]):
-                some = found.rows(slice(lo, hi))
-                payloads, more = Payloads(self._buffer(some), some.offset, some.size), dict[str, I64]()
-                self._put_side_columns(more, some, slice(None), payloads.data)
-                yield self._batch(some, payloads, more)
+                in_buffer = messages.rows(slice(lo, hi))
+                payloads, more = (
+                    Payloads(self._buffer(in_buffer), in_buffer.offset, in_buffer.size),
+                    dict[str, I64](),
+                )
+                self._put_side_columns(more, in_buffer, slice(None), payloads.data)
+                yield self._batch(in_buffer, payloads, more)
         else:
-            yield self._batch_copied(found, place)
+            yield self._batch_copied(messages, place)
 
-    def _batch_in_place(self, found: Merged) -> Batch:
+    def _batch_in_place(self, messages: Merged) -> Batch:
         """Return a batch without decompressed chunks: payloads are not copied."""
-        which = (2 * self._origins - 1).take(found.queue) - found.chunk
+        which = (2 * self._origins - 1).take(messages.queue) - messages.chunk
         logs = [part.log for part in self._parts]
         buffers = [log.index.chunks[chunk] for log in logs for chunk in (FILE, SYNTHETIC)]
         numbers = np.flatnonzero(tallied(which, len(buffers))).tolist()
-        payloads = Payloads(buffers[numbers[0]], found.offset, found.size)
+        payloads = Payloads(buffers[numbers[0]], messages.offset, messages.size)
         if len(numbers) > 1:
             payloads = replace(payloads, data=buffers[0], others=buffers[1:], which=which)
         more: dict[str, I64] = {}
         for number in numbers:
             if self._tells and number % 2 == 0:
-                mine = slice(None) if len(numbers) == 1 else np.flatnonzero(which == number)
-                self._put_side_columns(more, found, mine, buffers[number])
-        return self._batch(found, payloads, more)
+                rows = slice(None) if len(numbers) == 1 else np.flatnonzero(which == number)
+                self._put_side_columns(more, messages, rows, buffers[number])
+        return self._batch(messages, payloads, more)
 
-    def _batch_copied(self, found: Merged, place: I64) -> Batch:
+    def _batch_copied(self, messages: Merged, place: I64) -> Batch:
         """Return a batch with payloads of several buffers copied into one; each buffer is read once."""
-        ends = np.cumsum(found.size)
-        start, data = ends - found.size, np.empty(int(ends[-1]), np.uint8)
+        ends = np.cumsum(messages.size)
+        start, data = ends - messages.size, np.empty(int(ends[-1]), np.uint8)
         more: dict[str, I64] = {}
         order = np.argsort(place, kind="stable")
-        for mine in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
-            some = found.rows(mine)
-            buffer = self._buffer(some)
-            Payloads(buffer, some.offset, some.size).put_at(data, start[mine])
-            self._put_side_columns(more, found, mine, buffer)
-        return self._batch(found, Payloads(data, start, found.size), more)
+        for rows in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+            in_buffer = messages.rows(rows)
+            buffer = self._buffer(in_buffer)
+            Payloads(buffer, in_buffer.offset, in_buffer.size).put_at(data, start[rows])
+            self._put_side_columns(more, messages, rows, buffer)
+        return self._batch(messages, Payloads(data, start, messages.size), more)
 
-    def _buffer(self, found: Merged) -> Buffer:
-        """Return the buffer that contains all payloads of *found*."""
-        return self._parts[int(self._origins[found.queue[0]])].log.index.chunks[int(found.chunk[0])]
+    def _buffer(self, messages: Merged) -> Buffer:
+        """Return the buffer that contains all payloads of *messages*."""
+        return self._parts[int(self._origins[messages.queue[0]])].log.index.chunks[int(messages.chunk[0])]
 
     def _put_side_columns(
-        self, more: dict[str, I64], found: Merged, mine: slice | I64, buffer: Buffer
+        self, more: dict[str, I64], messages: Merged, rows: slice | I64, buffer: Buffer
     ) -> None:
-        """Fill in the side columns of rows *mine*; channels of one log have the same side columns, or none."""
-        queue = int(found.queue[mine][0])
+        """Fill in the side columns of rows *rows*; channels of one log have the same side columns, or none."""
+        queue = int(messages.queue[rows][0])
         part = self._parts[int(self._origins[queue])]
-        entries, offset = found.at[mine], found.offset[mine]
+        entries, offset = messages.at[rows], messages.offset[rows]
         rules = part.log.index.rules[int(self._channels[queue])]
         for name, rule in rules.side_columns.items():
             values = rule.values_at(buffer, offset, lambda stored: stored[entries].astype(np.int64))
             if name == "publish_time":
                 values += part.shift
-            if isinstance(mine, slice):
+            if isinstance(rows, slice):
                 more[name] = values
                 continue
             # Default of other logs: publish time is the time, and numbers are 0.
-            default = found.time if name == "publish_time" else np.zeros_like(found.time)
-            more.setdefault(name, default.copy())[mine] = values
+            default = messages.time if name == "publish_time" else np.zeros_like(messages.time)
+            more.setdefault(name, default.copy())[rows] = values
 
 
 def _places(queue: Queue) -> I64 | None:
@@ -316,14 +321,14 @@ class _Placed:
 
     def __init__(self, queues: Sequence[Queue], first: int) -> None:
         self.first = first
-        place, found = list[I64](), list[Merged]()
+        place, messages = list[I64](), list[Merged]()
         for number, queue in enumerate(queues, first):
             synthetic = queue.index.synthetic(queue.channel)
             if synthetic is None or synthetic.place is None:
                 continue
             at = np.arange(len(synthetic.time), dtype=np.int64)[queue.rows]
             alike = [np.full(len(at), value, np.int32) for value in (number, SYNTHETIC)]
-            found.append(
+            messages.append(
                 Merged(
                     alike[0],
                     synthetic.time[at] + queue.shift,
@@ -337,7 +342,7 @@ class _Placed:
         self._place = np.concatenate(place) if place else np.zeros(0, np.int64)
         order = np.argsort(self._place, kind="stable")
         self._place = self._place[order]
-        self._all = _joined(found).rows(order) if found else None
+        self._all = _joined(messages).rows(order) if messages else None
 
     def among(self, others: Iterator[Merged]) -> Iterator[Merged]:
         """Yield the messages of *others*, which are in file order, with the synthetic ones inserted."""
@@ -345,12 +350,12 @@ class _Placed:
             yield from others
             return
         done = 0
-        for found in others:
-            upto = int(self._place.searchsorted(int(found.offset[-1])))
-            at = found.offset.searchsorted(self._place[done:upto])
+        for messages in others:
+            upto = int(self._place.searchsorted(int(messages.offset[-1])))
+            at = messages.offset.searchsorted(self._place[done:upto])
             # Indices into the joined arrays: others first, then those that are put among them.
-            order = np.insert(np.arange(len(found.time)), at, len(found.time) + np.arange(upto - done))
-            yield _joined([found, self._all.rows(slice(done, upto))]).rows(order)
+            order = np.insert(np.arange(len(messages.time)), at, len(messages.time) + np.arange(upto - done))
+            yield _joined([messages, self._all.rows(slice(done, upto))]).rows(order)
             done = upto
         if done < len(self._place):
             yield self._all.rows(slice(done, None))

@@ -50,7 +50,7 @@ class Rewritten(Brief):
     @property
     def messages(self) -> int:
         """Number of messages of all channels except reserved ones."""
-        return sum(one.messages for one in self.channels)
+        return sum(channel.messages for channel in self.channels)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data that all verbs have in common."""
@@ -58,7 +58,7 @@ class Rewritten(Brief):
             "output": self.path,
             "size": self.size,
             "messages": self.messages,
-            "channels": [asdict(one) for one in self.channels],
+            "channels": [asdict(channel) for channel in self.channels],
             "notes": list(self.notes),
             "skipped": list(self.skipped),
         }

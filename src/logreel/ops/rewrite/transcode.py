@@ -105,12 +105,14 @@ class TextTranscoded:
 
     def notes(self) -> list[str]:
         """Return sentences about changed levels, and sources that became part of the text."""
-        topic, found = self.channel.topic, list[str]()
+        topic, sentences = self.channel.topic, list[str]()
         if self.changed:
-            found.append(f"{self.changed} lines of channel {topic!r} have the next level that the format has")
+            sentences.append(
+                f"{self.changed} lines of channel {topic!r} have the next level that the format has"
+            )
         if self.named and not self.target.has_source:
-            found.append(f"the sources of lines of channel {topic!r} are in brackets before the text")
-        return found
+            sentences.append(f"the sources of lines of channel {topic!r} are in brackets before the text")
+        return sentences
 
 
 def _not_empty(node: Node, array: pa.Array[Any], time: I64) -> int:
@@ -417,14 +419,16 @@ class Transcode(Transform):
             if isinstance(text, TextTranscoded):
                 skipped += text.losses()
                 notes += text.notes()
-        for one in self.transcoded.values():
-            if isinstance(one, Transcoded) and one.has_replaced_text:
-                skipped += replaced_texts(one.channel)
-            if isinstance(one, Transcoded) and not one.restores and one.copied_bytes is None:
-                notes += odd_booleans(one.channel)
-        filled = {one.channel.topic: one.filled for one in self.transcoded.values() if one.filled}
+        for channel in self.transcoded.values():
+            if isinstance(channel, Transcoded) and channel.has_replaced_text:
+                skipped += replaced_texts(channel.channel)
+            if isinstance(channel, Transcoded) and not channel.restores and channel.copied_bytes is None:
+                notes += odd_booleans(channel.channel)
+        filled = {
+            channel.channel.topic: channel.filled for channel in self.transcoded.values() if channel.filled
+        }
         notes += [f"{n} missing values of {topic!r} became zero or empty" for topic, n in filled.items()]
-        title, rounded = new.format_writer.title, sum(one.rounded for one in self.transcoded.values())
+        title, rounded = new.format_writer.title, sum(channel.rounded for channel in self.transcoded.values())
         if rounded:
             notes.append(f"the times of {rounded} messages were rounded: {title} has coarser ones")
         if self.constants:
@@ -564,12 +568,14 @@ class Transcode(Transform):
         """Return the metadata that a new channel keeps of *channel*; none if something of its messages is left out."""
         if fitted.dropped:
             return {}
-        restamped, whole = channel.number in self._new.parts[0].restamped, None
+        restamped, original_log = channel.number in self._new.parts[0].restamped, None
         log = channel.log
         if self._new.copier.keepable and not self.keeper:
             self.keeper = channel.topic
-            whole = OriginalLog.of(log)
-        original = Original(log.format, channel.topic, channel.schema, channel.metadata, restamped, whole)
+            original_log = OriginalLog.of(log)
+        original = Original(
+            log.format, channel.topic, channel.schema, channel.metadata, restamped, original_log
+        )
         return {ORIGINAL: original.text()}
 
     def _keep_in_log(self, channel: Channel, label: str, metadata: Mapping[str, Any]) -> None:
@@ -636,8 +642,8 @@ class Transcode(Transform):
 
     def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the messages, encoded again where that is due."""
-        for number, one in self.transcoded.items():
-            one.rows = _in_order(new.parts[0], number, new.by_time)
+        for number, channel in self.transcoded.items():
+            channel.rows = _in_order(new.parts[0], number, new.by_time)
         return map(self._replaced, batches)
 
     def _replaced(self, batch: Batch) -> Batch:
@@ -656,15 +662,15 @@ class Transcode(Transform):
             places.append(stay)
         for queue in queues.tolist():
             if kinds[queue]:
-                mine = np.flatnonzero(batch.queue == queue)
-                one = self.transcoded[int(batch.channels[queue])]
-                due = batch.time[mine]
-                time[mine] = self._new.format_writer.stored_times(due)
-                made, kept, times = one.encode(len(mine), time[mine])
-                one.rounded += int(np.count_nonzero(time[mine[kept]] != due[kept]))
-                time[mine[kept]] = times
+                of_queue = np.flatnonzero(batch.queue == queue)
+                channel = self.transcoded[int(batch.channels[queue])]
+                due = batch.time[of_queue]
+                time[of_queue] = self._new.format_writer.stored_times(due)
+                made, kept, times = channel.encode(len(of_queue), time[of_queue])
+                channel.rounded += int(np.count_nonzero(time[of_queue[kept]] != due[kept]))
+                time[of_queue[kept]] = times
                 payloads.append(made)
-                places.append(mine[kept])
+                places.append(of_queue[kept])
         place = np.concatenate(places)
         order = np.argsort(place)
         rows = place[order]
@@ -684,16 +690,16 @@ class Transcode(Transform):
         """
         sizes = np.full(len(kinds), -1, np.int64)
         for queue, number in enumerate(batch.channels.tolist()):
-            one = self.transcoded.get(number)
-            if kinds[queue] and isinstance(one, Transcoded) and one.copied_bytes is not None:
-                sizes[queue], kinds[queue] = one.copied_bytes, False
+            channel = self.transcoded.get(number)
+            if kinds[queue] and isinstance(channel, Transcoded) and channel.copied_bytes is not None:
+                sizes[queue], kinds[queue] = channel.copied_bytes, False
         if (sizes < 0).all():
             return batch
         size = sizes.take(batch.queue)
-        mine = np.flatnonzero(size >= 0)
-        due = time[mine]
-        time[mine] = self._new.format_writer.stored_times(due)
-        changed = np.bincount(batch.queue[mine[time[mine] != due]], minlength=len(kinds))
+        of_queues = np.flatnonzero(size >= 0)
+        due = time[of_queues]
+        time[of_queues] = self._new.format_writer.stored_times(due)
+        changed = np.bincount(batch.queue[of_queues[time[of_queues] != due]], minlength=len(kinds))
         for queue in np.flatnonzero(changed).tolist():
             self.transcoded[int(batch.channels[queue])].rounded += int(changed[queue])
         size = np.where(size < 0, batch.payloads.size, size)
@@ -729,16 +735,16 @@ def _with_computed(target: Layout, names: Collection[str], model: Layout) -> tup
 
 def _side_columns(payloads: Sequence[Payloads]) -> I64 | None:
     """Return int64[n, k]: the side columns of all payloads, zeros where there are none; None if none has any."""
-    width = max(0 if one.side_columns is None else one.side_columns.shape[1] for one in payloads)
+    width = max(0 if part.side_columns is None else part.side_columns.shape[1] for part in payloads)
     if not width:
         return None
-    found = np.zeros((sum(len(one.start) for one in payloads), width), np.int64)
+    columns = np.zeros((sum(len(part.start) for part in payloads), width), np.int64)
     at = 0
-    for one in payloads:
-        if one.side_columns is not None:
-            found[at : at + len(one.start), : one.side_columns.shape[1]] = one.side_columns
-        at += len(one.start)
-    return found
+    for part in payloads:
+        if part.side_columns is not None:
+            columns[at : at + len(part.start), : part.side_columns.shape[1]] = part.side_columns
+        at += len(part.start)
+    return columns
 
 
 def _in_order(part: Part, number: int, by_time: bool) -> I64:

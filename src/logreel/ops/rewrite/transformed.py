@@ -85,13 +85,13 @@ def transformed(
     first = _Work.of(part, transforms)
     if first.makes_messages or (not part.is_whole and _Work.of(whole_log(part.log), []).makes_messages):
         return None
-    chunks, pieces = _MadeChunks(part, transforms, first), list[_Indexed]()
+    chunks, indexed = _MadeChunks(part, transforms, first), list[_Indexed]()
     written = np.zeros(max([first.new.number_of(ch) for ch in first.channels], default=-1) + 1, np.int64)
     synthetic = _Synthetic(part)
     for number, batch in enumerate(first.made(_numbered(in_file_order(part), part))):
         written += np.bincount(first.new.numbers_of(batch), minlength=len(written))
         plain = _joined(synthetic.without(batch))
-        pieces.append(_Indexed.of(number, plain, len(part.log.index.rules)))
+        indexed.append(_Indexed.of(number, plain, len(part.log.index.rules)))
         chunks.keep(number, plain.payloads.data)
         chunks.add(batch, plain, {n: rows for n, rows in first.taken.items() if n not in synthetic.channels})
     first.new.account(written)
@@ -99,7 +99,7 @@ def transformed(
     log = _log(
         part,
         first,
-        MessageIndex(chunks, *_index(part, pieces, synthetic.counts), synthetic.build),
+        MessageIndex(chunks, *_index(part, indexed, synthetic.counts), synthetic.build),
         rows,
         keeps_content,
     )
@@ -352,11 +352,11 @@ class _Indexed:
 
 
 def _index(
-    part: Part, pieces: Sequence[_Indexed], synthetic: Mapping[int, int]
+    part: Part, indexed: Sequence[_Indexed], synthetic: Mapping[int, int]
 ) -> tuple[Blocks, list[ChannelRules]]:
     """Return the block table of all chunks, and the rules of the channels."""
     rules = part.log.index.rules
-    tables = [Blocks.empty(len(rules)), *(piece.table for piece in pieces)]
+    tables = [Blocks.empty(len(rules)), *(chunk.table for chunk in indexed)]
     begins = np.cumsum([0, *(len(table.entry) for table in tables)])
     table = Blocks(
         np.concatenate([table.base for table in tables]),
@@ -365,17 +365,17 @@ def _index(
         np.concatenate([table.entry for table in tables]),
     )
     none = [np.zeros(0, np.int64)]
-    time = StoredValues(np.concatenate([piece.time for piece in pieces] or none))
-    size = StoredValues(np.concatenate([piece.size for piece in pieces] or none).astype(np.uint32))
+    time = StoredValues(np.concatenate([chunk.time for chunk in indexed] or none))
+    size = StoredValues(np.concatenate([chunk.size for chunk in indexed] or none).astype(np.uint32))
     sizes = {
         n: _OneSize(int(lengths[0]))
         for n in range(len(rules))
         if len(lengths := _sizes_of(table, size.stored, n)) and (lengths == lengths[0]).all()
     }
-    names = {name for piece in pieces for name in piece.more}
+    names = {name for chunk in indexed for name in chunk.more}
     more = {
         name: StoredValues(
-            np.concatenate([piece.more.get(name, np.zeros(len(piece.time), np.int64)) for piece in pieces])
+            np.concatenate([chunk.more.get(name, np.zeros(len(chunk.time), np.int64)) for chunk in indexed])
         )
         for name in names
     }
@@ -431,9 +431,13 @@ def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], 
     offset = source.utc_offset if clock is None or source.epoch == "unix" else clock.utc_offset
     changes |= {"utc_offset": lambda: offset, "epoch": source.epoch}
     if len(shown) < len(source.channels) or any(transform.moves_times for transform in new.transforms):
-        found = [some for n in shown if not infos[n].topic.startswith("~") and len(some := index.times(n))]
-        first = min((int(some.min()) for some in found), default=None)
-        last = max((int(some.max()) for some in found), default=None)
+        times_by_channel = [
+            channel_times
+            for n in shown
+            if not infos[n].topic.startswith("~") and len(channel_times := index.times(n))
+        ]
+        first = min((int(channel_times.min()) for channel_times in times_by_channel), default=None)
+        last = max((int(channel_times.max()) for channel_times in times_by_channel), default=None)
         changes["bounds"] = lambda: (first, last)
     if not keeps_content:
         changes |= {
@@ -496,11 +500,13 @@ def _attachments(log: Log, new: NewLog) -> list[Attachment]:
     masking, kept = new.copier.masking, list(log.attachments.values())
     if masking is not None:
         masked = list[Attachment]()
-        for one in kept:
-            data = masking.content(one.name, one.read())
-            name = masking.name("attachment", one.name)
-            created = None if one.created is None else masking.time(one.created)
-            masked.append(replace(one, name=name, size=len(data), read=partial(bytes, data), created=created))
+        for attachment in kept:
+            data = masking.content(attachment.name, attachment.read())
+            name = masking.name("attachment", attachment.name)
+            created = None if attachment.created is None else masking.time(attachment.created)
+            masked.append(
+                replace(attachment, name=name, size=len(data), read=partial(bytes, data), created=created)
+            )
         kept = masked
     return [*kept, *new.attachments]
 
@@ -511,12 +517,15 @@ def _parameters(log: Log, new: NewLog) -> list[Parameter]:
         return kept
     return [
         replace(
-            one,
-            value=None if one.value is None else masking.value(one.name, one.value),
+            parameter,
+            value=None if parameter.value is None else masking.value(parameter.name, parameter.value),
             changes=tuple(
-                replace(change, value=masking.value(one.name, change.value)) for change in one.changes
+                replace(change, value=masking.value(parameter.name, change.value))
+                for change in parameter.changes
             ),
-            defaults={kind: masking.value(one.name, value) for kind, value in one.defaults.items()},
+            defaults={
+                default: masking.value(parameter.name, value) for default, value in parameter.defaults.items()
+            },
         )
-        for one in kept
+        for parameter in kept
     ]

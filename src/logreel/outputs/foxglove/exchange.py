@@ -143,9 +143,9 @@ def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
     if ch.schema.encoding in _ROS and name.replace("/msg/", "/") in NATIVE:
         return
     for lens in lenses(ch):
-        found = message_for_lens(lens, shift)
-        if found is not None:
-            schema, fill = found
+        message = message_for_lens(lens, shift)
+        if message is not None:
+            schema, fill = message
             yield _encoder(ch, schema, fill)
     for pose in vehicle_poses(ch.log):
         if pose.place[0].topic == ch.topic:
@@ -211,13 +211,13 @@ def transcoded(ch: Channel, restamped: bool = False, skipped: list[str] | None =
     said = list[str]()
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        found = table(ch, None, start, end, _WHOLE)
-        texts = (one for column in found.columns[1:] for one in column.chunks)
+        rows = table(ch, None, start, end, _WHOLE)
+        texts = (chunk for column in rows.columns[1:] for chunk in column.chunks)
         if skipped is not None and not said and any(map(has_replaced_text, texts)):
             said.append(ch.topic)
             skipped.extend(replaced_texts(ch))
-        time = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, found.column(0).chunks)])
-        return time, values(ch.layout, message, found.columns[1:])
+        time = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, rows.column(0).chunks)])
+        return time, values(ch.layout, message, rows.columns[1:])
 
     metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
     metadata[engine.TRANSCODED] = ch.schema.encoding
@@ -258,10 +258,14 @@ def interleave(
     restamped  numbers of channels with other times than those in the fields of their messages
     """
     instead, added, skipped = dict[int, Encoder](), list[Encoder](), list[str]()
-    there = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
+    present = {(ch.metadata.get(MADE_OF), ch.schema.name) for ch in log.channels.values()}
     for ch in channels:
         if not {MADE_OF, engine.TRANSCODED} & ch.metadata.keys():
-            added += [one for one in encoders_for(ch, shift) if (ch.topic, one.message.name) not in there]
+            added += [
+                encoder
+                for encoder in encoders_for(ch, shift)
+                if (ch.topic, encoder.message.name) not in present
+            ]
         if not is_common(ch):
             try:
                 instead[ch.number] = transcoded(ch, ch.number in restamped, skipped)
@@ -287,14 +291,20 @@ class Interleaving:
 
     def batches(self, part: Part) -> Iterator[Batch]:
         """Yield all messages by time; at equal times, messages translated through columns are last."""
-        straight = {n: one.straight for n, one in self.instead.items() if one.straight and n in part.rows}
-        encoders = [(n, one) for n, one in self.instead.items() if n in part.rows and n not in straight]
+        straight = {
+            n: encoder.straight for n, encoder in self.instead.items() if encoder.straight and n in part.rows
+        }
+        encoders = [
+            (n, encoder) for n, encoder in self.instead.items() if n in part.rows and n not in straight
+        ]
         encoders += list(enumerate(self.added, len(part.log.index.rules)))
-        encoders = [(n, one) for n, one in encoders if len(one.source)]
+        encoders = [(n, encoder) for n, encoder in encoders if len(encoder.source)]
         passing = [n for n in part.rows if n not in self.instead or n in straight]
         written = _StraightWriter(straight)
-        for start, end in itertools.pairwise(_window_edges(part, [one.source for _, one in encoders])):
-            made = _merged([self._encoded(n, one, start, end, part.shift) for n, one in encoders])
+        for start, end in itertools.pairwise(
+            _window_edges(part, [encoder.source for _, encoder in encoders])
+        ):
+            made = _merged([self._encoded(n, encoder, start, end, part.shift) for n, encoder in encoders])
             rows = {n: part.log.index.rows_between(n, start, end) for n in passing}
             done = 0
             for batch in in_time_order([replace(part, rows=rows, start=start, end=end)]):
@@ -307,15 +317,15 @@ class Interleaving:
     def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int) -> Batch:
         """Return the messages of *encoder* in an interval, sorted by time, with *shift* added."""
         try:
-            found = encoder.encode(start, end)
+            encoded = encoder.encode(start, end)
         except DefinitionError as error:
             text = f"channel {encoder.topic!r} was left out: {error.text}"
             if text not in self.skipped:
                 self.skipped.append(text)
             return _NOTHING
-        payloads = Payloads(found.data, found.start[:-1], np.diff(found.start))
-        made = _batch(np.full(len(found), channel, np.int32), found.time + shift, payloads)
-        return made.rows(found.time.argsort(kind="stable"))
+        payloads = Payloads(encoded.data, encoded.start[:-1], np.diff(encoded.start))
+        made = _batch(np.full(len(encoded), channel, np.int32), encoded.time + shift, payloads)
+        return made.rows(encoded.time.argsort(kind="stable"))
 
 
 class _StraightWriter:
@@ -328,19 +338,19 @@ class _StraightWriter:
 
     def replace_in(self, batch: Batch) -> Batch:
         """Return *batch* with these messages replaced."""
-        kind = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
-        goes = kind >= 0
+        encoder = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
+        goes = encoder >= 0
         if goes.all():
-            return self._encoded(batch, kind)
+            return self._encoded(batch, encoder)
         if not goes.any():
             return batch
         stay, go = np.flatnonzero(~goes), np.flatnonzero(goes)
-        made = self._encoded(batch.rows(go), kind[go])
+        made = self._encoded(batch.rows(go), encoder[go])
         return in_order([batch.rows(stay), made], np.argsort(np.concatenate([stay, go])))
 
-    def _encoded(self, batch: Batch, kind: NDArray[np.int32]) -> Batch:
+    def _encoded(self, batch: Batch, encoder: NDArray[np.int32]) -> Batch:
         payloads = batch.payloads
-        data, start = self._straights.encode(kind, payloads.buffers, payloads.which, payloads.start)
+        data, start = self._straights.encode(encoder, payloads.buffers, payloads.which, payloads.start)
         return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
 
 
@@ -355,9 +365,9 @@ def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
     for ch in sources:
         size = ch.bytes / max(1, len(ch)) if index.sizes_are_cheap else _PACKED * part.log.size / every
         step = max(1, int(WINDOW / _SAMPLES / max(1.0, size)))
-        some = index.times(ch.number)[index.rows_between(ch.number, first, part.end)][::step]
-        samples.append(some)
-        weights.append(np.full(len(some), size * step))
+        sampled = index.times(ch.number)[index.rows_between(ch.number, first, part.end)][::step]
+        samples.append(sampled)
+        weights.append(np.full(len(sampled), size * step))
     time, weight = np.concatenate(samples), np.concatenate(weights)
     order = np.argsort(time, kind="stable")
     number = np.cumsum(weight[order]) // WINDOW
@@ -378,10 +388,10 @@ _NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), 
 
 def _merged(batches: Sequence[Batch]) -> Batch:
     """Return the messages of several batches, each sorted by time, as one batch by time; ties in order of *batches*."""
-    some = [batch for batch in batches if len(batch.time)]
-    if len(some) < 2:
-        return some[0] if some else _NOTHING
-    return merged_batches(some)
+    filled = [batch for batch in batches if len(batch.time)]
+    if len(filled) < 2:
+        return filled[0] if filled else _NOTHING
+    return merged_batches(filled)
 
 
 @dataclass
@@ -419,19 +429,21 @@ class Exchange(engine.Transform):
         """Return the channels with other schemas, and those that are added."""
         self._plans.clear()
         self._modernized.clear()
-        found = list[engine.NewChannel]()
+        translated = list[engine.NewChannel]()
         for p, part in enumerate(new.parts):
             plan = self._plan(part)
             for ch in channels:
                 if ch.part == p:
-                    found.append(self._translated(ch, plan) if self.converts(part) else ch)
+                    translated.append(self._translated(ch, plan) if self.converts(part) else ch)
             if plan is not None:
                 for number, made in enumerate(plan.added, len(part.log.index.rules)):
-                    found.append(engine.NewChannel(p, number, None, made.topic, made.schema, made.metadata))
+                    translated.append(
+                        engine.NewChannel(p, number, None, made.topic, made.schema, made.metadata)
+                    )
                 new.skipped += plan.skipped
                 new.format_writer.mixes_encodings = new.by_time = True
                 self.depth = 1
-        return found
+        return translated
 
     def _translated(self, channel: engine.NewChannel, plan: Interleaving | None) -> engine.NewChannel:
         made = None if plan is None or channel.source is None else plan.instead.get(channel.source.number)
@@ -488,10 +500,10 @@ class TranslatedMessages:
     def __init__(self, encoder: Encoder, shift: int) -> None:
         self.encoder, self._shift = encoder, shift
         ch = encoder.source
-        many = max(1, min(MESSAGES, BYTES * len(ch) // max(1, ch.bytes)))
+        messages = max(1, min(MESSAGES, BYTES * len(ch) // max(1, ch.bytes)))
         span = (ch.end or 0) - (ch.start or 0)
         #: Length of a window in ns.
-        self._length = max(1, span * many // max(1, len(ch)))
+        self._length = max(1, span * messages // max(1, len(ch)))
         self._start = self._end = 0
         self._times: list[int] = []
         self._found: Encoded | None = None
@@ -507,19 +519,20 @@ class TranslatedMessages:
         """
         if time != self._at:
             self._at, self._returned = time, 0
-        found = [] if self.failed else self._of_moment(time - self._shift)
-        new = found[self._returned :]
-        self._returned = len(found)
+        payloads = [] if self.failed else self._of_moment(time - self._shift)
+        new = payloads[self._returned :]
+        self._returned = len(payloads)
         return new
 
     def _of_moment(self, time: int) -> list[bytes]:
         try:
-            found = self.encoder.encode(time, time + 1)
+            encoded = self.encoder.encode(time, time + 1)
         except DefinitionError as error:
             self.failed = error.text
             return []
         return [
-            found.data[found.start[row] : found.start[row + 1]].tobytes() for row in range(len(found.time))
+            encoded.data[encoded.start[row] : encoded.start[row + 1]].tobytes()
+            for row in range(len(encoded.time))
         ]
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
@@ -546,10 +559,10 @@ class TranslatedMessages:
         self._order, self._times = order.tolist(), self._found.time[order].tolist()
 
     def _within(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        found = self._found
-        if found is None:
+        encoded = self._found
+        if encoded is None:
             return
         for i in range(bisect_left(self._times, start), bisect_left(self._times, end)):
             row = self._order[i]
-            data = found.data[found.start[row] : found.start[row + 1]].tobytes()
+            data = encoded.data[encoded.start[row] : encoded.start[row + 1]].tobytes()
             yield self._times[i] + self._shift, data
