@@ -12,6 +12,7 @@ import pytest
 import logreel
 from logreel import known_formats
 from logreel.errors import UnknownFormatError, UnsupportedError
+from logreel.formats import BEGINS
 from logreel.formats.ulog import FORMAT as ULOG
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
@@ -20,7 +21,7 @@ from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry import registry
 from logreel.registry.format import Format
-from support.harness.cli_runner import Run
+from support.harness.cli_runner import Run, Spawn
 from support.samples.ulog.builder import tiny
 
 
@@ -126,3 +127,28 @@ def test_a_plug_in_that_exits_is_named_on_stderr_and_the_verb_goes_on(
     assert done.err.startswith(
         "logreel: log format plug-in 'other' is left out: it cannot be loaded: SystemExit(0)"
     )
+
+
+@pytest.mark.parametrize("fmt", registry.FORMATS.own().values(), ids=lambda fmt: fmt.name)
+def test_the_beginning_of_a_file_points_to_its_format(fmt: Format) -> None:
+    assert BEGINS.keys() == registry.FORMATS.own().keys()
+    at, mark = BEGINS[fmt.name]
+    source = Source(fmt.sample() if fmt.sample is not None else tiny(), "x")
+    fits = [name for name, (at, mark) in BEGINS.items() if source.head.startswith(mark, at)]
+    assert (fits == [fmt.name]) is fmt.sniff(source)
+    # No other format takes a file that begins so.
+    begun = Source(bytes(at) + mark + b" V2.0\n" * (fmt.name == "rosbag") + bytes(64), "x")
+    assert [f.name for f in registry.FORMATS.own().values() if f.sniff(begun)] in ([fmt.name], [])
+
+
+def test_only_the_format_of_a_file_is_imported(tmp_path: Path, spawn: Spawn) -> None:
+    (tmp_path / "a.ulg").write_bytes(tiny())
+    script = tmp_path / "opens.py"
+    script.write_text(
+        "import sys, logreel\n"
+        "logreel.open(sys.argv[1])\n"
+        "names = {name.split('.')[2] for name in sys.modules if name.startswith('logreel.formats.')}\n"
+        "sys.exit(', '.join(sorted(names - {'ulog'})) or 0)\n"
+    )
+    done = spawn(script, str(tmp_path / "a.ulg"))
+    assert done.returncode == 0, done.stderr.decode()

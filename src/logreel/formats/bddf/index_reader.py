@@ -167,13 +167,13 @@ class Index:
 
     def all_offsets(self) -> I64:
         """Return the offsets of all data blocks that the index names, ascending; unreadable parts are skipped."""
-        found = []
+        per_series = []
         for number in range(len(self.file.offsets)):
             try:
-                found.append(self.blocks(number)[0])
+                per_series.append(self.blocks(number)[0])
             except (BadIndex, BadWire):
                 continue
-        offsets: I64 = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        offsets: I64 = np.unique(np.concatenate(per_series)) if per_series else np.zeros(0, np.int64)
         return offsets[(offsets >= len(MAGIC)) & (offsets < self.source.size)]
 
 
@@ -289,9 +289,9 @@ class LazyIndex:
     def times(self) -> tuple[int | None, int | None]:
         """Return the least and the greatest time of all blocks, ns; loads all series."""
         _ = self.table.counts
-        some = [self._verified.times(), *([self._scanned.times()] if self._scanned else [])]
-        first = min((a for a, _ in some if a is not None), default=None)
-        return first, max((b for _, b in some if b is not None), default=None)
+        spans = [self._verified.times(), *([self._scanned.times()] if self._scanned else [])]
+        first = min((a for a, _ in spans if a is not None), default=None)
+        return first, max((b for _, b in spans if b is not None), default=None)
 
 
 def unused_index(source: Source, why: str) -> Problem:
@@ -344,12 +344,12 @@ def read_in_ranges(source: Source, index: Index) -> Found | None:
     try:
         _fetch(source, index)
         verified = VerifiedIndex(source, index)
-        found = _named_blocks(index, verified.series)
+        named = _named_blocks(index, verified.series)
     except BadWire as error:
         raise BadIndex(str(error)) from None
-    if found is None:
+    if named is None:
         return None
-    blocks, totals = found
+    blocks, totals = named
     ranged = RangedBlocks(source, index, blocks, totals)
     edges = (int(blocks.time.min()), int(blocks.time.max())) if len(blocks.time) else (None, None)
     return Found(
@@ -400,7 +400,7 @@ def _named_blocks(index: Index, series: list[Series]) -> tuple[NamedBlocks, list
         others[declared] = index.descriptor(declared)[2]
     if len(others) != 1 + 2 * len(series):
         raise BadIndex("it names a block twice")
-    offset = np.concatenate([np.zeros(0, np.int64), *(one[0] for one in stated)])
+    offset = np.concatenate([np.zeros(0, np.int64), *(columns[0] for columns in stated)])
     every = np.concatenate([offset, np.array(list(others), np.int64)])
     order = np.argsort(every, kind="stable")
     following = np.append(every[order][1:], index.ending.index)
@@ -410,7 +410,7 @@ def _named_blocks(index: Index, series: list[Series]) -> tuple[NamedBlocks, list
     length[order] = following - every[order]
     if (every[len(offset) :] + length[len(offset) :] != np.array(list(others.values()), np.int64)).any():
         raise BadIndex("there are blocks that it does not name")
-    cuts = np.cumsum([0, *(len(one[0]) for one in stated)]).tolist()
+    cuts = np.cumsum([0, *(len(columns[0]) for columns in stated)]).tolist()
     for number, (_, time, total) in enumerate(stated):
         heads = _heads(index, number, series[number], time)
         payload = None if heads is None else length[cuts[number] : cuts[number + 1]] - heads
@@ -418,7 +418,7 @@ def _named_blocks(index: Index, series: list[Series]) -> tuple[NamedBlocks, list
             # Another writer's way to write, or blocks that the index does not name.
             return None
     numbers = np.repeat(np.arange(len(series), dtype=np.int64), np.diff(cuts))
-    time = np.concatenate([np.zeros(0, np.int64), *(one[1] for one in stated)])
+    time = np.concatenate([np.zeros(0, np.int64), *(columns[1] for columns in stated)])
     data = np.argsort(offset, kind="stable")
     blocks = NamedBlocks(offset[data], length[: len(offset)][data], numbers[data], time[data])
     return blocks, [total for _, _, total in stated]
@@ -429,10 +429,10 @@ def _heads(index: Index, number: int, series: Series, time: I64) -> I64 | None:
     n, names = len(time), len(series.names)
     numbers = np.zeros((n, names), np.int64)
     if names:
-        found = [some for _, some in index.additional(number)]
-        if len(found) != n or any(len(some) != names for some in found):
+        values = [numbers_of_block for _, numbers_of_block in index.additional(number)]
+        if len(values) != n or any(len(numbers_of_block) != names for numbers_of_block in values):
             return None
-        numbers = np.array(found, np.uint64).view(np.int64).reshape(n, names)
+        numbers = np.array(values, np.uint64).view(np.int64).reshape(n, names)
     size, key = np.empty(n, np.int64), np.array([[series.index, names]], np.int64)
     bddf.descriptor_sizes(np.zeros(n, np.int32), time, np.zeros(n, np.int64), key, numbers, size)
     return size + 12

@@ -254,9 +254,9 @@ class ScanBuilder:
         series = self.found.series
         # Data blocks of a struct mean that its declaration is damaged: they are shown as bytes.
         return {
-            i: StructJoin(one, series, self._stored, self.found.problems)
-            for i, one in enumerate(series)
-            if isinstance(one.type, StructType) and not self._stored.count(i)
+            i: StructJoin(declared, series, self._stored, self.found.problems)
+            for i, declared in enumerate(series)
+            if isinstance(declared.type, StructType) and not self._stored.count(i)
         }
 
     def _synthetic_messages(self) -> tuple[Buffer, dict[int, SyntheticMessages]]:
@@ -344,14 +344,14 @@ class ScanBuilder:
     @cached_property
     def signals(self) -> list[Signals]:
         """Signal schemas in the file, and in other files of the same log."""
-        return distinct_sizes(one for state in self.files for one in state._own_signals())
+        return distinct_sizes(signal for state in self.files for signal in state._own_signals())
 
     def _own_signals(self) -> Iterator[Signals | None]:
         """Yield the signal schemas in the file; None for those that cannot be read."""
         numbers = [
             i
-            for i, one in enumerate(self.found.series)
-            if isinstance(one.type, MessageType) and one.type.name == SCHEMA
+            for i, declared in enumerate(self.found.series)
+            if isinstance(declared.type, MessageType) and declared.type.name == SCHEMA
         ]
         yield from (Signals.parse(data) for i in numbers for data in self._payloads_of(i))
 

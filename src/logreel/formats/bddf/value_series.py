@@ -171,17 +171,17 @@ class PodDecoder:
         return {"records": [{"sample": i, "value": value} for i, value in enumerate(values)]}
 
 
-def concatenate_payloads(piece: PayloadRange) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def concatenate_payloads(payloads: PayloadRange) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return the payloads of a range, concatenated: uint8[n]."""
-    n = len(piece.size)
+    n = len(payloads.size)
     if n == 0:
         return np.zeros(0, np.uint8)
-    size = int(piece.size[0])
-    if (piece.size == size).all():
-        return gather_bytes(piece.data, piece.offset, size).reshape(-1)
+    size = int(payloads.size[0])
+    if (payloads.size == size).all():
+        return gather_bytes(payloads.data, payloads.offset, size).reshape(-1)
     parts = [
-        piece.data[a:b]
-        for a, b in zip(piece.offset.tolist(), (piece.offset + piece.size).tolist(), strict=True)
+        payloads.data[a:b]
+        for a, b in zip(payloads.offset.tolist(), (payloads.offset + payloads.size).tolist(), strict=True)
     ]
     return np.concatenate(parts)
 
@@ -359,11 +359,11 @@ class StructJoin:
             view = memoryview(data)  # type: ignore[arg-type]
             parts = []
             for i in range(n):
-                one = bytearray(number[i].tobytes())
+                record = bytearray(number[i].tobytes())
                 for s, r in zip(samples, rows, strict=True):
                     lo, size = int(s.offset[r[i]]), int(s.size[r[i]])
-                    one += (struct.pack("<I", size) if s.width is None else b"") + view[lo : lo + size]
-                parts.append(bytes(one))
+                    record += (struct.pack("<I", size) if s.width is None else b"") + view[lo : lo + size]
+                parts.append(bytes(record))
             return np.array([len(p) for p in parts], np.int64), b"".join(parts)
         width = 4 + sum(s.width or 0 for s in samples)
         out = np.empty((n, width), np.uint8)

@@ -144,7 +144,7 @@ def _value(f: Field, value: Any) -> Any:
     if isinstance(f.node, Struct):
         return _values(f.node, value)
     if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
-        return [_values(f.node.item, one) for one in value]
+        return [_values(f.node.item, member) for member in value]
     return value / 100.0 if f.name in _LENGTHS else value
 
 
@@ -187,5 +187,5 @@ def _quotient(array: pa.Array[Any], by: float) -> pa.Array[Any]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = pc.divide(array, pa.scalar(abs(by), array.type)) if abs(by) != 1 else array
-    return found if by > 0 else pc.subtract(pa.scalar(0.0, array.type), found)
+    quotient = pc.divide(array, pa.scalar(abs(by), array.type)) if abs(by) != 1 else array
+    return quotient if by > 0 else pc.subtract(pa.scalar(0.0, array.type), quotient)

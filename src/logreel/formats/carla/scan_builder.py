@@ -76,8 +76,8 @@ class ReleaseEvidence:
         from logreel.index.ranges import places
 
         channel = self.channels[packet_kind]
-        some = slice(0, min(_PROBES, int(self.index.counts[channel])))
-        _, at, size = places(self.index, channel, some)
+        first_rows = slice(0, min(_PROBES, int(self.index.counts[channel])))
+        _, at, size = places(self.index, channel, first_rows)
         yield from ((a, n) for a, n in zip(at.tolist(), size.tolist(), strict=True) if n > 2)
 
     def _first(self, packet_kind: int, how: Layout) -> list[dict[str, Any]]:
@@ -126,10 +126,10 @@ class ReleaseEvidence:
     def attribute_base(self) -> int:
         """Number of the attribute type Bool, 0 or 1; inferred from attributes whose type is known."""
         for actor in self.actors:
-            for one in actor["attributes"]:
-                base = {"role_name": 3, "color": 4}.get(one["name"])
-                if base is not None and one["type"] in (base, base + 1):
-                    return int(one["type"] - base)
+            for attribute in actor["attributes"]:
+                base = {"role_name": 3, "color": 4}.get(attribute["name"])
+                if base is not None and attribute["type"] in (base, base + 1):
+                    return int(attribute["type"] - base)
         return int(self.version >= 2)
 
     @property
@@ -142,10 +142,10 @@ class ReleaseEvidence:
 
         Of a recording that was cut in its first frame, packets of later releases may be missing: ``0.9.6 or later``.
         """
-        found = self._release()
-        if self.has_frame or not found or found.startswith("after ") or self.wide:
-            return found
-        return f"{found.partition(' ')[0]} or later"
+        release = self._release()
+        if self.has_frame or not release or release.startswith("after ") or self.wide:
+            return release
+        return f"{release.partition(' ')[0]} or later"
 
     def _release(self) -> str:
         """Return the releases that write these kinds of packets, and no others."""
@@ -172,7 +172,7 @@ class ReleaseEvidence:
         if self.physics == physics(True) or _SENSOR in kinds:
             return "0.9.12 to 0.9.13"
         others = {actor["id"] for actor in self.actors if actor["type"] == _OTHER}
-        moving = {one["id"] for one in self._first(POSITION, layout("position", self.wide))}
+        moving = {position["id"] for position in self._first(POSITION, layout("position", self.wide))}
         if others and moving:
             return ("0.9.11" if self.has_old_wheels else "0.9.11 to 0.9.13") if others & moving else "0.9.10"
         return "0.9.10 to 0.9.11" if self.has_old_wheels else "0.9.10 to 0.9.13"
@@ -224,25 +224,27 @@ def lines(events: Events) -> list[TextLine]:
     """Return text lines by time; actors in the first frame with actors are only counted."""
     names: dict[int, str] = {}
     lines: list[TextLine] = []
-    there = 0
+    first_actors = 0
     begin = None
     for time, frame, actor in events("actors"):
         begin = (frame, time) if begin is None else begin
         names[actor["id"]] = f"{actor['description']} ({actor['id']})"
         if frame == begin[0]:
-            there += 1
+            first_actors += 1
         else:
             lines.append(TextLine(time, _NOTICE, f"{names[actor['id']]} appears"))
     if begin is not None:
-        lines.insert(0, TextLine(begin[1], _NOTICE, f"the recording begins with {there} actors"))
+        lines.insert(0, TextLine(begin[1], _NOTICE, f"the recording begins with {first_actors} actors"))
 
     def name(actor: int) -> str:
         return names.get(actor, "something" if actor == _NOBODY else f"actor {actor}")
 
     for time, _, removal in events("actor_removals"):
         lines.append(TextLine(time, _NOTICE, f"{name(removal['id'])} is removed"))
-    for time, _, one in events("actor_parents"):
-        lines.append(TextLine(time, _NOTICE, f"{name(one['child'])} is attached to {name(one['parent'])}"))
+    for time, _, parent_of in events("actor_parents"):
+        lines.append(
+            TextLine(time, _NOTICE, f"{name(parent_of['child'])} is attached to {name(parent_of['parent'])}")
+        )
     before: set[tuple[int, int]] = set()
     now: set[tuple[int, int]] = set()
     last = -1
@@ -262,13 +264,13 @@ _PIECE = 1 << 20
 
 def is_text_mode(source: Source) -> bool:
     """Return True if there is an 0A and every 0A follows an 0D, which is very unlikely in long binary data."""
-    data, found = source.data, False
+    data, has_feeds = source.data, False
     for at in range(0, source.size, _PIECE):
         feeds = np.flatnonzero(data[at : at + _PIECE] == _LF) + at
         if len(feeds) and (feeds[0] == 0 or (data[feeds - 1] != _CR).any()):
             return False
-        found |= bool(len(feeds))
-    return found
+        has_feeds |= bool(len(feeds))
+    return has_feeds
 
 
 class _BinaryReader(io.RawIOBase):
@@ -280,10 +282,10 @@ class _BinaryReader(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, about *size*; b"" at the end."""
         while self._at < self._source.size:
-            piece = self._source.data[self._at : self._at + size + 1]
-            keep = np.append((piece[:-1] != _CR) | (piece[1:] != _LF), True)[:size]
+            raw = self._source.data[self._at : self._at + size + 1]
+            keep = np.append((raw[:-1] != _CR) | (raw[1:] != _LF), True)[:size]
             self._at += len(keep)
-            kept: bytes = piece[: len(keep)][keep].tobytes()
+            kept: bytes = raw[: len(keep)][keep].tobytes()
             if kept:
                 return kept
         return b""

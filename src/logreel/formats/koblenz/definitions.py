@@ -86,7 +86,7 @@ class MessageType:
 
     def at(self, version: int) -> MessageType:
         """Return the type as described for messages of *version*: by that version, or the last one before."""
-        fits = [one for one in self.later if one.version <= version]
+        fits = [later for later in self.later if later.version <= version]
         return replace(fits[-1], usual=self.usual_version) if fits else self
 
     @cached_property
@@ -226,16 +226,16 @@ def registered_types() -> dict[int, MessageType]:
 
 def stored_types() -> list[MessageType]:
     """Return the types in the user's folder, each with all its versions; files that cannot be used are left out."""
-    found: dict[str, list[MessageType]] = {}
+    by_name: dict[str, list[MessageType]] = {}
     for path in data_folder.files(LANGUAGE):
         try:
             message_kind = _of_file(path, path.stat().st_mtime_ns)
         except (OSError, LogError):
             continue
-        found.setdefault(message_kind.name, []).append(message_kind)
+        by_name.setdefault(message_kind.name, []).append(message_kind)
     kinds: dict[int, MessageType] = {}
-    for name in sorted(found):
-        first, *later = sorted(found[name], key=lambda message_kind: message_kind.version)
+    for name in sorted(by_name):
+        first, *later = sorted(by_name[name], key=lambda message_kind: message_kind.version)
         kinds.setdefault(first.id, replace(first, later=tuple(later)))
     return [*kinds.values()]
 

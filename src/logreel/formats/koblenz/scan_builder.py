@@ -90,18 +90,21 @@ def sensors(message_kind: Kind, data: Buffer, offset: I64) -> tuple[list[Sensor]
     """
     keys, part = _leading_bytes(message_kind, data, offset)
     make = _pictures if "source_id" in _instance(message_kind) else _lasers
-    found = make(message_kind, keys[:MAX_SENSORS])
+    made = make(message_kind, keys[:MAX_SENSORS])
     if len(keys) > MAX_SENSORS:
-        found.append(Sensor("others", {}, RAW))
+        made.append(Sensor("others", {}, RAW))
         part = np.minimum(part, MAX_SENSORS)
-    return found, part
+    return made, part
 
 
 def pose_guesses(payload: bytes) -> dict[str, str]:
     """Guess the order of the quaternion and the unit of the acceleration from the first pose of a log."""
     numbers = struct.unpack("<7f", payload)
     force = math.hypot(*numbers[4:])
-    unit = next((name for name, one in (("m/s2", 9.81), ("g", 1.0)) if abs(force / one - 1) < 0.2), "unknown")
+    unit = next(
+        (name for name, unit_force in (("m/s2", 9.81), ("g", 1.0)) if abs(force / unit_force - 1) < 0.2),
+        "unknown",
+    )
     return {
         "quaternion_order": "w x y z" if abs(numbers[0]) >= abs(numbers[3]) else "x y z w",
         "acceleration_unit": unit,
@@ -139,33 +142,33 @@ def _number_pairs(offset: I64) -> list[tuple[int, I64]]:
 
 def _text_pairs(data: Buffer, offset: I64) -> list[tuple[int, I64]]:
     """Return rows grouped by the size of two leading texts in bytes; reading has checked their lengths."""
-    one = gather_bytes(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
-    two = gather_bytes(data, offset + 4 + one, 4).view("<u4")[:, 0].astype(np.int64)
-    width = 8 + one + two
+    first_size = gather_bytes(data, offset, 4).view("<u4")[:, 0].astype(np.int64)
+    two = gather_bytes(data, offset + 4 + first_size, 4).view("<u4")[:, 0].astype(np.int64)
+    width = 8 + first_size + two
     return [(int(w), np.flatnonzero(width == w)) for w in distinct(width)]
 
 
 def _pictures(message_kind: Kind, keys: list[bytes]) -> list[Sensor]:
-    found = []
+    cameras = []
     for key in keys:
         camera = int.from_bytes(key[:4], "little", signed=True)
         compressed = any(key[4:])
         name = f"{camera}" if compressed else f"{camera}@uncompressed"
         layout = message_kind.layout if compressed else UNCOMPRESSED
-        found.append(Sensor(name, {"source_id": camera}, layout))
-    return found
+        cameras.append(Sensor(name, {"source_id": camera}, layout))
+    return cameras
 
 
 def _lasers(message_kind: Kind, keys: list[bytes]) -> list[Sensor]:
-    found = []
+    scanners = []
     for key in keys:
         size = int.from_bytes(key[:4], "little")
         names = {"sensor_type": key[4 : 4 + size], "sensor_name": key[8 + size :]}
         metadata: dict[str, Any] = {field: as_text(data) for field, data in names.items()}
         latin_1 = [field for field, data in names.items() if metadata[field].encode() != data]
         metadata |= {LATIN_1: latin_1} if latin_1 else {}
-        found.append(Sensor(metadata["sensor_name"], metadata, message_kind.layout))
-    return found
+        scanners.append(Sensor(metadata["sensor_name"], metadata, message_kind.layout))
+    return scanners
 
 
 class NamesDecoder(LayoutDecoder):
@@ -336,12 +339,12 @@ def _channels(source: Source, content: Found) -> tuple[Blocks, list[_Channel]]:
 
 def _distinct(topic: str, taken: set[str]) -> str:
     """Return *topic*, followed by a number in brackets if it is in *taken*, and add it there."""
-    number, found = 0, topic
-    while found in taken:
+    number, name = 0, topic
+    while name in taken:
         number += 1
-        found = f"{topic}[{number}]"
-    taken.add(found)
-    return found
+        name = f"{topic}[{number}]"
+    taken.add(name)
+    return name
 
 
 def _size_rule(channel: _Channel, content: Found) -> int | FieldAt:

@@ -161,15 +161,15 @@ def _as_recorded(source: Source, chunk: Chunk) -> tuple[Chunk, str]:
     if chunk.crc >= 0:
         return chunk, ""
     try:
-        there = Chunk.read(source, chunk.pos, source.size)
+        recorded = Chunk.read(source, chunk.pos, source.size)
     except BadRecord as error:
         return chunk, str(error)
-    if there.compression not in COMPRESSIONS:
+    if recorded.compression not in COMPRESSIONS:
         return chunk, "the index differs"
-    same = (there.compression, there.data, there.stored, there.size)
+    same = (recorded.compression, recorded.data, recorded.stored, recorded.size)
     if same == (chunk.compression, chunk.data, chunk.stored, chunk.size):
-        return there, ""
-    return there, "the index differs"
+        return recorded, ""
+    return recorded, "the index differs"
 
 
 def compressions(chunks: Iterable[Chunk]) -> list[str]:

@@ -119,13 +119,13 @@ def unique(names: Iterable[str]) -> list[str]:
     last = dict[str, int]()
     for name in wanted:
         n = last.get(name, 0)
-        one = f"{name}[{n}]" if n else name
-        while one in used or (n and one in taken):
+        distinct_name = f"{name}[{n}]" if n else name
+        while distinct_name in used or (n and distinct_name in taken):
             n += 1
-            one = f"{name}[{n}]"
+            distinct_name = f"{name}[{n}]"
         last[name] = n
-        used.add(one)
-        found.append(one)
+        used.add(distinct_name)
+        found.append(distinct_name)
     return found
 
 
@@ -160,10 +160,10 @@ def _default(value: Any) -> Any:
 def from_json(text: str) -> dict[str, Any]:
     """Return the values of JSON from ``to_json``; an empty dict if the text is no JSON object."""
     try:
-        found = json.loads(text or "{}", object_hook=_hook)
+        value = json.loads(text or "{}", object_hook=_hook)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _hook(values: dict[str, Any]) -> Any:

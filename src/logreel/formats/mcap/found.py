@@ -102,7 +102,7 @@ class FoundFile:
     @property
     def origin(self) -> dict[str, str] | None:
         """The record of the log that the file was converted from: the last one, since appending adds another."""
-        return next((found for name, found in reversed(self.metadata) if name == OWN), None)
+        return next((record for name, record in reversed(self.metadata) if name == OWN), None)
 
     def note(self, code: str, pos: int, size: int, lost: bool, text: str) -> None:
         """Add a Problem."""

@@ -88,14 +88,14 @@ class IndexBuilder:
     def _counts(self, by_id: list[I64]) -> I64:
         """Return int64[part, channel], numbers of messages, from rows of id and number; unknown ids are reported."""
         counts = np.zeros((len(self._parts), len(self._ids)), np.int64)
-        row = np.repeat(np.arange(len(by_id)), [len(one) for one in by_id])
-        found = np.concatenate([np.zeros((0, 2), np.int64), *by_id])
-        column = self._column[found[:, 0]]
-        for k in np.flatnonzero((column < 0) & (found[:, 1] > 0)).tolist():
-            text = f"{found[k, 1]} messages of channel {found[k, 0]}, which nothing describes"
+        row = np.repeat(np.arange(len(by_id)), [len(by_channel) for by_channel in by_id])
+        counted = np.concatenate([np.zeros((0, 2), np.int64), *by_id])
+        column = self._column[counted[:, 0]]
+        for k in np.flatnonzero((column < 0) & (counted[:, 1] > 0)).tolist():
+            text = f"{counted[k, 1]} messages of channel {counted[k, 0]}, which nothing describes"
             self._file.note("undeclared", self._parts[row[k]].pos, 0, True, text)
         known = column >= 0
-        counts[row[known], column[known]] = found[known, 1]
+        counts[row[known], column[known]] = counted[known, 1]
         return counts
 
     def index(self, cheap: bool) -> MessageIndex:
@@ -167,8 +167,8 @@ class IndexBuilder:
         for c in np.flatnonzero(start[1:] > start[:-1]).tolist():
             at, room = int(start[c]), int(start[c + 1] - start[c])
             rows = order[lo[c] : hi[c]][:room]
-            mine, rest = slice(at, at + len(rows)), slice(at + len(rows), at + room)
-            self._entry[mine], self._time[mine], self._size[mine] = (
+            taken, rest = slice(at, at + len(rows)), slice(at + len(rows), at + room)
+            self._entry[taken], self._time[taken], self._size[taken] = (
                 messages.entry[rows],
                 messages.time[rows],
                 messages.size[rows],
@@ -180,11 +180,11 @@ class IndexBuilder:
         rows = np.flatnonzero(self._to_read) if rows is None else rows[self._to_read[rows]]
         self._to_read[rows] = False
         indexes = [self._parts[row].indexes for row in rows.tolist()]
-        found = np.concatenate([np.zeros((0, 3), np.int64), *indexes])
-        row, column = np.repeat(rows, [len(one) for one in indexes]), self._column[found[:, 0]]
+        all_indexes = np.concatenate([np.zeros((0, 3), np.int64), *indexes])
+        row, column = np.repeat(rows, [len(entries) for entries in indexes]), self._column[all_indexes[:, 0]]
         size, first = (self._end - self._blocks.base)[row], self._blocks.start[row, column]
-        table = np.column_stack([found[:, 2], found[:, 0], found[:, 1], size, first, row])
-        table = table[(column >= 0) & (found[:, 1] > 0)]
+        table = np.column_stack([all_indexes[:, 2], all_indexes[:, 0], all_indexes[:, 1], size, first, row])
+        table = table[(column >= 0) & (all_indexes[:, 1] > 0)]
         good = np.zeros(len(table), np.uint8)
         self._source.fetch(table[:, 0], table[:, 0] + INDEX + table[:, 2] * ENTRY)
         data = self._source.span(0, 0) if self._chunks.in_ranges else self._source.data
@@ -221,11 +221,11 @@ class IndexBuilder:
         self._to_place[row] = False
         self._report_index(row, len(messages.key))
 
-    def _report_index(self, row: int, there: int) -> None:
-        """Report that the index of a chunk does not fit its messages, of which *there* were read."""
+    def _report_index(self, row: int, read_count: int) -> None:
+        """Report that the index of a chunk does not fit its messages, of which *read_count* were read."""
         span = self._span(row)
         met = int((self._size[span] != MISSING_SIZE).sum())
-        missing, more = span.stop - span.start - met, there - met
+        missing, more = span.stop - span.start - met, read_count - met
         text = "the index of a chunk does not fit its messages: they were read instead"
         text += f"; {missing} that it names are not there" if missing else ""
         self.unnamed += max(0, more)
@@ -276,14 +276,14 @@ class IndexBuilder:
         order = np.argsort(self._entry[span], kind="stable")
         ends = begin + MESSAGE_HEAD + self._size[span][order]
         edges = np.concatenate([np.zeros(1, np.int64), ends]), np.append(begin, len(data))
-        found = 0
+        count = 0
         for k in np.flatnonzero(edges[0] < edges[1]).tolist():
             lo, hi = int(edges[0][k]), int(edges[1][k])
             n = (hi - lo) // MESSAGE_HEAD + 2
             key, time, place, size = (np.empty(n, np.int64) for _ in range(4))
             note = np.empty((hi - lo) // HEAD + 2, np.int64)
-            found += mcap.walk(data, lo, hi, key, time, place, size, note, 0)[2]
-        return found
+            count += mcap.walk(data, lo, hi, key, time, place, size, note, 0)[2]
+        return count
 
     def _repair(self, row: int) -> None:
         """Read a chunk whose index is wrong; its entries are matched with messages of the same channel and time.
@@ -313,9 +313,9 @@ class IndexBuilder:
             start = self._blocks.start[row]
             key = np.repeat(self._ids, start[1:] - start[:-1])
             span = self._span(row)
-            there = np.flatnonzero(self._size[span] != MISSING_SIZE)
-            rows = there + span.start
-            yield part, Messages(key[there], self._time[rows], self._entry[rows], self._size[rows])
+            existing = np.flatnonzero(self._size[span] != MISSING_SIZE)
+            rows = existing + span.start
+            yield part, Messages(key[existing], self._time[rows], self._entry[rows], self._size[rows])
 
     def verify(self) -> Iterator[Finding]:
         """Yield Findings of reading all chunks: damage, an index that does not fit, wrong times."""
@@ -347,20 +347,20 @@ def check_index(source: Source, file: FoundFile, compare: bool) -> None:
     """
     indexed = [part for part in file.parts if part.found is None]
     known = [file.chunks[part.chunk] for part in indexed]
-    small = sum(size_limit(source, one) for one in known) <= SMALL
+    small = sum(size_limit(source, chunk) for chunk in known) <= SMALL
     # Of a remote file, chunks are fetched when they are needed.
     most = 0 if source.in_ranges else UNCOUNTED
-    uncounted = file.statistics is None and sum(one.stored for one in known) <= most
+    uncounted = file.statistics is None and sum(chunk.stored for chunk in known) <= most
     differing = [
         part
         for part in indexed
         if (small or uncounted or not part.indexes[:, 1].any()) and _replace_if_different(source, file, part)
     ]
     if differing:
-        there = sum(len(part.found.key) for part in differing if part.found is not None)
+        read_count = sum(len(part.found.key) for part in differing if part.found is not None)
         named = sum(int(part.indexes[:, 1].sum()) for part in differing)
         where = "a chunk names" if len(differing) == 1 else f"{len(differing)} chunks name"
-        text = f"the index of {where} {named} messages where {there} are: they were read instead"
+        text = f"the index of {where} {named} messages where {read_count} are: they were read instead"
         file.note("index", differing[0].pos, 0, False, text)
     if compare and file.statistics is not None:
         _compare(file, file.statistics)
@@ -393,29 +393,29 @@ def _counted(messages: Messages) -> dict[int, int]:
 def _compare(file: FoundFile, statistics: Statistics) -> None:
     counts, by_part = np.zeros(1 << 16, np.int64), [part.counts() for part in file.parts]
     np.add.at(counts, *np.concatenate([np.zeros((0, 2), np.int64), *by_part]).T)
-    there = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
+    counted = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
     said = {number: count for number, count in statistics.counts.items() if count}
     total = int(counts.sum())
-    if statistics.messages == total and said in ({}, there):
+    if statistics.messages == total and said in ({}, counted):
         return
     if any(part.found is None for part in file.parts):
         if statistics.messages != total:
             raise BadRecord(f"it counts {statistics.messages} messages, the index {total}")
         raise BadRecord("its statistics count other messages than the index of the chunks")
-    for text in differing(statistics, there):
+    for text in differing(statistics, counted):
         file.note("statistics", 0, 0, False, text)
 
 
-def differing(statistics: Statistics, there: Mapping[int, int]) -> Iterator[str]:
-    """Yield a sentence for each difference of the statistics from *there*, the numbers of messages by channel id."""
-    total = sum(there.values())
+def differing(statistics: Statistics, counts: Mapping[int, int]) -> Iterator[str]:
+    """Yield a sentence for each difference of the statistics from *counts*, the numbers of messages by channel id."""
+    total = sum(counts.values())
     if statistics.messages != total:
         yield f"the statistics count {statistics.messages} messages, there are {total}"
     said = {number: count for number, count in statistics.counts.items() if count}
-    if said and said != there:
-        number = min(n for n in said.keys() | there.keys() if said.get(n, 0) != there.get(n, 0))
+    if said and said != counts:
+        number = min(n for n in said.keys() | counts.keys() if said.get(n, 0) != counts.get(n, 0))
         counted = f"the statistics count {said.get(number, 0)} messages of channel {number}"
-        yield f"{counted}, there are {there.get(number, 0)}"
+        yield f"{counted}, there are {counts.get(number, 0)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,13 +444,13 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
         all_records.schemas | file.schemas,
         all_records.channels | file.channels,
     )
-    there = defaultdict[tuple[int, str], list[I64]](list)
+    by_chunk = defaultdict[tuple[int, str], list[I64]](list)
     for part in all_records.parts:
         if part.found is not None:
-            there[_key(all_records.chunks[part.chunk])].append(
+            by_chunk[_key(all_records.chunks[part.chunk])].append(
                 _places(all_records.chunks[part.chunk], part.found)
             )
-    known = {key: np.sort(np.concatenate(places)) for key, places in there.items()}
+    known = {key: np.sort(np.concatenate(places)) for key, places in by_chunk.items()}
     named = defaultdict[tuple[int, str], list[I64]](list)
     for part, messages in builder.located_messages():
         chunk = file.chunks[part.chunk]
@@ -458,9 +458,11 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
         named[key].append(places)
         more = ~_among(places, known.get(key))
         if more.any():
-            some = Messages(*(getattr(messages, name)[more] for name in ("key", "time", "entry", "size")))
+            named_only = Messages(
+                *(getattr(messages, name)[more] for name in ("key", "time", "entry", "size"))
+            )
             all_records.parts.append(
-                ChunkMessages(len(all_records.chunks), part.pos, 0, chunk.size, found=some)
+                ChunkMessages(len(all_records.chunks), part.pos, 0, chunk.size, found=named_only)
             )
             all_records.chunks.append(chunk)
     all_records.parts.sort(key=lambda part: part.pos)
@@ -484,9 +486,9 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
     return FullRead(all_records, extra, at)
 
 
-def _metadata_key(one: tuple[str, dict[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _metadata_key(entry: tuple[str, dict[str, str]]) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return a metadata record in a form that a set can contain."""
-    name, values = one
+    name, values = entry
     return name, tuple(sorted(values.items()))
 
 
@@ -504,8 +506,8 @@ def _among(places: I64, known: I64 | None) -> NDArray[np.bool_]:
     if known is None:
         return np.zeros(len(places), np.bool_)
     at = np.minimum(np.searchsorted(known, places), len(known) - 1)
-    found: NDArray[np.bool_] = known[at] == places if len(known) else np.zeros(len(places), np.bool_)
-    return found
+    is_known: NDArray[np.bool_] = known[at] == places if len(known) else np.zeros(len(places), np.bool_)
+    return is_known
 
 
 def share_problems(file: FoundFile, builder: IndexBuilder, all_records: FoundFile) -> None:

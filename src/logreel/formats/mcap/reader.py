@@ -216,18 +216,20 @@ def _read_indexes(source: Source, pos: int, end: int) -> tuple[I64, int]:
 
     The columns are channel id, number of messages and file offset; there are no rows if the index may be cut.
     """
-    none, found = np.zeros((0, 3), np.int64), list[tuple[int, int, int]]()
+    none, entries = np.zeros((0, 3), np.int64), list[tuple[int, int, int]]()
     try:
-        while (one := record_at(source, pos, end)).kind == records.MESSAGE_INDEX:
+        while (record := record_at(source, pos, end)).kind == records.MESSAGE_INDEX:
             head = source.read(pos + HEAD, 6)
             count = int.from_bytes(head[2:], "little")
-            if count > one.size - 6:
+            if count > record.size - 6:
                 return none, pos
-            found.append((int.from_bytes(head[:2], "little"), count // records.ENTRY, pos))
-            pos = one.end
+            entries.append((int.from_bytes(head[:2], "little"), count // records.ENTRY, pos))
+            pos = record.end
     except BadRecord:
         return none, pos
-    return (np.array(found, np.int64).reshape(-1, 3), pos) if one.kind <= records.DATA_END else (none, pos)
+    return (
+        (np.array(entries, np.int64).reshape(-1, 3), pos) if record.kind <= records.DATA_END else (none, pos)
+    )
 
 
 def _read_cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
@@ -243,9 +245,9 @@ def _read_cut_chunk(source: Source, pos: int, end: int, file: FoundFile) -> int:
         return chunk.data
     stop = mcap.find_records(source.data, chunk.data, end)
     stored = min(chunk.stored, stop - chunk.data)
-    there = Chunk(pos, chunk.start, chunk.end, chunk.size, 0, chunk.compression, chunk.data, stored)
-    file.every.append(there)
-    _read_compressed(source, there, file)
+    existing = Chunk(pos, chunk.start, chunk.end, chunk.size, 0, chunk.compression, chunk.data, stored)
+    file.every.append(existing)
+    _read_compressed(source, existing, file)
     return chunk.data + stored
 
 
@@ -383,9 +385,9 @@ def _add_chunks(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: Found
 
     Returns False if they do not, because some record has further bytes after its content.
     """
-    many = np.array([len(chunk.offsets) // NUMBERS.itemsize for chunk in chunks])
-    indexes, wrong = _indexes(chunks, many, offsets)
-    for n, (chunk, end) in enumerate(zip(chunks, np.cumsum(many).tolist(), strict=True)):
+    counts = np.array([len(chunk.offsets) // NUMBERS.itemsize for chunk in chunks])
+    indexes, wrong = _indexes(chunks, counts, offsets)
+    for n, (chunk, end) in enumerate(zip(chunks, np.cumsum(counts).tolist(), strict=True)):
         made = _chunk(chunk)
         if made.data + made.stored != chunk.pos + chunk.length:
             # The chunk's record has further bytes after its content.
@@ -395,31 +397,31 @@ def _add_chunks(chunks: list[ChunkIndex], offsets: NDArray[np.void], file: Found
                 return False
             raise BadRecord(wrong[n])
         file.every.append(made)
-        if many[n]:
+        if counts[n]:
             file.add_messages(
-                ChunkMessages(len(file.chunks), chunk.pos, 0, chunk.size, indexes[end - many[n] : end])
+                ChunkMessages(len(file.chunks), chunk.pos, 0, chunk.size, indexes[end - counts[n] : end])
             )
             file.chunks.append(made)
     return True
 
 
-def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> tuple[I64, dict[int, str]]:
+def _indexes(chunks: list[ChunkIndex], counts: I64, offsets: NDArray[np.void]) -> tuple[I64, dict[int, str]]:
     """Return int64[m, 3] of all message index records in file order, and what is wrong, by chunk number.
 
-    many     int64[k]  index records of each chunk
+    counts     int64[k]  index records of each chunk
     offsets  NUMBERS[m]  channel ids and file offsets of the index records
 
     The columns are channel id, number of messages and file offset. An empty text means that records have further bytes
     after their content, so that the numbers of messages are unknown.
     """
-    chunk, ends = np.repeat(np.arange(len(chunks)), many), np.cumsum(many)
+    chunk, ends = np.repeat(np.arange(len(chunks)), counts), np.cumsum(counts)
     offsets = offsets[np.lexsort((offsets["value"], chunk))]
     # Unsigned, so that offsets beyond int64 do not become negative.
     number, at = offsets["id"].astype(np.int64), offsets["value"].astype(np.uint64)
-    behind = np.array([one.pos + one.length for one in chunks], np.uint64)
-    length = np.array([one.index_length for one in chunks], np.uint64)
+    behind = np.array([entry.pos + entry.length for entry in chunks], np.uint64)
+    length = np.array([entry.index_length for entry in chunks], np.uint64)
     after = np.append(at[1:], at[:1])
-    after[(ends - 1)[many > 0]] = (behind + length)[many > 0]
+    after[(ends - 1)[counts > 0]] = (behind + length)[counts > 0]
     size = after - at - INDEX
     short = (at < behind[chunk]) | (after < at) | (after - at < INDEX)
     keys = np.sort(chunk << 16 | number)
@@ -427,8 +429,8 @@ def _indexes(chunks: list[ChunkIndex], many: I64, offsets: NDArray[np.void]) -> 
     for n in (keys[1:][np.diff(keys) == 0] >> 16).tolist():
         wrong[n] = f"the chunk at {chunks[n].pos} has two indexes of one channel"
     # There are further bytes between a chunk and the first of its index records.
-    nonempty = np.flatnonzero(many)
-    for n in nonempty[at[(ends - many)[nonempty]] != behind[nonempty]].tolist():
+    nonempty = np.flatnonzero(counts)
+    for n in nonempty[at[(ends - counts)[nonempty]] != behind[nonempty]].tolist():
         wrong.setdefault(n, "")
     # In reverse order, so that the first one of a chunk remains.
     for k in np.flatnonzero(short | (size % ENTRY != 0))[::-1].tolist():

@@ -87,9 +87,9 @@ class Fields:
             values[name] = inner.text()
         return values
 
-    def words(self, many: int) -> tuple[int, ...]:
-        """Return the next *many* u64 numbers."""
-        return struct.unpack(f"<{many}Q", self.take(8 * many))
+    def words(self, count: int) -> tuple[int, ...]:
+        """Return the next *count* u64 numbers."""
+        return struct.unpack(f"<{count}Q", self.take(8 * count))
 
     def numbers(self) -> bytes:
         """Return the bytes of the next map of channel ids to u64 numbers, entries of dtype NUMBERS."""

@@ -54,9 +54,9 @@ def _read(source: Source) -> FoundFile:
 
 def _reread(source: Source, file: FoundFile, builder: IndexBuilder) -> Scan:
     """Return the Scan of all whole records; it shares its list of problems with *file*."""
-    found = read_all(source, file, builder).file
-    share_problems(file, builder, found)
-    return _scan_of(source, found)
+    every_record = read_all(source, file, builder).file
+    share_problems(file, builder, every_record)
+    return _scan_of(source, every_record)
 
 
 def _scan_of(source: Source, file: FoundFile) -> Scan:
@@ -176,27 +176,33 @@ def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
-    names = unique(one.name for one in attached)
+    names = unique(entry.name for entry in attached)
     return [
         Attachment(
             name,
-            one.media_type,
-            one.size,
-            lambda one=one: source.read(one.data, one.size),  # type: ignore[misc]
-            one.log_time,
-            one.create_time,
+            entry.media_type,
+            entry.size,
+            lambda entry=entry: source.read(entry.data, entry.size),  # type: ignore[misc]
+            entry.log_time,
+            entry.create_time,
         )
-        for name, one in zip(names, attached, strict=True)
+        for name, entry in zip(names, attached, strict=True)
     ]
 
 
 def _parameters(origin: Mapping[str, str]) -> list[Parameter]:
     made = []
-    for one in from_json(origin.get("parameters", "")).get("parameters", []):
+    for stated in from_json(origin.get("parameters", "")).get("parameters", []):
         try:
-            changes = tuple(Change(int(time), value) for time, value in one["changes"])
+            changes = tuple(Change(int(time), value) for time, value in stated["changes"])
             made.append(
-                Parameter(str(one["name"]), str(one["type"]), one["value"], changes, dict(one["defaults"]))
+                Parameter(
+                    str(stated["name"]),
+                    str(stated["type"]),
+                    stated["value"],
+                    changes,
+                    dict(stated["defaults"]),
+                )
             )
         except (KeyError, TypeError, ValueError):
             continue

@@ -74,7 +74,9 @@ def _definitions(all_records: FoundFile, summary: Summary) -> Iterator[Finding]:
             yield Finding("definition", "warn", pos, 0, f"only the summary defines {what}, the data does not")
     for opcode, what in ((records.CHANNEL, "channel"), (records.SCHEMA, "schema")):
         repeated = summary.numbers(opcode)
-        missing = sorted(one for one in needed - {"schema 0"} if one.startswith(what) and one not in repeated)
+        missing = sorted(
+            name for name in needed - {"schema 0"} if name.startswith(what) and name not in repeated
+        )
         if repeated and missing:
             place = next(iter(repeated.values()))
             yield Finding(
@@ -84,14 +86,14 @@ def _definitions(all_records: FoundFile, summary: Summary) -> Iterator[Finding]:
 
 def _spans(all_records: FoundFile) -> dict[int, tuple[int, int]]:
     """Return first and last time in ns of the messages of each chunk that has some, by its file offset."""
-    found = dict[int, tuple[int, int]]()
+    spans = dict[int, tuple[int, int]]()
     plain = sorted((one for one in all_records.every if one.is_plain), key=lambda one: one.data)
     start = np.array([one.data for one in plain], np.int64)
     stop = start + np.array([one.stored for one in plain], np.int64)
 
     def add(pos: int, low: int, high: int) -> None:
-        before = found.get(pos, (low, high))
-        found[pos] = min(before[0], low), max(before[1], high)
+        before = spans.get(pos, (low, high))
+        spans[pos] = min(before[0], low), max(before[1], high)
 
     for part in all_records.parts:
         if part.found is None:
@@ -104,9 +106,9 @@ def _spans(all_records: FoundFile) -> dict[int, tuple[int, int]]:
             inside = start.searchsorted(place, side="right") - 1
             inside[place >= stop[inside]] = -1
             for k in np.unique(inside[inside >= 0]).tolist():
-                mine = time[inside == k]
-                add(plain[k].pos, int(mine.min()), int(mine.max()))
-    return found
+                inside_times = time[inside == k]
+                add(plain[k].pos, int(inside_times.min()), int(inside_times.max()))
+    return spans
 
 
 class Summary:
@@ -135,10 +137,10 @@ class Summary:
     def numbers(self, opcode: int) -> dict[str, int]:
         """Return the offset of each schema or channel record, by name: ``schema 1``."""
         name = "schema" if opcode == records.SCHEMA else "channel"
-        mine = [record for record in self.records if record.kind == opcode and record.size >= 2]
+        of_opcode = [record for record in self.records if record.kind == opcode and record.size >= 2]
         return {
             f"{name} {int.from_bytes(self._source.read(record.pos + HEAD, 2), 'little')}": record.pos
-            for record in mine
+            for record in of_opcode
         }
 
     def findings(self) -> Iterator[Finding]:
@@ -165,7 +167,7 @@ class Summary:
                 text = f"the index is wrong: {error}"
             if text:
                 yield _finding(record.pos, text)
-        left = [one.pos for one in self._whole.every if one.pos not in chunks]
+        left = [chunk.pos for chunk in self._whole.every if chunk.pos not in chunks]
         if chunks and left:
             yield _finding(left[0], f"the index leaves out {len(left)} of {len(self._whole.every)} chunks")
 
@@ -196,8 +198,8 @@ class Summary:
         if (index.start, index.end, index.compression) != (chunk.start, chunk.end, chunk.compression):
             return f"the index states other times or another compression for the chunk at {index.pos}"
         for number, at in np.frombuffer(index.offsets, NUMBERS).tolist():
-            one = record_at(self._source, at, self._source.size)
-            if one.kind != records.MESSAGE_INDEX or one.fields(self._source).number(2) != number:
+            record = record_at(self._source, at, self._source.size)
+            if record.kind != records.MESSAGE_INDEX or record.fields(self._source).number(2) != number:
                 return f"the index of channel {number} in the chunk at {index.pos} is not at {at}"
             if not after <= at < after + index.index_length:
                 return f"the index of channel {number} in the chunk at {index.pos} is outside of its indexes"
@@ -208,8 +210,8 @@ class Summary:
 
     def _after_indexes(self, pos: int) -> int:
         """Return the offset after the message index records at *pos*."""
-        while (one := record_at(self._source, pos, self._source.size)).kind == records.MESSAGE_INDEX:
-            pos = one.end
+        while (record := record_at(self._source, pos, self._source.size)).kind == records.MESSAGE_INDEX:
+            pos = record.end
         return pos
 
     def _attachment(self, record: Record) -> str:
@@ -218,10 +220,16 @@ class Summary:
         one = record_at(self._source, pos, self._tail)
         if one.kind != records.ATTACHMENT or one.end - pos != length:
             return f"the index names an attachment of {length} bytes at {pos}, where none is"
-        there = Attached.read(self._source, one)
+        attached = Attached.read(self._source, one)
         said = f.time(), f.time(), f.number(8), f.text(), f.text()
-        if said != (there.log_time, there.create_time, there.size, there.name, there.media_type):
-            return f"the index states other times, size, name or type for attachment {there.name!r}"
+        if said != (
+            attached.log_time,
+            attached.create_time,
+            attached.size,
+            attached.name,
+            attached.media_type,
+        ):
+            return f"the index states other times, size, name or type for attachment {attached.name!r}"
         return ""
 
     def _metadata(self, record: Record) -> str:
@@ -230,14 +238,14 @@ class Summary:
         one = record_at(self._source, pos, self._tail)
         if one.kind != records.METADATA or one.end - pos != length:
             return f"the index names metadata of {length} bytes at {pos}, where there is none"
-        name, there = f.text(), one.fields(self._source).text()
-        return "" if name == there else f"the index calls the metadata {there!r} {name!r}"
+        name, written = f.text(), one.fields(self._source).text()
+        return "" if name == written else f"the index calls the metadata {written!r} {name!r}"
 
     def _group(self, record: Record) -> str:
         """Return what is wrong with a summary offset: it states kind, offset and bytes of a group of records."""
         f = record.fields(self._source)
         opcode, start, length = f.number(1), *f.words(2)
-        alike = [one for one in self.records if one.kind == opcode]
+        alike = [entry for entry in self.records if entry.kind == opcode]
         # Some writers state a group for each kind, also for those without records.
         if not alike and not length:
             return ""
@@ -270,24 +278,24 @@ def plausible_counts(
 def verify(source: Source, file: FoundFile, builder: IndexBuilder) -> Iterator[Finding]:
     """Yield the Findings of a whole file, in no particular order."""
     yield from builder.verify()
-    there = read_all(source, file, builder)
+    full = read_all(source, file, builder)
     known = {(problem.code, problem.offset) for problem in file.problems}
     yield from (
-        Finding.of(problem) for problem in there.file.problems if (problem.code, problem.offset) not in known
+        Finding.of(problem) for problem in full.file.problems if (problem.code, problem.offset) not in known
     )
-    yield from compare(source, there.file)
-    yield from _verify_index(there, builder)
-    yield from _verify_other_indexes(file, there.file)
-    for chunk in there.file.every:
+    yield from compare(source, full.file)
+    yield from _verify_index(full, builder)
+    yield from _verify_other_indexes(file, full.file)
+    for chunk in full.file.every:
         yield from _verify_chunk(source, chunk)
     yield from _verify_data_section(source, file)
-    for attachment in there.file.attachments:
+    for attachment in full.file.attachments:
         begin = attachment.pos + HEAD
         crc = zlib.crc32(source.view[begin : attachment.data + attachment.size])
         if attachment.crc and crc != attachment.crc:
             text = f"the checksum of attachment {attachment.name!r} is wrong"
             yield Finding("crc", "error", attachment.pos, attachment.size, text)
-    yield from _verify_statistics(source, file, there.file)
+    yield from _verify_statistics(source, file, full.file)
 
 
 def _verify_chunk(source: Source, known: Chunk) -> Iterator[Finding]:
@@ -309,12 +317,12 @@ def _verify_data_section(source: Source, file: FoundFile) -> Iterator[Finding]:
         yield Finding.of(problem)
 
 
-def _verify_index(there: FullRead, builder: IndexBuilder) -> Iterator[Finding]:
+def _verify_index(full: FullRead, builder: IndexBuilder) -> Iterator[Finding]:
     """Yield a Finding for messages that no index leads to, without those that were reported for their chunks."""
-    more = there.extra - builder.unnamed
+    more = full.extra - builder.unnamed
     if more > 0:
         text = f"the index does not lead to {more} messages that are in the file; recovering delivers them"
-        yield Finding("index", "error", there.at, 0, text)
+        yield Finding("index", "error", full.at, 0, text)
 
 
 def _verify_other_indexes(file: FoundFile, all_records: FoundFile) -> Iterator[Finding]:

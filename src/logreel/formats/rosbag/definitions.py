@@ -43,16 +43,16 @@ class Definitions:
 
         Raises UsageError if the given type is no type name of ROS 1.
         """
-        given = self._source.types.get(topic)
-        if given is None and not self._source.definitions:
+        stated = self._source.types.get(topic)
+        if stated is None and not self._source.definitions:
             return type_name, md5, text
-        if given is not None and given != type_name:
-            if not ros1msg.is_type(given):
-                raise UsageError(f"{given!r:.80} is no type of ROS 1, which look like 'package/Name'")
-            type_name = given
+        if stated is not None and stated != type_name:
+            if not ros1msg.is_type(stated):
+                raise UsageError(f"{stated!r:.80} is no type of ROS 1, which look like 'package/Name'")
+            type_name = stated
         definition, summed = ros1msg.as_read(type_name, text, md5, self._registry)
         # A type that the user gave also decides the checksum.
-        return type_name, summed if given is not None else md5, definition
+        return type_name, summed if stated is not None else md5, definition
 
     def fitting(self, type_name: str, payloads: Callable[[], Sequence[NDArray[np.uint8]]]) -> str:
         """Return the text of an earlier version of a type that fits all *payloads*, for bags without checksums.
@@ -65,10 +65,10 @@ class Definitions:
             return ""
         if len(versions) < 2:
             return ""
-        some = payloads()
-        for number, found in enumerate(versions):
-            if _fits(ros1msg.layout(found), some):
-                return found.text if number else ""
+        samples = payloads()
+        for number, candidate in enumerate(versions):
+            if _fits(ros1msg.layout(candidate), samples):
+                return candidate.text if number else ""
         return ""
 
     def layout(self, topic: str, type_name: str, md5: str, text: str) -> Layout:

@@ -129,9 +129,9 @@ def ascending_runs(entry: NDArray[np.uint32], start: I64) -> NDArray[np.bool_]:
     """Return bool[k], whether each run entry[start[i]:start[i + 1]] ascends strictly."""
     falls = np.flatnonzero(entry[1:] <= entry[:-1]) + 1
     inside = falls[start[start.searchsorted(falls)] != falls]
-    found = np.ones(len(start) - 1, bool)
-    found[np.searchsorted(start, inside, side="right") - 1] = False
-    return found
+    ascends = np.ones(len(start) - 1, bool)
+    ascends[np.searchsorted(start, inside, side="right") - 1] = False
+    return ascends
 
 
 def _order(channel: NDArray[Any], entry: NDArray[np.uint32]) -> NDArray[np.int64] | None:

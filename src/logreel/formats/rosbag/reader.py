@@ -248,16 +248,16 @@ class _Buffers:
         key, time, data, size = (
             a[:n].copy() for a in (self.key.view(np.int64), self.time, self.data, self.size)
         )
-        found, lo = [], 0
+        parts, lo = [], 0
         while lo < n:
             base = pos if lo == 0 else int(data[lo])
             hi = int(np.searchsorted(data, base + MAX_SPAN))
             if hi == lo:
                 base, hi = int(data[lo]), lo + 1
             at = slice(lo, hi)
-            found.append(_chunk_messages(region, base, key[at], time[at], data[at], size[at]))
+            parts.append(_chunk_messages(region, base, key[at], time[at], data[at], size[at]))
             lo = hi
-        return found
+        return parts
 
 
 def _chunk_messages(region: Region, base: int, key: I64, time: I64, data: I64, size: I64) -> ChunkMessages:

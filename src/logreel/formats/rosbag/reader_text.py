@@ -79,18 +79,18 @@ class FoundText:
         """Return the messages as arrays, divided where offsets relative to their base would not fit 32 bits."""
         data, size = np.array(self.data, np.int64), np.array(self.size, np.int64)
         key, time = np.array(self.key, np.int64), np.array(self.time, np.int64)
-        found, lo = [], 0
+        parts, lo = [], 0
         while lo < len(data):
             base = int(data[lo])
             at = slice(lo, int(np.searchsorted(data, base + MAX_SPAN)))
             entry = (data[at] - base).astype(np.uint32)
-            found.append(
+            parts.append(
                 ChunkMessages(
                     FILE, base, base, self.source.size, key[at], time[at], entry, size[at].astype(np.uint32)
                 )
             )
             lo = at.stop
-        return found
+        return parts
 
 
 def _line(source: Source, pos: int) -> tuple[str, int]:
@@ -145,8 +145,8 @@ def header_of_version_0(source: Source) -> tuple[str, str, str, int] | None:
     except BadRecord:
         pass
     # The very first recorders wrote the topic alone.
-    found = after < source.size and _is_followed_by_messages(source, after)
-    return (topic, "*", "*", after) if found else None
+    is_bag = after < source.size and _is_followed_by_messages(source, after)
+    return (topic, "*", "*", after) if is_bag else None
 
 
 def _is_followed_by_messages(source: Source, pos: int) -> bool:
@@ -244,8 +244,8 @@ def _skip_damage_1_1(bag: FoundText, pos: int, error: BadRecord) -> int:
     return _skip_damage(bag, pos, _HEAD_1_1, error)
 
 
-def _is_cut_head(piece: bytes) -> bool:
-    return len(piece) <= 3 * MAX_LINE and piece.count(b"\n") < 3
+def _is_cut_head(head: bytes) -> bool:
+    return len(head) <= 3 * MAX_LINE and head.count(b"\n") < 3
 
 
 def _is_message(source: Source, pos: int) -> bool:
@@ -262,22 +262,22 @@ def _skip_damage(bag: FoundText, pos: int, head: re.Pattern[bytes] | None, error
 
     Without such a text, or without *head*, this is the end of the file.
     """
-    source, found = bag.source, bag.source.size
+    source, next_message = bag.source, bag.source.size
     # The search begins with few bytes: the next message is usually near, and there may be thousands of damaged places.
     lo, step = pos + 1, 1 << 12
-    while head is not None and lo < source.size and found == source.size:
+    while head is not None and lo < source.size and next_message == source.size:
         for m in head.finditer(source.read(lo, step + 3 * MAX_LINE)):
             if m.start() < step and _is_message(source, lo + m.end()):
-                found = lo + m.start()
+                next_message = lo + m.start()
                 break
         lo += step
         step = min(4 * step, 1 << 20)
-    if found == source.size:
+    if next_message == source.size:
         _report_rest(bag, pos, error)
     else:
-        text = f"{found - pos} bytes that are no message ({error})"
-        bag.problems.append(Problem("garbage", pos, found - pos, True, text))
-    return found
+        text = f"{next_message - pos} bytes that are no message ({error})"
+        bag.problems.append(Problem("garbage", pos, next_message - pos, True, text))
+    return next_message
 
 
 # ------------------------------------------------------------------------------------------------ all versions

@@ -127,17 +127,17 @@ def _finding(offset: int, text: str, topic: str | None = None) -> Finding:
 
 def _by_topic(parts: list[ChunkMessages], topics: Mapping[int, str]) -> dict[str, tuple[I64, I64]]:
     """By topic, int64[n] each: where the data of its messages begins, and their times in ns."""
-    found: dict[str, tuple[I64, I64]] = {}
+    by_topic: dict[str, tuple[I64, I64]] = {}
     if not parts:
-        return found
+        return by_topic
     key = np.concatenate([part.key for part in parts])
     start = np.concatenate([part.entry.astype(np.int64) + part.base for part in parts])
     time = np.concatenate([part.time for part in parts])
     for number in np.unique(key).tolist():
-        mine, topic = key == number, topics.get(number, "")
-        before = found.get(topic, (_NONE, _NONE))
-        found[topic] = np.append(before[0], start[mine]), np.append(before[1], time[mine])
-    return found
+        of_topic, topic = key == number, topics.get(number, "")
+        before = by_topic.get(topic, (_NONE, _NONE))
+        by_topic[topic] = np.append(before[0], start[of_topic]), np.append(before[1], time[of_topic])
+    return by_topic
 
 
 def _data_of(source: Source, place: I64) -> I64:
@@ -233,7 +233,7 @@ class Declared:
 
     def connections(self) -> list[Connection]:
         """Return the connection of each key, in the order of their first messages."""
-        found, texts = [], self._texts
+        connections, texts = [], self._texts
         for key, record in self._first.items():
             type_name, md5, topic = record.text(b"type"), record.text(b"md5"), record.text(b"topic")
             declared = self._by_topic[topic].fields if topic in self._by_topic else {}
@@ -246,8 +246,8 @@ class Declared:
             definition = texts.get((type_name, md5)) or next(
                 (t for (k, m), t in texts.items() if md5 in (m, "*")), ""
             )
-            found.append(Connection(key, topic, type_name, md5, definition, caller, latching, header))
-        return found
+            connections.append(Connection(key, topic, type_name, md5, definition, caller, latching, header))
+        return connections
 
 
 def after_header(source: Source, problems: list[Problem], index: Index) -> int:

@@ -239,14 +239,14 @@ def _read_chunk(source: Source, record: Record, end: int, bag: FoundFile) -> int
         # Its records are read like records outside of chunks; the stated size may be wrong.
         return chunk.data
     stored = min(chunk.stored or end, end - chunk.data)
-    there = replace(chunk, stored=stored)
-    unpacked = unpack(source, there)
-    problem = problem_of(there, unpacked)
+    existing = replace(chunk, stored=stored)
+    unpacked = unpack(source, existing)
+    problem = problem_of(existing, unpacked)
     if problem is not None:
         bag.problems.append(problem)
     inside = Source(unpacked.data, source.name)
     region = Region(inside, len(bag.chunks), 0, inside.size, where=chunk.pos, named=bag.named)
-    bag.chunks.append(there)
+    bag.chunks.append(existing)
     parts, _ = read_region(region, lambda record, inside: _add_declaration(record, inside, bag), bag.problems)
     bag.parts += parts
     return chunk.data + unpacked.used

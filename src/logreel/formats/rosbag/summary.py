@@ -146,14 +146,14 @@ def _read_chunk_indexes(
         Chunk(at, data, stored, rosbag.COMPRESSIONS[packing], size, bag.cipher)
         for at, (data, stored, packing, size, _) in zip(pos.tolist(), chunk.tolist(), strict=True)
     ]
-    for one in chunks:
-        if one.is_plain and one.size != one.stored:
-            raise BadRecord(f"the chunk at {one.pos} states two sizes")
-        bag.count(one)
+    for entry in chunks:
+        if entry.is_plain and entry.size != entry.stored:
+            raise BadRecord(f"the chunk at {entry.pos} states two sizes")
+        bag.count(entry)
     _check_gaps(source, np.append(first, chunk[:, 4]), np.append(pos, summary), bag)
     check_outer_chunks(source, chunks, np.bincount(pairs[:, 0], pairs[:, 2], len(pos)).astype(np.int64))
     bag.chunks = chunks
-    return entries(source, pos, chunk, runs, all(one.is_plain for one in chunks))
+    return entries(source, pos, chunk, runs, all(entry.is_plain for entry in chunks))
 
 
 def chunk_indexes(source: Source, bag: FoundFile, pos: I64, pairs: I64) -> tuple[I64, I64]:
@@ -164,10 +164,10 @@ def chunk_indexes(source: Source, bag: FoundFile, pos: I64, pairs: I64) -> tuple
     Returns int64[k, 5]: offset of the data, stored bytes, compression, decompressed bytes, offset behind the index
     records; and int64[m, 4]: *pairs* with the offsets of the entries. Raises BadRecord for a difference.
     """
-    many = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
-    chunk, found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
+    counts = np.bincount(pairs[:, 0], minlength=len(pos)).astype(np.int64)
+    chunk, runs_found = np.zeros((len(pos), 5), np.int64), np.zeros((len(pairs), 3), np.int64)
     # Of a remote bag, the caller has fetched these bytes.
-    why, k = rosbag.read_chunk_headers(source.span(0, 0), pos, many, chunk, found)
+    why, k = rosbag.read_chunk_headers(source.span(0, 0), pos, counts, chunk, runs_found)
     if why != rosbag.OK:
         raise BadRecord(
             {
@@ -175,7 +175,7 @@ def chunk_indexes(source: Source, bag: FoundFile, pos: I64, pairs: I64) -> tuple
                 rosbag.CUT: f"the chunk at {pos[k]} is cut",
             }.get(why, f"the index of the chunk at {pos[k]} is incomplete")
         )
-    runs = _sorted(np.column_stack([np.repeat(np.arange(len(pos)), many), found]), bag)
+    runs = _sorted(np.column_stack([np.repeat(np.arange(len(pos)), counts), runs_found]), bag)
     if not np.array_equal(runs[:, :3], pairs):
         row = int(np.flatnonzero((runs[:, :3] != pairs).any(axis=1))[0])
         raise BadRecord(f"the index of the chunk at {pos[pairs[row, 0]]} does not fit the summary")
@@ -446,10 +446,10 @@ class SummaryBuilder(IndexBuilder):
             self._end[row] = chunk.size
             begin.append(chunk.data + chunk.stored)
             readable.append(row)
-        some = np.array(readable, np.int64)
-        source.fetch(np.array(begin, np.int64), summary.end[some])
+        rows_to_read = np.array(readable, np.int64)
+        source.fetch(np.array(begin, np.int64), summary.end[rows_to_read])
         try:
-            self._read_together(some)
+            self._read_together(rows_to_read)
         except BadRecord:
             for row in readable:
                 try:
@@ -463,9 +463,9 @@ class SummaryBuilder(IndexBuilder):
         pos, pairs = summary.pos[rows], summary.pairs
         number = np.full(len(summary.pos), -1, np.int64)
         number[rows] = np.arange(len(rows))
-        mine = pairs[number[pairs[:, 0]] >= 0].copy()
-        mine[:, 0] = number[mine[:, 0]]
-        chunk, runs = chunk_indexes(source, self._found.bag, pos, mine)
+        wanted_pairs = pairs[number[pairs[:, 0]] >= 0].copy()
+        wanted_pairs[:, 0] = number[wanted_pairs[:, 0]]
+        chunk, runs = chunk_indexes(source, self._found.bag, pos, wanted_pairs)
         if (chunk[:, 4] > summary.end[rows]).any():
             raise BadRecord("an index reaches into the next chunk")
         start, time, entry, conn = by_channel(entries(source, pos, chunk, runs, False), self._known)
@@ -501,18 +501,18 @@ class SummaryBuilder(IndexBuilder):
         span, starts = self._messages(row), self._blocks.start[row]
         self._size[span], self._time[span] = MISSING_SIZE, max(0, int(self._found.summary.span[row, 0]))
         self._blocks.entry[span], self._conn[span] = 0, min(self._known.number)
-        there, met = read_messages(self._chunks[row]), 0
-        channel = np.array([self._known.number.get(key, -1) for key in there.key.tolist()], np.int64)
+        messages, met = read_messages(self._chunks[row]), 0
+        channel = np.array([self._known.number.get(key, -1) for key in messages.key.tolist()], np.int64)
         for number in range(len(self._known)):
             room = slice(int(starts[number]), int(starts[number + 1]))
-            mine = np.flatnonzero(channel == number)[: room.stop - room.start]
-            mine = mine[np.argsort(there.entry[mine], kind="stable")]
-            here = slice(room.start, room.start + len(mine))
-            self._time[here], self._blocks.entry[here] = there.time[mine], there.entry[mine]
-            self._size[here], self._conn[here] = there.size[mine], there.key[mine]
-            met += len(mine)
+            of_channel = np.flatnonzero(channel == number)[: room.stop - room.start]
+            of_channel = of_channel[np.argsort(messages.entry[of_channel], kind="stable")]
+            here = slice(room.start, room.start + len(of_channel))
+            self._time[here], self._blocks.entry[here] = messages.time[of_channel], messages.entry[of_channel]
+            self._size[here], self._conn[here] = messages.size[of_channel], messages.key[of_channel]
+            met += len(of_channel)
         self._name_connections(span)
-        missing, more = span.stop - span.start - met, len(there.key) - met
+        missing, more = span.stop - span.start - met, len(messages.key) - met
         text = f"the index of a chunk is not used ({why}): its messages were read instead"
         text += f"; {missing} that it names are not there" if missing else ""
         text += f"; {more} that it does not name are left out" if more else ""

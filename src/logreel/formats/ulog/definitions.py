@@ -154,10 +154,10 @@ class Definitions:
             raise DefinitionError(f"there is no format {name}")
         size = tail = leaves = 0
         stamp = None
-        for type_name, given, label, is_padding in self._texts[name].fields:
+        for type_name, times, label, is_padding in self._texts[name].fields:
             width, inner = self._item(type_name, name, users)
-            count = 1 if given is None else given
-            if label == "timestamp" and given is None and type_name in _STAMPS:
+            count = 1 if times is None else times
+            if label == "timestamp" and times is None and type_name in _STAMPS:
                 # An 8-bit timestamp counts milliseconds, the others microseconds.
                 stamp = Stamp(size, width, 1000 if width == 1 else 1)
             size += width * count

@@ -88,8 +88,10 @@ class KeyedRecords:
 
     def positions(self, *letters: str) -> list[int]:
         """Return the positions of records of these kinds, which must be among ``records.PARSED``."""
-        found: list[int] = self._parsed[np.isin(self._kinds, [ord(letter) for letter in letters])].tolist()
-        return found
+        positions: list[int] = self._parsed[
+            np.isin(self._kinds, [ord(letter) for letter in letters])
+        ].tolist()
+        return positions
 
     @cached_property
     def _phases(self) -> list[int]:
@@ -116,12 +118,12 @@ class KeyedRecords:
     @cached_property
     def entries(self) -> list[Entry]:
         """All records with a key, in file order."""
-        found = []
+        entries = []
         for at in self.positions("I", "M", "P", "Q"):
             letter = chr(self._source.view[at + 2])
             key = records.parse_key(records.payload_at(self._source, at), letter in "MQ")
-            found.append(Entry(at, letter, key, self._found.suffix(at)))
-        return found
+            entries.append(Entry(at, letter, key, self._found.suffix(at)))
+        return entries
 
     @cached_property
     def multiples(self) -> dict[str, list[list[Entry]]]:
@@ -129,14 +131,14 @@ class KeyedRecords:
 
         A part that continues an entry begins one if there is none.
         """
-        found: dict[str, list[list[Entry]]] = {}
+        by_name: dict[str, list[list[Entry]]] = {}
         for e in self.entries:
             if e.kind == "M":
-                entries = found.setdefault(e.name, [])
+                entries = by_name.setdefault(e.name, [])
                 if e.key.head == 0 or not entries:
                     entries.append([])
                 entries[-1].append(e)
-        return found
+        return by_name
 
     @cached_property
     def _definitions(self) -> list[Definitions]:
@@ -305,11 +307,11 @@ class NonDataRecords:
     def subscriptions(self) -> list[tuple[int, int | None]]:
         """Return the position of each subscription and its channel number; None for an ignored subscription."""
         numbers = {(t.name, t.instance): i for i, t in enumerate(self.found.channels) if t.segment == 1}
-        found = []
+        subscriptions = []
         for at in self.keyed.positions("A"):
             instance, _, name = records.parse_subscription(records.payload_at(self.source, at))
-            found.append((at, numbers.get((name, instance))))
-        return found
+            subscriptions.append((at, numbers.get((name, instance))))
+        return subscriptions
 
     def has_tag(self, at: int) -> bool:
         """Return whether the logged string at a position is of the kind that has a tag."""
@@ -376,7 +378,7 @@ def synthetic_layout(topic: str) -> Layout | None:
 
 def synthetic_channels(others: NonDataRecords) -> list[SyntheticChannel]:
     """Return the synthetic channels that have messages, by kind, then segment."""
-    found = []
+    channels = []
     parameters = np.array(others.keyed.positions("P", "Q"), np.int64)
     offsets_of = {"~text": others.texts, "~parameter": parameters, "~dropout": others.dropouts}
     for topic, offsets in offsets_of.items():
@@ -384,8 +386,8 @@ def synthetic_channels(others: NonDataRecords) -> list[SyntheticChannel]:
         # np.unique would import numpy.ma, which takes longer than the rest of opening a small log.
         for n in sorted(set(segment.tolist())):
             name = topic + (f"@{n}" if n > 1 else "")
-            found.append(SyntheticChannel(name, STRUCTS[topic], offsets[segment == n]))
-    return found
+            channels.append(SyntheticChannel(name, STRUCTS[topic], offsets[segment == n]))
+    return channels
 
 
 def synthetic_offsets(others: NonDataRecords) -> dict[int, I64]:
@@ -401,7 +403,7 @@ def synthetic_messages(
 
     times_of  gives int64[n] ns for positions of records that carry no time
     """
-    data, found = bytearray(), {}
+    data, messages = bytearray(), {}
     keyed_at = {e.offset: e for e in others.keyed.entries}
     for number, channel in enumerate(channels, len(others.found.channels)):
         offsets = channel.offsets
@@ -418,8 +420,8 @@ def synthetic_messages(
         where[-1] = len(data)
         if channel.kind != "~text":
             times = times_of(offsets)
-        found[number] = SyntheticMessages(where[:-1], np.diff(where), times, offsets)
-    return np.frombuffer(data, np.uint8), found
+        messages[number] = SyntheticMessages(where[:-1], np.diff(where), times, offsets)
+    return np.frombuffer(data, np.uint8), messages
 
 
 #: Topics whose messages have the field ``time_utc_usec``.
@@ -479,13 +481,13 @@ def utc(others: NonDataRecords, index: MessageIndex) -> Utc:
 
 def _gnss(others: NonDataRecords, index: MessageIndex) -> _Gnss | None:
     """Return the offset by the topic with the most messages with a fix, or else with a time; None if there is none."""
-    found = [
+    receivers = [
         gnss
         for number, topic in enumerate(others.found.channels)
         if topic.name in GPS_TOPICS and not topic.raw and topic.segment == 1
         if (gnss := _by_topic(index, number, topic)) is not None
     ]
-    return max(found, key=lambda gnss: (gnss.has_fix, gnss.messages), default=None)
+    return max(receivers, key=lambda gnss: (gnss.has_fix, gnss.messages), default=None)
 
 
 def _by_topic(index: MessageIndex, number: int, topic: Topic) -> _Gnss | None:
@@ -572,15 +574,17 @@ def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) 
         return
     offset, size, time = index.offsets(number), index.sizes(number), index.times(number)
     if layout.size is not None and (size >= layout.size).all():
-        found = {name: layout.find(name) for name in _EVENT_FIELDS}
-        if {name: leaf.type for name, leaf in found.items()} == _EVENT_TYPES:
+        leaves = {name: layout.find(name) for name in _EVENT_FIELDS}
+        if {name: leaf.type for name, leaf in leaves.items()} == _EVENT_TYPES:
             ids, arguments, levels = (
                 gather_bytes(source.data, offset, leaf.width, leaf.runs[0])
-                for leaf in (found[name] for name in Row._fields[1:])
+                for leaf in (leaves[name] for name in Row._fields[1:])
             )
             columns = time, ids.view("<u4")[:, 0], arguments, levels[:, 0]
             rows = zip(*(column.tolist() for column in columns), strict=True)
-            yield from (Row(at, number, bytes(given), level) for at, number, given, level in rows)
+            yield from (
+                Row(at, number, bytes(argument_bytes), level) for at, number, argument_bytes, level in rows
+            )
             return
     decode = layout.project(sorted(_EVENT_FIELDS)).decoder()
     for at, length, when in zip(offset.tolist(), size.tolist(), time.tolist(), strict=True):

@@ -146,8 +146,8 @@ class Framing:
                 self._allow_letters(pos, kinds)
                 if first == ord("D") or self.kinds["action"][first] == framed.TOLERATE:
                     return pos
-                found = self._odd.setdefault((first, self._level(pos, first)), [pos, 0])
-                found[1] += 1
+                first_and_count = self._odd.setdefault((first, self._level(pos, first)), [pos, 0])
+                first_and_count[1] += 1
                 return behind
             at = self._next_refused(at + HEAD + size, end)
             if at < 0 or not self._is_doubtful(at, end, has_rows):
@@ -522,13 +522,13 @@ class Reader:
             return
         # A text states its length twice. If the two differ, the next records must confirm the size of the record, and
         # must not confirm the length stated in the key.
-        stated, there = int(key[2]), len(payload) - key.end()
+        stated, existing = int(key[2]), len(payload) - key.end()
         after, chain = pos + HEAD + len(payload), self._framing.chain
-        if stated != there and (
-            (stated < there and chain(after - there + stated, self.source.size))
+        if stated != existing and (
+            (stated < existing and chain(after - existing + stated, self.source.size))
             or (after < self.source.size and not chain(after, self.source.size))
         ):
-            raise BadRecord(f"{there} bytes of text where {stated} are stated")
+            raise BadRecord(f"{existing} bytes of text where {stated} are stated")
 
     def _subscription(self, pos: int, payload: bytes) -> None:
         instance, number, name = records.parse_subscription(payload)

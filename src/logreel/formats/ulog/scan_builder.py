@@ -376,8 +376,8 @@ def segment_found(source: Source, content: Found, number: int) -> Found:
         formats = [at for at in content.parsed if since <= at < begin and source.view[at + 2] == ord("F")]
         parsed = formats + parsed
     # Topics are ordered by segment.
-    mine = [n for n, topic in enumerate(content.topics) if topic.segment == number]
-    first, last = (mine[0], mine[-1] + 1) if mine else (0, 0)
+    numbers = [n for n, topic in enumerate(content.topics) if topic.segment == number]
+    first, last = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
     blocks = content.blocks
     return replace(
         content,
@@ -404,14 +404,14 @@ _RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
 def scan(source: Source, content: Found) -> Scan:
     """Return the Scan of a whole file, which gives access to its segments if there are several."""
-    whole = scan_segment(source, content)
+    all_segments = scan_segment(source, content)
     if len(content.segments) < 2:
-        return whole
+        return all_segments
 
     def segment(number: int) -> Scan:
         return replace(scan_segment(source, segment_found(source, content, number)), saved=None)
 
-    return replace(whole, segments=lambda: segment_list(content, segment), segment=segment)
+    return replace(all_segments, segments=lambda: segment_list(content, segment), segment=segment)
 
 
 def scan_segment(source: Source, content: Found) -> Scan:
@@ -554,5 +554,5 @@ def _without_initial_parameters(log: Log) -> Log:
 def _later_changes(log: Log, topic: str) -> I64:
     """Return the rows of a channel ``~parameter`` that are no initial values or defaults."""
     state = log.format_state
-    offsets = next(one.offsets for one in synthetic_channels(state) if one.topic == topic)
+    offsets = next(synthetic.offsets for synthetic in synthetic_channels(state) if synthetic.topic == topic)
     return np.flatnonzero(~np.isin(offsets, state.initial_parameters))
