@@ -8,7 +8,7 @@ import rich_click as click
 
 from logreel.cli import draw, options
 from logreel.cli.help import GroupWithExamples, WithExamples, verb
-from logreel.cli.query import Result, result_options
+from logreel.cli.query import QueryResult, result_options
 
 if TYPE_CHECKING:
     from logreel.fleet.ingesting import Ingested
@@ -201,7 +201,7 @@ def _show_status(dataset: Status) -> None:
 @click.argument("query")
 @_dataset
 @result_options
-def query(query: str, dataset: str, result: Result) -> int:
+def query(query: str, dataset: str, result: QueryResult) -> int:
     """Query topics and catalogue of a dataset with DuckDB's SQL.
 
 

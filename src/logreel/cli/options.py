@@ -60,7 +60,7 @@ class FileOrParameter(Name):
         return items or super().shell_complete(ctx, param, incomplete)
 
 
-class Topic(click.ParamType):  # type: ignore[type-arg]
+class TopicType(click.ParamType):  # type: ignore[type-arg]
     """A channel, pattern or condition as unchanged text, completed from the logs on the line.
 
     Completed with topics and their types, reserved ones only after ``~``; if no topic starts like this, with
@@ -77,8 +77,8 @@ class Topic(click.ParamType):  # type: ignore[type-arg]
         return _topic_items(files, incomplete) or _word_items(files, incomplete, _conditions)
 
 
-class TopicOrField(Topic):
-    """As Topic, and completed with fields after ``topic.``, as ``topic.field`` or ``topic:field,field``."""
+class TopicOrField(TopicType):
+    """As TopicType, and completed with fields after ``topic.``, as ``topic.field`` or ``topic:field,field``."""
 
     name = "topic-or-field"
 
@@ -183,7 +183,7 @@ def _conditions(file: str, incomplete: str) -> list[str]:
     return []
 
 
-class FileOrTopic(Topic):
+class FileOrTopic(TopicType):
     """Unchanged text, completed with topics of the logs on the line, or else with names of files."""
 
     name = "file-or-topic"
@@ -210,7 +210,7 @@ class FileOrField(FileOrTopic):
         return items or FILE.shell_complete(ctx, param, incomplete)
 
 
-FILE, FOLDER, TOPIC, TOPIC_OR_FIELD = Name("file"), Name("dir"), Topic(), TopicOrField()
+FILE, FOLDER, TOPIC, TOPIC_OR_FIELD = Name("file"), Name("dir"), TopicType(), TopicOrField()
 FILE_OR_PARAMETER, FILE_OR_TOPIC, FILE_OR_FIELD = FileOrParameter("file"), FileOrTopic(), FileOrField()
 
 
@@ -518,7 +518,7 @@ def members_of(selection: Selection) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Output:
+class NewLog:
     """The log that a verb writes.
 
     out      path, ``-`` for stdout, or None if the verb chooses it
@@ -537,7 +537,7 @@ class Output:
 
 
 def output(*members: str | Declare) -> Declare:
-    """Return a decorator that adds options for the output of a verb, which gets them as an ``Output``.
+    """Return a decorator that adds options for the output of a verb, which gets them as a ``NewLog``.
 
     members  of ``out``, ``format``, and of the library's ``TargetOptions``; or options of the verb in their place
     """
@@ -546,8 +546,8 @@ def output(*members: str | Declare) -> Declare:
     )
 
 
-def _output(out: str | None = None, format: str | None = None, **options: Any) -> Output:
-    return Output(out, format, options)
+def _output(out: str | None = None, format: str | None = None, **options: Any) -> NewLog:
+    return NewLog(out, format, options)
 
 
 def parameter(name: str) -> Any:

@@ -31,7 +31,7 @@ MARKS = {"error": "!!", "warn": "!", "note": ""}
 MOST = 1_000_000
 
 
-class Result:
+class QueryResult:
     """Where the rows of a query go, and in which form; raises UsageError for options that contradict each other.
 
     form  one of FORMS
@@ -96,10 +96,10 @@ class Result:
         draw.say(f"wrote {count} row{'s' * (count != 1)} to {self._out}")
 
 
-#: Options of a query for its result: the verb gets a ``Result`` as its argument ``result``.
+#: Options of a query for its result: the verb gets a ``QueryResult`` as its argument ``result``.
 result_options = options.as_object(
     "result",
-    Result,
+    QueryResult,
     click.option(
         "--format",
         "form",
@@ -127,7 +127,7 @@ result_options = options.as_object(
 @options.selection("topics", "start", "end")
 @options.utc
 @inputs.logs("ros_axes", "segment", "decrypt", "definitions")
-def sql(query: str, logs: inputs.Logs, result: Result, selection: Selection, utc: bool) -> int:
+def sql(query: str, logs: inputs.Logs, result: QueryResult, selection: Selection, utc: bool) -> int:
     """Query channels as tables with DuckDB's SQL.
 
     logreel sql "SELECT avg(voltage_v) FROM battery_status" flight.ulg
