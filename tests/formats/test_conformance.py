@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,14 @@ def test_format_passes_the_suite_for_formats(fmt: Format, test: str) -> None:
         sequences = 5
 
     getattr(Suite(), test)()
+
+
+def test_the_suite_iterates_over_the_formats_of_logreel_alone() -> None:
+    """A plug-in that a developer has installed has tests of its own: ``builtin_formats`` leaves it out."""
+    every = re.compile(r"(?<![\w.])(?:known_)?formats\(\)(?:\.values\(\)|\.items\(\)| if |\]|\))")
+    users = {
+        path.name
+        for path in Path(__file__).parents[1].rglob("*.py")
+        if re.search(r"for .* in .*" + every.pattern, path.read_text(encoding="utf-8"))
+    }
+    assert users == set()

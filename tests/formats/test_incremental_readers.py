@@ -35,8 +35,8 @@ from logreel.io.chunks import Chunks
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.registry.open import log_of
-from logreel.registry.registry import formats
 from support.builders.growing_samples import SAMPLES as GROWN
+from support.formats import builtin_formats
 from support.samples.carla.builder import Builder as CarlaBuilder
 from support.samples.koblenz.builder import Builder as KoblenzBuilder
 from support.samples.ulog.builder import tiny as ulog_tiny
@@ -146,7 +146,7 @@ class Content(NamedTuple):
 
 
 def content(source: Source, name: str, scan: Scan) -> Content:
-    log = log_of(source, formats()[name], scan)
+    log = log_of(source, builtin_formats()[name], scan)
     rows = [
         (m.channel.topic, m.time, bytes(m.data))
         for m in log.messages([t for t in log if not log[t].reserved], order="file")
@@ -214,7 +214,7 @@ def test_a_reader_that_is_fed_in_pieces_finds_what_one_that_has_all_at_once_find
 @given(data=st.data())
 def test_following_in_any_steps_neither_loses_nor_doubles_a_message(sample: str, data: st.DataObject) -> None:
     name = SAMPLES[sample][0]
-    fmt, all_bytes = formats()[name], data_of(sample)
+    fmt, all_bytes = builtin_formats()[name], data_of(sample)
     assert fmt.follow is not None
     due = content(Source(all_bytes, "x"), name, fmt.scan(Source(all_bytes, "x"), None)).rows  # type: ignore[arg-type]
     growing, place, seen = fmt.follow(), BEGIN, list[Row]()
