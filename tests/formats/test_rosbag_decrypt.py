@@ -26,7 +26,7 @@ from logreel.ops.replay.growing import play_growing
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.sinks.registry import SINKS
 from logreel.outputs.sinks.stdout import Frames, Null, Stdout
-from logreel.outputs.view.export import TableStream
+from logreel.outputs.view.channels import TableStream
 from logreel.outputs.view.view_log import ViewLog
 from logreel.registry import index_cache
 from support.builders.bag_secret import KEY, encrypted

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logreel.lenses.actors import ActorBox, ActorPose, ActorStates, find_actor_box, find_actor_pose
 from logreel.lenses.base import LensFinder, Scaled, members
 from logreel.lenses.cloud import (
     LaserScan,
@@ -27,6 +26,9 @@ from logreel.lenses.cloud import (
 )
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
 from logreel.lenses.motion import (
+    ActorBox,
+    ActorPose,
+    ActorStates,
     Imu,
     Joint,
     Joints,
@@ -34,6 +36,8 @@ from logreel.lenses.motion import (
     Places,
     Pose,
     Transform,
+    find_actor_box,
+    find_actor_pose,
     find_imu,
     find_joints,
     find_local_pose,

@@ -15,7 +15,7 @@ import logreel
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
 from logreel.outputs.media.pictures import png
-from logreel.outputs.view.pictures import browser_picture, picture_at, picture_sources, video_packets
+from logreel.outputs.view.spatial import browser_picture, picture_at, picture_sources, video_packets
 from support.oracles.ros1 import channel
 from support.samples.koblenz.drive import drive as koblenz_drive
 from support.samples.rosbag.builder import drive

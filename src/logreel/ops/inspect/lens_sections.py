@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -30,8 +32,39 @@ from logreel.log.log import Channel, Log
 from logreel.log.times import duration_text
 from logreel.meaning.frames import links_of, roots_of
 from logreel.meaning.tracks import Track, Way, is_of_robot, track_of
-from logreel.ops.inspect.robot_description import robots
 from logreel.ops.inspect.stats import channel_stats
+
+#: Last part of the topic by convention of ROS, and field with the text.
+TOPIC, FIELD = "robot_description", "data"
+# Not an XML parser: a text from a log may name entities and files. No expression goes beyond one tag.
+_ROBOT = re.compile(r"""<robot\b[^<>]*?\bname\s*=\s*["']([^"'<>]*)["']""")
+_LINK = re.compile(r"<link\b[^<>]*\bname\s*=")
+_JOINT = re.compile(r"""<joint\b[^<>]*\btype\s*=\s*["'](\w+)["']""")
+
+
+def robots(channels: Iterable[Channel]) -> Iterator[Fact]:
+    """Yield name, number of links and joints of the robot that the last message of each description tells."""
+    for ch in channels:
+        if ch.topic.rpartition("/")[2] != TOPIC:
+            continue
+        with suppress(LogError):
+            text = ch[len(ch) - 1].decode().get(FIELD)
+            if isinstance(text, str) and (fact := _robot(ch.topic, text)) is not None:
+                yield fact
+
+
+def _robot(topic: str, text: str) -> Fact | None:
+    """Return what a URDF says, or None if *text* is none."""
+    first, *others = text.split("<!--")
+    plain = first + "".join(other.partition("-->")[2] for other in others)
+    match = _ROBOT.search(plain)
+    if match is None:
+        return None
+    links, joints = len(_LINK.findall(plain)), Counter(_JOINT.findall(plain))
+    kinds = ", ".join(f"{count} {joint_type}" for joint_type, count in joints.most_common())
+    parts = f"{links} link{'s' * (links != 1)}, {joints.total()} joint{'s' * (joints.total() != 1)}"
+    return Fact(topic, topic, match[1], f"{match[1]}: {parts}" + (f" ({kinds})" if kinds else ""))
+
 
 #: What channels with a lens are called; those of text and transforms have sections of their own.
 ROLES: dict[type, str] = {

@@ -16,7 +16,7 @@ import logreel.outputs.vendor as vendor
 from logreel.errors import MissingDependencyError
 from logreel.outputs.http.answer import ErrorAnswers
 from logreel.outputs.http.routes import Parameters, Route, RoutedApp, RouteTable
-from logreel.outputs.view import channels, export, overview, series, session, spatial
+from logreel.outputs.view import channels, overview, series, session, spatial
 from logreel.outputs.view.limits import CHARACTERS, THREADS, WAITING
 from logreel.outputs.view.session import Session
 
@@ -59,7 +59,7 @@ def static_file(path: str) -> Response | None:
 
 
 #: Modules with requests; each has a function ``routes``.
-ROOMS = (session, channels, overview, series, export, spatial)
+ROOMS = (session, channels, overview, series, spatial)
 
 
 def routes() -> list[Route]:

@@ -1,4 +1,4 @@
-"""Channels and their fields, one message in full, and one array of a message."""
+"""Channels and their fields, one message in full, one array of a message, and fields as files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,31 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
+from logreel.io.append_file import Appender
 from logreel.lenses import lenses
+from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
 from logreel.log.tables import TableReader, empty_table, flattened, own_paths
+from logreel.log.times import interval
+from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
-from logreel.outputs.view.limits import CHANNELS, FIELDS, ITEMS, LIST_ITEMS, MESSAGE_NODES, TEXT_CHARACTERS
-from logreel.outputs.view.parameters import AT, FIELD, TOPIC
+from logreel.outputs.http.answer import StreamAnswer
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, number
+from logreel.outputs.job import Job
+from logreel.outputs.registry import OUTPUTS
+from logreel.outputs.slice_stream import AppenderFile, file_stem
+from logreel.outputs.tables.combined import long_table
+from logreel.outputs.view.limits import (
+    CHANNELS,
+    FIELDS,
+    ITEMS,
+    LIST_ITEMS,
+    MESSAGE_NODES,
+    SERIES,
+    TEXT_CHARACTERS,
+)
+from logreel.outputs.view.parameters import AT, FIELD, FROM, TO, TOPIC
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
@@ -31,8 +48,8 @@ _NO_STATES: Mapping[str, Mapping[int, str]] = {}
 
 
 def routes() -> list[Route]:
-    """Return the requests for the channels, their messages and arrays."""
-    return [Route("/api/logs/{log}/channels", _channels), *message_routes()]
+    """Return the requests for the channels, their messages and arrays, and for exports of their fields."""
+    return [Route("/api/logs/{log}/channels", _channels), *message_routes(), *export_routes()]
 
 
 def _channels(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
@@ -131,7 +148,7 @@ def type_name(arrow_type: pa.DataType) -> str:
 #: Integers beyond this are sent as text: JavaScript would round them.
 EXACT = 1 << 53
 #: Bytes of binary values that are sent, as hexadecimal text.
-BYTES = 64
+BYTES_SHOWN = 64
 _STEPS = 1 << 40
 STEP = RequestParameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
 
@@ -187,7 +204,7 @@ def shortened(value: Any, room: list[int]) -> Any:
             more = len(value) - TEXT_CHARACTERS
             return value if more <= 0 else f"{value[:TEXT_CHARACTERS]}… ({more} more characters)"
         case bytes() | bytearray() | memoryview():
-            return {"bytes": len(value), "hex": bytes(value[:BYTES]).hex()}
+            return {"bytes": len(value), "hex": bytes(value[:BYTES_SHOWN]).hex()}
         case bool():
             return value
         case int() | np.integer():
@@ -243,3 +260,72 @@ def _numbers(values: list[Any], ch: Channel, field: str) -> list[Any]:
     if not all(item is None or isinstance(item, (int, float)) for item in values):
         raise UsageError(f"{ch.topic}.{field} is no array of numbers", path=ch.log.name)
     return [int(item) if isinstance(item, bool) else item for item in values]
+
+
+#: Kinds of files: tables of fields, or a log in the format of the log that is shown.
+TABLES, LOG = ("csv", "parquet"), "log"
+_EXPORT_PARAMETERS = (
+    RequestParameter("kind", text="csv, parquet or log", default=LOG),
+    RequestParameter("s", text="Series of a table, topic.field", repeated=True),
+    RequestParameter("topic", text="Topic of a channel", repeated=True),
+    FROM,
+    TO,
+)
+
+
+def export_routes() -> list[Route]:
+    """Return the request for a file."""
+    return [Route("/api/logs/{log}/export", _export, _EXPORT_PARAMETERS, BYTES)]
+
+
+def _export(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    # Not needed for the first picture.
+    from logreel.outputs.slice_stream import SliceRequest, SliceStream
+
+    file_type = request.get("kind")
+    start, end = (log.clock(t) for t in request.interval())
+    names, topics = request.all("s"), tuple(request.all("topic"))
+    if len(names) > SERIES:
+        raise UsageError(f"a table has at most {SERIES} series")
+    with log.open(request) as opened:
+        if file_type == LOG:
+            stream: SliceStream | TableStream = SliceStream(
+                opened, SliceRequest(topics or None, (), start, end)
+            )
+        elif file_type in TABLES:
+            stream = TableStream(opened, [*names, *topics], start, end, f".{file_type}")
+        else:
+            raise UsageError(f"no kind {file_type!r:.80}; there are: {', '.join((*TABLES, LOG))}")
+        lost = sum(problem.lost for problem in opened.problems)
+    return StreamAnswer(log, stream, session.flows, session.tell, lost)
+
+
+class TableStream:
+    """Fields of a log as one table: a row per message for one topic, a row per value for several.
+
+    wanted  names as for ``logreel.plot``
+    suffix  of a table: ``.csv``, ``.parquet``
+
+    Attributes are those of SliceStream. Raises UsageError, TopicError, NotFoundError.
+    """
+
+    forward = True
+
+    def __init__(self, log: Log, wanted: list[str], start: int | None, end: int | None, suffix: str) -> None:
+        if not wanted:
+            raise UsageError("a table needs a topic, or series: s=topic.field")
+        decrypted_notes(log)
+        self._log, self._output = log, OUTPUTS.own()[suffix]
+        self._fields = fields_by_topic(log, wanted)
+        self._interval = interval(log, start, end)
+        self.name, self.media = file_stem(log) + suffix, self._output.media
+        self.skipped: list[str] = []
+
+    def write(self, out: Appender) -> None:
+        """Write all bytes to *out*."""
+        self.skipped = []
+        channels = [self._log[topic] for topic in self._fields]
+        job = Job(self._log, channels, *self._interval, fields=self._fields, skipped=self.skipped)
+        schema, batches = job.table(channels[0])[:2] if len(channels) == 1 else long_table(job)
+        self._output.writer()(AppenderFile(out), schema, batches)
+        out.finish()

@@ -1,0 +1,52 @@
+"""Gaps are found by one rule for stats, transforms and tracks; check and viewer share that of regular channels."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logreel.meaning.gaps import GAP_FACTOR, PERIODS, gap_limit, regular_times, steps_of
+from logreel.meaning.tracks import CUT_NS, Track
+
+times_in_order = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=200).map(
+    lambda values: np.sort(np.array(values, np.int64))
+)
+
+
+@given(times_in_order)
+def test_steps_do_not_overflow_and_the_limit_is_above_all_usual_ones(times: np.ndarray) -> None:
+    steps = steps_of(times)
+    assert steps.astype(object).tolist() == [int(b) - int(a) for a, b in pairwise(times)]
+    # Half of the steps are at most the median, and 90 % at most the 90th percentile, so few are gaps.
+    assert np.count_nonzero(steps > gap_limit(steps)) <= 0.1 * len(steps) + 1
+
+
+def test_a_gap_is_longer_than_some_periods_and_than_what_is_usual_in_bursts() -> None:
+    regular = np.full(100, 10, np.int64)
+    assert gap_limit(regular) == GAP_FACTOR * 10
+    bursts = np.tile(np.array([1, 1, 1, 97], np.int64), 25)
+    assert gap_limit(bursts) == 2 * 97
+    assert gap_limit(regular, 10**9) == 10**9
+    assert gap_limit(np.zeros(0, np.int64)) == 0
+
+
+def test_regular_times_have_few_long_steps_or_are_not_regular() -> None:
+    times = np.arange(4 * PERIODS, dtype=np.int64) * 100
+    times[PERIODS:] += 5000
+    regular = regular_times(times)
+    assert regular is not None
+    assert (regular.period, regular.gaps.tolist()) == (100, [PERIODS - 1])
+    assert regular_times(times[: PERIODS - 1]) is None
+    assert regular_times(np.cumsum(np.tile([1, 1, 1, 300], 100))) is None
+
+
+def test_tracks_are_cut_at_gaps_and_not_in_bursts() -> None:
+    times = np.arange(100, dtype=np.int64) * 10**9
+    late = times + np.where(np.arange(100) >= 40, CUT_NS, 0)
+    places = np.stack([np.arange(100.0), np.zeros(100), np.zeros(100)], axis=-1)
+    assert Track(times, places, is_geographic=False).cuts.tolist() == []
+    assert Track(late, places, is_geographic=False).cuts.tolist() == [40]
+    assert Track(late, places, is_geographic=False).between(int(late[40]), None).cuts.tolist() == []
